@@ -1,0 +1,516 @@
+// How a connection's bytes come in: events, reading, time limits, closing. The loop's side only.
+
+using Millrace.Exchanges;
+using Millrace.Loops;
+
+namespace Millrace.Connections;
+
+internal abstract partial class Connection<TKernel> : Connection
+    where TKernel : struct, IKernel
+{
+    private const long LingerMs = 2_000;
+
+    private OutputBuffer? _pending;      // loop-owned output the socket did not take
+    private byte[]? _held;               // received bytes that cannot be looked at yet
+    private int _heldStart;
+    private int _heldEnd;
+    private bool _watched;
+    private bool _lingering;
+    private bool _closeWhenSent;
+    private bool _readable;              // an edge came while nobody read
+    private bool _peerFinished;
+    private long _discarded;
+    private long _lastActiveMs;
+
+    protected Connection(EventLoop<TKernel> loop, int descriptor, bool isTcp)
+        : base(descriptor)
+    {
+        Loop = loop;
+        IsTcp = isTcp;
+    }
+
+    protected EventLoop<TKernel> Loop { get; }
+
+    protected LoopServices Services => Loop.Services;
+
+    protected MillraceOptions Options => Loop.Services.Options;
+
+    protected bool IsTcp { get; }
+
+    protected bool IsHolding => _held is not null;
+
+    protected bool IsSending => _pending is not null;
+
+    /// <summary>The exchange of the request in progress; the loop's field.</summary>
+    protected Exchange? Exchange { get; set; }
+
+    // ---- what a protocol does with bytes ----
+
+    /// <summary>Bytes in the order they came. False: the loop was taken over. What must wait is held with <see cref="Hold"/>.</summary>
+    protected abstract bool Process(LoopDriver driver, byte[] buffer, int start, int end);
+
+    /// <summary>The peer will send nothing more. Only while the loop owns the connection.</summary>
+    protected abstract bool OnPeerFinished(LoopDriver driver);
+
+    /// <summary>Whether bytes are read while an exchange runs.</summary>
+    protected abstract bool ReadsWhileExchanging { get; }
+
+    /// <summary>Whether a request is in the middle of arriving.</summary>
+    protected abstract bool IsMidRequest { get; }
+
+    /// <summary>The exchange is over: what of the protocol's state belonged to it.</summary>
+    protected abstract void OnExchangeEnded(bool keepsOpen);
+
+    /// <summary>The time for the head, or for what follows a refused one, is over.</summary>
+    protected abstract void OnHeadTimeout();
+
+    // ---- events ----
+
+    public sealed override bool OnAccepted(LoopDriver driver)
+    {
+        _lastActiveMs = Loop.NowMs;
+        SetDeadline(Loop.NowMs + (long)Options.HeadTimeout.TotalMilliseconds);
+
+        // The first request is usually there already; a connection that is answered and closed in this turn is never watched.
+        if (!Receive(driver))
+        {
+            return false;
+        }
+
+        if (!IsClosed)
+        {
+            EnsureWatched();
+        }
+
+        return true;
+    }
+
+    protected void EnsureWatched()
+    {
+        if (!_watched)
+        {
+            _watched = true;
+            if (!Loop.Watch(this))
+            {
+                Loop.Counters.Refused(Observe.Refusal.DescriptorsExhausted);
+                Cut();
+            }
+        }
+    }
+
+    public sealed override bool OnEvent(LoopDriver driver, Readiness ready)
+    {
+        if (Volatile.Read(ref Word) != 0 && !IsLoops())
+        {
+            if (TryTouch())
+            {
+                return OnEventWhileExchanging(driver, ready);
+            }
+
+            if (!IsLoops())
+            {
+                _readable = true;    // given back and posted: everything is looked at then
+                return true;
+            }
+        }
+
+        Settle();
+        if ((ready & (Readiness.Error | Readiness.HangUp)) != 0 && (ready & Readiness.Read) == 0)
+        {
+            Close(reset: false);
+            return true;
+        }
+
+        if (_pending is not null && (ready & (Readiness.Write | Readiness.HangUp | Readiness.Error)) != 0 && !SendPending(driver))
+        {
+            return false;
+        }
+
+        if (IsClosed || (ready & ~Readiness.Write) == 0)
+        {
+            return true;
+        }
+
+        if (_pending is not null || IsHolding)
+        {
+            _readable = true;
+            return true;
+        }
+
+        return Receive(driver);
+    }
+
+    /// <summary>True when the word says that the loop owns the connection; bits that were only noted do not matter then.</summary>
+    private bool IsLoops() => (Volatile.Read(ref Word) & Exchanging) == 0;
+
+    /// <summary>The loop owns the connection: an exchange that gave it back by itself is taken note of.</summary>
+    private void Settle()
+    {
+        Word = 0;
+        if (Exchange is not null && !IsWaitingForGate)
+        {
+            Exchange = null;
+            OnExchangeEnded(keepsOpen: true);
+            _lastActiveMs = Loop.NowMs;
+        }
+    }
+
+    // ---- reading ----
+
+    /// <summary>Reads and processes until there is nothing more, or something must wait.</summary>
+    private protected bool Receive(LoopDriver driver)
+    {
+        while (true)
+        {
+            byte[] input = driver.Input;
+            int count = Loop.Kernel.Receive(Descriptor, input);
+            if (count > 0)
+            {
+                Loop.Counters.BytesReceived += count;
+                _lastActiveMs = Loop.NowMs;
+                if (!ProcessAll(driver, input, 0, count))
+                {
+                    return false;
+                }
+
+                if (IsClosed || !IsLoops())
+                {
+                    return true;
+                }
+
+                if (_pending is not null || IsHolding)
+                {
+                    _readable |= count == input.Length;
+                    return true;
+                }
+
+                if (count < input.Length)
+                {
+                    return true;     // a short read: the next bytes bring an edge of their own
+                }
+            }
+            else if (count == 0)
+            {
+                _peerFinished = true;
+                return OnPeerFinished(driver);
+            }
+            else
+            {
+                if (count == KernelResult.Broken)
+                {
+                    Close(reset: false);
+                }
+
+                return true;
+            }
+        }
+    }
+
+    /// <summary>Processes bytes, then sends what that produced, then goes on with what was held meanwhile.</summary>
+    private bool ProcessAll(LoopDriver driver, byte[] buffer, int start, int end)
+    {
+        if (_lingering)
+        {
+            Discard(end - start);
+            return true;
+        }
+
+        if (!Process(driver, buffer, start, end))
+        {
+            return false;
+        }
+
+        while (true)
+        {
+            if (IsClosed || !IsLoops())
+            {
+                return true;
+            }
+
+            SendDriverOutput(driver);
+            if (_held is null || IsClosed || _pending is not null || _lingering || IsWaitingForGate)
+            {
+                return true;
+            }
+
+            (byte[] held, int from, int to) = (_held, _heldStart, _heldEnd);
+            _held = null;
+            bool mine = Process(driver, held, from, to);
+            BufferPool.Return(held);
+            if (!mine)
+            {
+                return false;
+            }
+        }
+    }
+
+    /// <summary>Keeps bytes that cannot be processed before a request has ended or the peer has read its answers.</summary>
+    protected void Hold(ReadOnlySpan<byte> bytes)
+    {
+        if (bytes.Length == 0)
+        {
+            return;
+        }
+
+        byte[] held = BufferPool.Rent(bytes.Length);
+        bytes.CopyTo(held);
+        _held = held;
+        _heldStart = 0;
+        _heldEnd = bytes.Length;
+    }
+
+    /// <summary>Counts bytes that nobody wants; false when there have been too many.</summary>
+    protected bool CountDiscarded(int count)
+    {
+        _discarded += count;
+        return _discarded <= Options.MaxDiscardBytes;
+    }
+
+    protected void ResetDiscarded() => _discarded = 0;
+
+    // ---- sending what the loop owns ----
+
+    /// <summary>Sends what is in the driver's output; what the socket does not take is kept, and reading pauses until it has left.</summary>
+    private protected void SendDriverOutput(LoopDriver driver)
+    {
+        OutputBuffer output = driver.Output;
+        if (!output.IsEmpty)
+        {
+            switch (SendOutput(null, output))
+            {
+                case SendResult.Broken:
+                    output.Clear();
+                    Close(reset: false);
+                    return;
+                case SendResult.Again:
+                    _pending = driver.GiveBuffersAway(onlyOutput: true);
+                    SetDeadline(Loop.NowMs + (long)Options.SendTimeout.TotalMilliseconds);
+                    EnsureWatched();
+                    return;
+                default:
+                    output.Clear();
+                    break;
+            }
+        }
+
+        if (_closeWhenSent)
+        {
+            FinishClosing();
+        }
+    }
+
+    private bool SendPending(LoopDriver driver)
+    {
+        OutputBuffer output = _pending!;
+        switch (SendOutput(null, output))
+        {
+            case SendResult.Again:
+                return true;
+            case SendResult.Broken:
+                Close(reset: false);
+                return true;
+        }
+
+        _pending = null;
+        Services.Return(output);
+        if (_closeWhenSent)
+        {
+            FinishClosing();
+            return true;
+        }
+
+        SetIdleDeadline();
+        return Continue(driver);
+    }
+
+    /// <summary>Goes on with what had to wait: held bytes first, then the socket.</summary>
+    private bool Continue(LoopDriver driver)
+    {
+        if (IsClosed || _pending is not null || IsWaitingForGate)
+        {
+            return true;
+        }
+
+        if (_held is { } held)
+        {
+            (int from, int to) = (_heldStart, _heldEnd);
+            _held = null;
+            bool mine = ProcessAll(driver, held, from, to);
+            BufferPool.Return(held);
+            if (!mine)
+            {
+                return false;
+            }
+
+            if (IsClosed || !IsLoops() || _pending is not null || IsHolding)
+            {
+                return true;
+            }
+        }
+
+        if (_readable || _peerFinished)
+        {
+            _readable = false;
+            return Receive(driver);
+        }
+
+        return true;
+    }
+
+    // ---- time ----
+
+    protected void SetDeadline(long deadlineMs)
+    {
+        DeadlineMs = deadlineMs;
+        if (deadlineMs < WheelDueMs)
+        {
+            Loop.Arm(this);
+        }
+    }
+
+    protected void SetIdleDeadline() => SetDeadline(Loop.NowMs + (long)Options.IdleTimeout.TotalMilliseconds);
+
+    public sealed override void OnDeadline(long nowMs)
+    {
+        if (IsClosed || nowMs < DeadlineMs)
+        {
+            return;
+        }
+
+        if (!IsLoops())
+        {
+            if (TryTouch())
+            {
+                DeadlineMs = CheckExchange(nowMs);
+                Release();
+            }
+            else
+            {
+                DeadlineMs = nowMs + 1_000;
+            }
+
+            return;
+        }
+
+        Settle();
+        if (nowMs < DeadlineMs)
+        {
+            return;
+        }
+
+        if (_pending is not null)
+        {
+            Loop.Counters.Refused(Observe.Refusal.SendTimeout);
+            Close(reset: true);
+        }
+        else if (_lingering)
+        {
+            Close(reset: false);
+        }
+        else if (IsMidRequest)
+        {
+            OnHeadTimeout();
+        }
+        else
+        {
+            Close(reset: false);
+        }
+    }
+
+    public sealed override void OnDrain(long nowMs, bool cut)
+    {
+        if (IsClosed)
+        {
+            return;
+        }
+
+        if (cut)
+        {
+            if (IsLoops())
+            {
+                Close(reset: true);
+            }
+            else if (TryTouch())
+            {
+                Exchange?.Abort();
+                Release();
+                Cut();
+            }
+
+            return;
+        }
+
+        // A front server may be sending its next request at this very moment: only connections that have been quiet are closed at once.
+        if (IsLoops() && _pending is null && !_lingering && !IsMidRequest && !IsWaitingForGate && nowMs - _lastActiveMs >= DrainQuietMs)
+        {
+            Close(reset: false);
+        }
+    }
+
+    private const long DrainQuietMs = 250;
+
+    // ---- closing ----
+
+    public sealed override void Cut() => Loop.Kernel.Shutdown(Descriptor, both: true);
+
+    /// <summary>Closes once everything written has been sent. The peer's unread bytes are read first, so that no reset overtakes the answer.</summary>
+    protected void CloseWhenSent() => _closeWhenSent = true;
+
+    /// <summary>Whether bytes may still arrive that would turn a close into a reset.</summary>
+    protected abstract bool MayHaveMoreInput { get; }
+
+    private void FinishClosing()
+    {
+        if (_peerFinished || !(MayHaveMoreInput || IsHolding))
+        {
+            Close(reset: false);
+            return;
+        }
+
+        if (!_lingering)
+        {
+            _lingering = true;
+            Loop.Kernel.Shutdown(Descriptor, both: false);
+            EnsureWatched();
+            SetDeadline(Loop.NowMs + LingerMs);
+        }
+    }
+
+    private void Discard(int count)
+    {
+        if (!CountDiscarded(count))
+        {
+            Loop.Counters.Refused(Observe.Refusal.DiscardLimit);
+            Close(reset: false);
+        }
+    }
+
+    /// <summary>The loop owns the connection; this is its end.</summary>
+    protected void Close(bool reset)
+    {
+        if (IsClosed)
+        {
+            return;
+        }
+
+        IsClosed = true;
+        DeadlineMs = long.MaxValue;
+        if (_held is { } held)
+        {
+            BufferPool.Return(held);
+            _held = null;
+        }
+
+        if (_pending is { } pending)
+        {
+            Services.Return(pending);
+            _pending = null;
+        }
+
+        OnClosed();
+        Loop.Remove(this, reset && IsTcp);
+    }
+
+    /// <summary>The protocol's own buffers go back.</summary>
+    protected abstract void OnClosed();
+}

@@ -1,0 +1,686 @@
+// How a request is run and its connection comes back: inline on the loop, on a worker, or asynchronously, and what the
+// loop does for an exchange meanwhile. See Connection.cs for the word that says who owns what.
+
+using Microsoft.AspNetCore.Http;
+using Millrace.Exchanges;
+using Millrace.Loops;
+
+namespace Millrace.Connections;
+
+internal abstract partial class Connection<TKernel>
+{
+    private const int NotedInput = 32;   // bytes or an end that the loop has seen and not processed
+
+    private OutputBuffer? _rest;         // what a detached exchange could not send
+    private bool _restKeepsOpen;
+    private bool _countedByGate;
+    private long _bodySinceMs;
+    private long _bodyLastMs;
+    private long _pausedSinceMs;
+    private long _writeBlockedSinceMs;
+
+    /// <summary>A whole head has been read, but the limit of concurrent requests is reached.</summary>
+    protected bool IsWaitingForGate { get; private set; }
+
+    /// <summary>Whether the connection serves further requests after this one.</summary>
+    protected abstract bool KeepsOpen(Exchange exchange);
+
+    /// <summary>Bytes that arrive while an exchange runs; touching is held.</summary>
+    protected abstract void ProcessWhileExchanging(LoopDriver driver, byte[] buffer, int start, int end);
+
+    /// <summary>The request cannot be run now: too many are running already.</summary>
+    protected abstract void RefuseOverload(LoopDriver driver, Exchange exchange);
+
+    // ---- running ----
+
+    /// <summary>Runs the handler. False: the loop was taken over; touch nothing. True: look at <see cref="Connection.IsClosed"/> and at who owns the connection.</summary>
+    private protected bool Dispatch(LoopDriver driver, Exchange exchange)
+    {
+        Exchange = exchange;
+        exchange.Body.Prepare();
+        if (Services.Gate is { } gate && !PassGate(driver, exchange, gate))
+        {
+            return true;
+        }
+
+        return Run(driver, exchange);
+    }
+
+    private bool PassGate(LoopDriver driver, Exchange exchange, RequestGate gate)
+    {
+        switch (gate.Enter(this))
+        {
+            case GateAnswer.Enter:
+                _countedByGate = true;
+                return true;
+            case GateAnswer.Wait:
+                IsWaitingForGate = true;
+                Loop.Counters.Queued++;
+                exchange.TakeBuffers(driver);
+                EnsureWatched();
+                SetDeadline(long.MaxValue);
+                return false;
+            default:
+                Loop.Counters.Refused(Observe.Refusal.TooManyRequests);
+                Exchange = null;
+                RefuseOverload(driver, exchange);
+                return false;
+        }
+    }
+
+    private bool Run(LoopDriver driver, Exchange exchange)
+    {
+        Loop.Counters.Requests++;
+        BeginDeadlines(exchange);
+        if (!Loop.Dispatch.RunsInline(Loop.NowMs))
+        {
+            SendToWorker(driver, exchange);
+            return true;
+        }
+
+        Volatile.Write(ref Word, Exchanging);
+        exchange.IsInline = true;
+        long mark = Loop.Enter(this);
+        Task? task = Services.Handler.Run(exchange);
+        bool mine = Loop.Leave(mark);
+        driver.RestoreContext();
+        if (task is null || task.IsCompleted)
+        {
+            if (mine)
+            {
+                Word = 0;
+                FinishInline(driver, exchange);
+                return true;
+            }
+
+            exchange.TakeBuffers(driver);
+            FinishDetached(exchange);
+            return false;
+        }
+
+        // The handler goes on elsewhere, perhaps already: its buffers stay with it, and what it flushed is sent.
+        exchange.TakeBuffers(driver);
+        StopDeferring(exchange);
+        if (mine)
+        {
+            Loop.Counters.WentAsync++;
+            EnsureWatched();
+        }
+
+        task.GetAwaiter().UnsafeOnCompleted(exchange.OnRunCompleted);
+        return mine;
+    }
+
+    private static void StopDeferring(Exchange exchange)
+    {
+        exchange.IsInline = false;
+        Interlocked.MemoryBarrier();
+        exchange.SendDeferred();
+    }
+
+    private void SendToWorker(LoopDriver driver, Exchange exchange)
+    {
+        Loop.Counters.Workers++;
+        if (!driver.Output.IsEmpty)
+        {
+            _ = SendOutput(null, driver.Output);   // answers to earlier requests; what stays leaves with this one's
+        }
+
+        exchange.TakeBuffers(driver);
+        EnsureWatched();
+        Volatile.Write(ref Word, Exchanging);
+        Services.Standby.Run(this);
+    }
+
+    public sealed override void RunOnWorker(LoopDriver driver)
+    {
+        Exchange exchange = Exchange!;
+        Task? task = Services.Handler.Run(exchange);
+        driver.RestoreContext();
+        if (task is null || task.IsCompleted)
+        {
+            FinishDetached(exchange);
+        }
+        else
+        {
+            task.GetAwaiter().UnsafeOnCompleted(exchange.OnRunCompleted);
+        }
+    }
+
+    // ---- coming back ----
+
+    // The connection never left the loop: no lock, no allocation, no queue. The response is sent by whoever called Process.
+    private void FinishInline(LoopDriver driver, Exchange exchange)
+    {
+        bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut && !Loop.IsDraining;
+        LeaveGate();
+        Exchange = null;
+        Loop.Counters.CountStatus(exchange.StatusCode);
+        if (exchange.Reset())
+        {
+            driver.Return(exchange);
+        }
+
+        OnExchangeEnded(keepsOpen);
+        if (keepsOpen)
+        {
+            SetIdleDeadline();
+        }
+        else
+        {
+            CloseWhenSent();
+        }
+    }
+
+    public sealed override void FinishDetached(Exchange exchange)
+    {
+        exchange.IsInline = false;
+        OutputBuffer? rest;
+        bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut && !Loop.IsDraining;
+        lock (exchange.SendLock)
+        {
+            if (SendOutput(exchange, exchange.Output) == SendResult.Broken)
+            {
+                exchange.Output.Clear();
+                keepsOpen = false;
+            }
+
+            rest = exchange.DetachOutput();
+        }
+
+        LeaveGate();
+        Services.Detached.CountStatusShared(exchange.StatusCode);
+        if (rest is null && keepsOpen && !_readable && !IsHolding && exchange.Body.State == BodyState.Complete && TryGiveBack(exchange))
+        {
+            if (exchange.Reset())
+            {
+                Services.Return(exchange);
+            }
+
+            return;
+        }
+
+        _rest = rest;
+        _restKeepsOpen = keepsOpen;
+        Interlocked.Or(ref Word, GivenBack);
+        PostSelf(PostedGivenBack);
+    }
+
+    // One compare-exchange, if the loop has noted nothing and the wheel will look in time. Afterwards the connection may not be touched.
+    private bool TryGiveBack(Exchange exchange)
+    {
+        if (exchange.IsFlushPending || Options.IdleTimeout.TotalMilliseconds < DeadlineWheel.HorizonMs)
+        {
+            return false;
+        }
+
+        DeadlineMs = Loop.Kernel.NowMs + (long)Options.IdleTimeout.TotalMilliseconds;
+        int word = Volatile.Read(ref Word);
+        return (word & ~Writable) == Exchanging && Interlocked.CompareExchange(ref Word, 0, word) == word;
+    }
+
+    private void LeaveGate()
+    {
+        if (_countedByGate)
+        {
+            _countedByGate = false;
+            Services.Gate!.Leave();
+        }
+    }
+
+    // ---- posted work ----
+
+    protected void PostSelf(int reason)
+    {
+        if (Interlocked.Or(ref Posted, reason) == 0)
+        {
+            Loop.Post(this);
+        }
+    }
+
+    public sealed override void PostResumeReading() => PostSelf(PostedResume);
+
+    public sealed override void AdmitFromGate() => PostSelf(PostedAdmitted);
+
+    public sealed override void OnBodyWanted(Exchange exchange)
+    {
+    }
+
+    public sealed override bool OnPosted(LoopDriver driver)
+    {
+        int reasons = Interlocked.Exchange(ref Posted, 0);
+        if (IsClosed)
+        {
+            if ((reasons & PostedAdmitted) != 0)
+            {
+                Services.Gate!.Leave();
+            }
+
+            return true;
+        }
+
+        if ((reasons & PostedGivenBack) != 0)
+        {
+            return TakeBack(driver);
+        }
+
+        if ((reasons & PostedAdmitted) != 0)
+        {
+            IsWaitingForGate = false;
+            _countedByGate = true;
+            return Run(driver, Exchange!) && (!IsLoops() || AfterTurn(driver));
+        }
+
+        if ((reasons & PostedDeadline) != 0)
+        {
+            Loop.Arm(this);
+        }
+
+        if ((reasons & PostedResume) != 0 && !IsLoops() && TryTouch())
+        {
+            Exchange!.Body.OnDrained();
+            if (_pausedSinceMs != 0)
+            {
+                _bodySinceMs += Loop.NowMs - _pausedSinceMs;
+                _bodyLastMs = Loop.NowMs;
+                _pausedSinceMs = 0;
+            }
+
+            return ReadForExchange(driver, resumeFlush: false);
+        }
+
+        return true;
+    }
+
+    // An exchange that could not give the connection back by itself: the loop ends it.
+    private bool TakeBack(LoopDriver driver)
+    {
+        Exchange exchange = Exchange!;
+        Exchange = null;
+        Volatile.Write(ref Word, 0);
+        _pending = _rest;
+        _rest = null;
+        bool keepsOpen = _restKeepsOpen && !Loop.IsDraining;
+        bool hadInput = MayHaveMoreInput;
+        if (exchange.Reset())
+        {
+            driver.Return(exchange);
+        }
+
+        OnExchangeEnded(keepsOpen);
+        _readable |= hadInput;
+        if (!keepsOpen)
+        {
+            CloseWhenSent();
+        }
+
+        if (_pending is not null)
+        {
+            SetDeadline(Loop.NowMs + (long)Options.SendTimeout.TotalMilliseconds);
+            EnsureWatched();
+            return SendPending(driver);
+        }
+
+        SetIdleDeadline();
+        return AfterTurn(driver);
+    }
+
+    private bool AfterTurn(LoopDriver driver)
+    {
+        SendDriverOutput(driver);
+        _readable = true;    // an edge may have come and gone while the exchange had the connection
+        return IsClosed || _lingering ? IsClosed || Receive(driver) : Continue(driver);
+    }
+
+    // ---- what the loop does for a running exchange ----
+
+    /// <summary>Keeps the exchange from ending under the loop's hands. False when it is not running, or has ended already.</summary>
+    protected bool TryTouch()
+    {
+        while (true)
+        {
+            int word = Volatile.Read(ref Word);
+            if ((word & Exchanging) == 0 || (word & GivenBack) != 0)
+            {
+                return false;
+            }
+
+            if (Interlocked.CompareExchange(ref Word, word | Touching, word) == word)
+            {
+                return true;
+            }
+        }
+    }
+
+    protected void Release() => Interlocked.And(ref Word, ~Touching);
+
+    private void Note() => Interlocked.Or(ref Word, NotedInput);
+
+    public sealed override bool OnHandedOver(LoopDriver driver)
+    {
+        if (!IsLoops())
+        {
+            EnsureWatched();
+            if (TryTouch())
+            {
+                StopDeferring(Exchange!);
+                Release();
+            }
+        }
+
+        return true;
+    }
+
+    private bool OnEventWhileExchanging(LoopDriver driver, Readiness ready)
+    {
+        Exchange exchange = Exchange!;
+        bool resumeFlush = false;
+        if ((ready & (Readiness.Write | Readiness.HangUp | Readiness.Error)) != 0
+            && (Interlocked.Or(ref Word, Writable) & WantsWritable) != 0
+            && (Interlocked.And(ref Word, ~(WantsWritable | Writable)) & WantsWritable) != 0)
+        {
+            resumeFlush = exchange.ContinueSending();
+        }
+
+        if ((ready & (Readiness.HangUp | Readiness.Error)) != 0)
+        {
+            exchange.Abort();
+        }
+        else if ((ready & Readiness.PeerFinished) != 0)
+        {
+            exchange.CancelHandler();
+        }
+
+        if ((ready & ~Readiness.Write) == 0)
+        {
+            Release();
+            return RunResumed(driver, exchange, null, null, resumeFlush);
+        }
+
+        return ReadForExchange(driver, resumeFlush);
+    }
+
+    // Touching is held on entry and released here, before any user code runs.
+    private bool ReadForExchange(LoopDriver driver, bool resumeFlush)
+    {
+        Exchange exchange = Exchange!;
+        ContinuationCatcher readers = exchange.Body.Readers;
+        readers.BeginCatch();
+        if (!ReadsWhileExchanging || exchange.Body.IsPaused || IsHolding)
+        {
+            _readable = true;
+            Note();
+        }
+        else
+        {
+            ReadAndFeed(driver, exchange);
+        }
+
+        bool caught = readers.TryTake(out Action<object?> action, out object? state);
+        Release();
+        return RunResumed(driver, exchange, caught ? action : null, state, resumeFlush);
+    }
+
+    private void ReadAndFeed(LoopDriver driver, Exchange exchange)
+    {
+        while (true)
+        {
+            byte[] input = driver.Input;
+            int count = Loop.Kernel.Receive(Descriptor, input);
+            if (count <= 0)
+            {
+                if (count != KernelResult.Again)
+                {
+                    OnPeerGone(exchange, finished: count == 0);
+                }
+
+                return;
+            }
+
+            Loop.Counters.BytesReceived += count;
+            _bodyLastMs = _lastActiveMs = Loop.NowMs;
+            ProcessWhileExchanging(driver, input, 0, count);
+            bool room = exchange.Body.Flush(exchange.OnBodyDrained);
+            if (!room || IsHolding || !ReadsWhileExchanging)
+            {
+                if (!room && _pausedSinceMs == 0)
+                {
+                    _pausedSinceMs = Loop.NowMs;
+                }
+
+                _readable |= count == input.Length || !room || IsHolding;
+                if (_readable)
+                {
+                    Note();
+                }
+
+                return;
+            }
+
+            if (count < input.Length)
+            {
+                return;
+            }
+        }
+    }
+
+    private void OnPeerGone(Exchange exchange, bool finished)
+    {
+        _peerFinished = true;
+        Note();
+        exchange.Body.Break(new ConnectionResetException("The peer closed the connection before the end of the request body."));
+        if (finished)
+        {
+            exchange.CancelHandler();
+        }
+        else
+        {
+            exchange.Abort();
+        }
+    }
+
+    /// <summary>Runs what waited for bytes or for room, as user code is always run on a loop: under the monitor's eyes.</summary>
+    private bool RunResumed(LoopDriver driver, Exchange exchange, Action<object?>? action, object? state, bool resumeFlush)
+    {
+        if (action is null && !resumeFlush)
+        {
+            return true;
+        }
+
+        if (Loop.Dispatch.UsesWorkers)
+        {
+            if (action is not null)
+            {
+                Services.RunUserCode(action, state);
+            }
+
+            if (resumeFlush)
+            {
+                Services.RunUserCode(static x => ((Exchange)x!).ResumeFlush(), exchange);
+            }
+
+            return true;
+        }
+
+        long mark = Loop.Enter(null);
+        try
+        {
+            if (resumeFlush)
+            {
+                exchange.ResumeFlush();
+            }
+
+            action?.Invoke(state);
+        }
+        catch (Exception error)
+        {
+            Services.Log.ContinuationFailed(error);
+        }
+
+        bool mine = Loop.Leave(mark);
+        driver.RestoreContext();
+        return mine;
+    }
+
+    // ---- time limits of an exchange ----
+
+    private void BeginDeadlines(Exchange exchange)
+    {
+        _writeBlockedSinceMs = _pausedSinceMs = 0;
+        long deadline = long.MaxValue;
+        if (Options.RequestTimeout > TimeSpan.Zero)
+        {
+            deadline = Loop.NowMs + (long)Options.RequestTimeout.TotalMilliseconds;
+        }
+
+        if (exchange.Body.State == BodyState.Open)
+        {
+            _bodySinceMs = _bodyLastMs = Loop.NowMs;
+            deadline = Math.Min(deadline, Loop.NowMs + 1_000);
+        }
+
+        DeadlineMs = deadline;
+        if (deadline < WheelDueMs)
+        {
+            Loop.Arm(this);
+        }
+    }
+
+    // Under touching. Answers when to look again.
+    private long CheckExchange(long nowMs)
+    {
+        Exchange exchange = Exchange!;
+        long next = long.MaxValue;
+        if (Options.RequestTimeout > TimeSpan.Zero)
+        {
+            long due = exchange.StartedMs + (long)Options.RequestTimeout.TotalMilliseconds;
+            if (nowMs >= due)
+            {
+                Loop.Counters.Refused(Observe.Refusal.RequestTimeout);
+                exchange.CancelHandler();
+            }
+            else
+            {
+                next = due;
+            }
+        }
+
+        if (exchange.Body.State == BodyState.Open)
+        {
+            next = Math.Min(next, nowMs + 1_000);
+            if (!exchange.Body.IsPaused && IsBodyTooSlow(exchange, nowMs))
+            {
+                Loop.Counters.Refused(Observe.Refusal.BodyTooSlow);
+                exchange.Body.Break(new BadHttpRequestException("The request body arrived too slowly.", StatusCodes.Status408RequestTimeout));
+            }
+        }
+
+        if ((Volatile.Read(ref Word) & WantsWritable) != 0 && _writeBlockedSinceMs != 0)
+        {
+            long due = _writeBlockedSinceMs + (long)Options.SendTimeout.TotalMilliseconds;
+            next = Math.Min(next, Math.Max(due, nowMs + 100));
+            if (nowMs >= due)
+            {
+                Loop.Counters.Refused(Observe.Refusal.SendTimeout);
+                exchange.Cut();
+                exchange.Abort();
+                Cut();
+            }
+        }
+
+        return next;
+    }
+
+    private bool IsBodyTooSlow(Exchange exchange, long nowMs)
+    {
+        if (nowMs - _bodyLastMs > Options.BodyTimeout.TotalMilliseconds)
+        {
+            return true;
+        }
+
+        long elapsed = nowMs - _bodySinceMs;
+        return Options.MinBodyBytesPerSecond > 0
+            && elapsed > Options.MinBodyRateGrace.TotalMilliseconds
+            && exchange.Body.Received * 1000 < Options.MinBodyBytesPerSecond * elapsed;
+    }
+
+    // ---- sending, for whoever owns the output ----
+
+    public sealed override SendResult SendOutput(Exchange? exchange, OutputBuffer output)
+    {
+        while (output.Length > 0)
+        {
+            int sent = Loop.Kernel.Send(Descriptor, output.Bytes.AsSpan(output.Start, output.Length), more: false);
+            if (sent < 0)
+            {
+                if (sent == KernelResult.Again)
+                {
+                    return SendResult.Again;
+                }
+
+                exchange?.Abort();
+                output.Clear();
+                return SendResult.Broken;
+            }
+
+            CountSent(exchange, sent);
+            output.Start += sent;
+        }
+
+        output.Compact();
+        return SendResult.Done;
+    }
+
+    public sealed override void SendUpTo(Exchange exchange, OutputBuffer output, int end)
+    {
+        while (output.Start < end)
+        {
+            int sent = Loop.Kernel.Send(Descriptor, output.Bytes.AsSpan(output.Start, end - output.Start), more: false);
+            if (sent < 0)
+            {
+                if (sent == KernelResult.Broken)
+                {
+                    exchange.Abort();
+                }
+
+                return;
+            }
+
+            CountSent(exchange, sent);
+            output.Start += sent;
+        }
+    }
+
+    private void CountSent(Exchange? exchange, int sent)
+    {
+        if (exchange is null)
+        {
+            Loop.Counters.BytesSent += sent;
+        }
+        else
+        {
+            Interlocked.Add(ref Services.Detached.BytesSent, sent);
+        }
+    }
+
+    public sealed override bool WantWritable(Exchange exchange)
+    {
+        _writeBlockedSinceMs = Loop.Kernel.NowMs;
+        long due = _writeBlockedSinceMs + (long)Options.SendTimeout.TotalMilliseconds;
+        if (due < DeadlineMs)
+        {
+            DeadlineMs = due;
+            if (due < WheelDueMs)
+            {
+                PostSelf(PostedDeadline);
+            }
+        }
+
+        if ((Interlocked.Or(ref Word, WantsWritable) & Writable) == 0)
+        {
+            return true;
+        }
+
+        return (Interlocked.And(ref Word, ~(WantsWritable | Writable)) & WantsWritable) == 0;
+    }
+}

@@ -1,0 +1,137 @@
+// One connection, as loops, exchanges and timers see it. What protocol it speaks is in the classes below it; how it is
+// received, run and given back is in Connection.Receive.cs and Connection.Run.cs, over the kernel it runs on.
+//
+// A connection belongs to its loop or to its exchange, never to both. Ownership is one bit of the word:
+//
+//        Exchanging (set by the loop before the handler)
+//   loop ----------------------------------------------> exchange
+//        <---- handler ended in its turn (plain store)
+//        <---- given back by one compare-exchange, when nothing else is noted in the word
+//        <---- posted to the loop (GivenBack), when something is
+//
+// Reading stays with the loop all the time. While it looks at a connection that its exchange owns it holds Touching, and
+// an exchange that ends just then takes the posted way. A descriptor is closed by the loop alone, and only when no
+// exchange owns the connection: a number closed under a writing thread would be given to a stranger.
+
+using System.Globalization;
+using Millrace.Exchanges;
+using Millrace.Loops;
+
+namespace Millrace.Connections;
+
+internal abstract class Connection
+{
+    // ---- the word ----
+    protected const int Exchanging = 1;
+    protected const int Touching = 2;
+    protected const int GivenBack = 4;
+    protected const int Writable = 8;        // an edge that nobody waited for
+    protected const int WantsWritable = 16;  // the exchange waits for one
+
+    // ---- reasons for being posted ----
+    protected const int PostedGivenBack = 1;
+    protected const int PostedResume = 2;
+    protected const int PostedAdmitted = 4;
+    protected const int PostedDeadline = 8;
+
+    private static long s_lastId;
+    private string? _id;
+
+    protected int Word;
+    protected int Posted;
+
+    protected Connection(int descriptor) => Descriptor = descriptor;
+
+    public int Descriptor { get; }
+
+    public ulong Token { get; set; }
+
+    public bool IsClosed { get; protected set; }
+
+    /// <summary>Made when somebody asks.</summary>
+    public string Id => _id ??= string.Create(CultureInfo.InvariantCulture, $"M{Interlocked.Increment(ref s_lastId):X}");
+
+    // ---- deadline (DeadlineWheel) ----
+    public long DeadlineMs = long.MaxValue;
+    public long WheelDueMs = long.MaxValue;
+    public int WheelSlot = -1;
+    public Connection? WheelNext;
+    public Connection? WheelPrevious;
+
+    // ---- called by the loop's driver; false: the loop was taken over meanwhile ----
+    public abstract bool OnAccepted(LoopDriver driver);
+
+    public abstract bool OnEvent(LoopDriver driver, Readiness ready);
+
+    public abstract bool OnPosted(LoopDriver driver);
+
+    public abstract bool OnHandedOver(LoopDriver driver);
+
+    public abstract void OnDeadline(long nowMs);
+
+    public abstract void OnDrain(long nowMs, bool cut);
+
+    // ---- called by workers ----
+    public abstract void RunOnWorker(LoopDriver driver);
+
+    public abstract void AdmitFromGate();
+
+    // ---- called by the exchange, on any thread, while it owns the connection ----
+
+    /// <summary>The handler has ended on a thread that does not drive the loop.</summary>
+    public abstract void FinishDetached(Exchange exchange);
+
+    public abstract void PostResumeReading();
+
+    /// <summary>The handler starts reading the body.</summary>
+    public abstract void OnBodyWanted(Exchange exchange);
+
+    /// <summary>Sends all of it, compacting what stays.</summary>
+    public abstract SendResult SendOutput(Exchange? exchange, OutputBuffer output);
+
+    /// <summary>Sends what lies before <paramref name="end"/>.</summary>
+    public abstract void SendUpTo(Exchange exchange, OutputBuffer output, int end);
+
+    /// <summary>False when the socket has become writable meanwhile; else the loop will continue the sending.</summary>
+    public abstract bool WantWritable(Exchange exchange);
+
+    /// <summary>Bytes of a file, without a copy through managed memory. <paramref name="offset"/> moves on.</summary>
+    public abstract SendResult SendFilePart(int file, ref long offset, ref int count);
+
+    /// <summary>Sends raw bytes ahead of a file part. All or nothing is not promised: what stays is in the buffer.</summary>
+    public abstract SendResult SendAhead(OutputBuffer output);
+
+    /// <summary>Nothing more in either direction. The descriptor stays open until the loop closes it.</summary>
+    public abstract void Cut();
+
+    // ---- framing: how a response looks in this protocol ----
+
+    public abstract bool IsFastCgi { get; }
+
+    public abstract System.Net.IPEndPoint? RemoteEndPoint { get; }
+
+    public abstract System.Net.IPEndPoint? LocalEndPoint { get; }
+
+    /// <summary>Status line and fields. <paramref name="length"/>: of the body, -1 when it is not known.</summary>
+    public abstract void WriteHead(Exchange exchange, OutputBuffer output, long length);
+
+    /// <summary>Makes sure that body bytes may be appended.</summary>
+    public abstract void OpenChunk(Exchange exchange, OutputBuffer output);
+
+    /// <summary>Body bytes the open chunk has room for.</summary>
+    public abstract int ChunkRoom(OutputBuffer output);
+
+    /// <summary>Bytes that closing a chunk may add.</summary>
+    public abstract int ChunkTailMax { get; }
+
+    public abstract void CloseChunk(Exchange exchange, OutputBuffer output);
+
+    /// <summary>The end of the response.</summary>
+    public abstract void WriteEnd(Exchange exchange, OutputBuffer output);
+
+    /// <summary>A chunk whose <paramref name="count"/> bytes follow from a file: its head. Answers the bytes allowed in it.</summary>
+    public abstract int WriteFileChunkHead(Exchange exchange, OutputBuffer output, long count);
+
+    /// <summary>What follows the file's bytes.</summary>
+    public abstract void WriteFileChunkTail(Exchange exchange, OutputBuffer output, int count);
+}

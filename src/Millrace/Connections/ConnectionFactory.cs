@@ -1,0 +1,16 @@
+// Which class speaks the protocol of a listener.
+
+using Millrace.Listeners;
+using Millrace.Loops;
+
+namespace Millrace.Connections;
+
+internal static class ConnectionFactory
+{
+    public static Connection Create<TKernel>(EventLoop<TKernel> loop, int descriptor, ListenAddress address, byte[] peer)
+        where TKernel : struct, IKernel => address.Protocol switch
+        {
+            ListenProtocol.FastCgi => new FastCgiConnection<TKernel>(loop, descriptor, address.Kind == EndPointKind.Tcp),
+            _ => throw new NotSupportedException($"{address.Protocol} is not spoken yet."),
+        };
+}

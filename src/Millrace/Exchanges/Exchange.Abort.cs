@@ -1,0 +1,101 @@
+// How a request ends early: the peer goes away or aborts it, a time limit passes, or the application gives up. The token
+// is made when somebody asks for it; its callbacks are user code and never run on a loop.
+
+namespace Millrace.Exchanges;
+
+internal sealed partial class Exchange
+{
+    private readonly Lock _abortLock = new();
+    private CancellationTokenSource? _abortSource;
+    private CancellationToken? _abortToken;
+    private volatile bool _aborted;
+    private volatile bool _cancelled;
+
+    /// <summary>The response is of no use to anybody any more: its bytes are dropped.</summary>
+    public bool IsAborted => _aborted;
+
+    /// <summary>Fires when the peer has gone, has aborted the request, or a limit has passed.</summary>
+    public CancellationToken RequestAborted
+    {
+        get
+        {
+            lock (_abortLock)
+            {
+                if (_abortToken is { } token)
+                {
+                    return token;
+                }
+
+                if (_cancelled)
+                {
+                    _abortToken = new CancellationToken(canceled: true);
+                }
+                else
+                {
+                    _abortSource = new CancellationTokenSource();
+                    _abortToken = _abortSource.Token;
+                }
+
+                return _abortToken.Value;
+            }
+        }
+
+        set
+        {
+            lock (_abortLock)
+            {
+                _abortToken = value;
+            }
+        }
+    }
+
+    /// <summary>Tells the handler; the response may still be wanted (a peer that has only finished sending still listens).</summary>
+    public void CancelHandler()
+    {
+        CancellationTokenSource? source;
+        lock (_abortLock)
+        {
+            if (_cancelled)
+            {
+                return;
+            }
+
+            _cancelled = true;
+            source = _abortSource;
+        }
+
+        if (source is not null)
+        {
+            Services.RunUserCode(static state => ((CancellationTokenSource)state!).Cancel(), source);
+        }
+    }
+
+    /// <summary>Nobody waits for the response any more.</summary>
+    public void Abort()
+    {
+        _aborted = true;
+        CancelHandler();
+    }
+
+    /// <summary>The application gives the connection up (HttpContext.Abort).</summary>
+    public void AbortByApplication()
+    {
+        IsCut = true;
+        AppStatus = 1;
+        Abort();
+        Connection.Cut();
+    }
+
+    private bool ResetAbort()
+    {
+        lock (_abortLock)
+        {
+            // Not disposed, and not used again: a cancellation may still be on its way to it.
+            _abortSource = null;
+            _abortToken = null;
+            _aborted = _cancelled = false;
+        }
+
+        return true;
+    }
+}

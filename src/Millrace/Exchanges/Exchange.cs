@@ -1,0 +1,181 @@
+// One request and its response: what both protocols fill and what every handler sees, through the features of ASP.NET
+// Core or through Request and Response. Knows nothing of the protocol it arrived by. How bytes of the response leave is
+// in Exchange.Output.cs; abort and time limits are in Exchange.Abort.cs.
+//
+// An exchange is used by one request after the other. Whatever user code may keep beyond its request (streams, readers)
+// is made per request and dies with it.
+
+using System.Globalization;
+using Millrace.Connections;
+using Millrace.Loops;
+
+namespace Millrace.Exchanges;
+
+internal sealed partial class Exchange
+{
+    private static long s_lastId;
+
+    private string? _traceIdentifier;
+    private long _id;
+
+    public Exchange(LoopServices services)
+    {
+        Services = services;
+        RequestHeaders = new RequestHeaders(Head);
+        Body = new RequestBody(this, services.Options.RequestBodyBuffer);
+        Output = null!;
+        OnRunCompleted = RunCompleted;
+        OnBodyDrained = BodyDrained;
+    }
+
+    public LoopServices Services { get; }
+
+    /// <summary>The connection served at the moment.</summary>
+    public Connection Connection { get; private set; } = null!;
+
+    // ---- the request ----
+
+    public RequestHead Head { get; } = new();
+
+    public RequestHeaders RequestHeaders { get; }
+
+    public RequestBody Body { get; }
+
+    /// <summary>Milliseconds of the loop's clock at which the head was complete.</summary>
+    public long StartedMs { get; private set; }
+
+    public string TraceIdentifier
+    {
+        get => _traceIdentifier ??= MakeIdentifier();
+        set => _traceIdentifier = value;
+    }
+
+    private string MakeIdentifier()
+    {
+        if (_id == 0)
+        {
+            _id = Interlocked.Increment(ref s_lastId);
+        }
+
+        return string.Create(CultureInfo.InvariantCulture, $"{Connection.Id}:{_id:X8}");
+    }
+
+    /// <summary>Whatever the handler keeps with its exchanges, request after request: the feature collection, or Request and Response.</summary>
+    public object? HandlerState { get; set; }
+
+    // ---- buffers ----
+
+    /// <summary>Where the response is built: the driver's, or the exchange's own once it has outlived its turn.</summary>
+    public OutputBuffer Output { get; private set; }
+
+    private byte[]? _ownInput;
+    private byte[]? _assembly;
+    private bool _ownsOutput;
+
+    /// <summary>True while the handler is in its first, synchronous part on a driver that watches over it.</summary>
+    public volatile bool IsInline;
+
+    /// <summary>Begins with a request whose head has been filled in.</summary>
+    public void Begin(Connection connection, OutputBuffer output, byte[]? assembly, long nowMs)
+    {
+        Connection = connection;
+        Output = output;
+        _assembly = assembly;
+        StartedMs = nowMs;
+        RequestHeaders.Begin();
+        ResponseHeaders.Begin();
+        SuppressesBody = Head.IsHead;
+    }
+
+    /// <summary>The exchange outlives its turn: the driver's buffers stay with it.</summary>
+    public void TakeBuffers(LoopDriver driver)
+    {
+        if (!_ownsOutput)
+        {
+            (byte[] input, OutputBuffer output) = driver.GiveBuffersAway();
+            _ownInput = input;
+            Output = output;
+            _ownsOutput = true;
+        }
+    }
+
+    /// <summary>What has not been sent goes with the connection; the exchange is free for another request.</summary>
+    public OutputBuffer? DetachOutput()
+    {
+        if (!_ownsOutput)
+        {
+            return null;
+        }
+
+        OutputBuffer output = Output;
+        Output = null!;
+        _ownsOutput = false;
+        if (!output.IsEmpty)
+        {
+            return output;
+        }
+
+        Services.Return(output);
+        return null;
+    }
+
+    /// <summary>Ends the request. True when the object may serve another one; otherwise something still hangs on to it.</summary>
+    public bool Reset()
+    {
+        bool reusable = Body.Reset() & ResetOutput() & ResetAbort();
+        if (_ownInput is { } input)
+        {
+            BufferPool.Return(input);
+            _ownInput = null;
+        }
+
+        if (_assembly is { } assembly)
+        {
+            BufferPool.Return(assembly);
+            _assembly = null;
+        }
+
+        DetachOutput();
+        Head.Reset();
+        RequestHeaders.End();
+        ResponseHeaders.Begin();
+        _traceIdentifier = null;
+        _id = 0;
+        IsInline = false;
+        Connection = null!;
+        Services.Handler.Reset(this);
+        return reusable;
+    }
+
+    // ---- running ----
+
+    /// <summary>Continuation of a handler that did not end in its turn.</summary>
+    public Action OnRunCompleted { get; }
+
+    /// <summary>The handler has read enough of a body for which the loop had stopped reading.</summary>
+    public Action OnBodyDrained { get; }
+
+    private void RunCompleted() => Connection.FinishDetached(this);
+
+    private void BodyDrained() => Connection?.PostResumeReading();
+
+    public void OnBodyWanted() => Connection.OnBodyWanted(this);
+
+    /// <exception cref="InvalidOperationException">Synchronous body I/O is not allowed.</exception>
+    public void CheckSynchronousIO(string instead)
+    {
+        if (!AllowsSynchronousIO)
+        {
+            throw new InvalidOperationException(
+                $"Synchronous operations are disallowed. Call {instead} or set AllowSynchronousIO to true instead.");
+        }
+    }
+
+    private bool? _allowsSynchronousIO;
+
+    public bool AllowsSynchronousIO
+    {
+        get => _allowsSynchronousIO ?? Services.Options.AllowSynchronousIO;
+        set => _allowsSynchronousIO = value;
+    }
+}

@@ -1,0 +1,63 @@
+// What may stand in a response field, checked on the strings an application sets. RFC 9110 §5.1 and §5.5.
+
+using System.Buffers;
+using System.Globalization;
+using System.Text;
+
+namespace Millrace.Exchanges;
+
+internal static class FieldText
+{
+    private static readonly SearchValues<char> s_token =
+        SearchValues.Create("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+
+    public static bool IsName(string name) => name.Length > 0 && !name.AsSpan().ContainsAnyExcept(s_token);
+
+    /// <summary>Printable ASCII, spaces and tabs.</summary>
+    public static bool IsValue(string value)
+    {
+        ReadOnlySpan<char> text = value;
+        return !text.ContainsAnyExceptInRange(' ', '~') || !ContainsBad(text);
+    }
+
+    /// <summary>Safe to put into a message: controls are shown as escapes.</summary>
+    public static string Shown(string text)
+    {
+        var shown = new StringBuilder();
+        foreach (char c in text.AsSpan(0, Math.Min(text.Length, 64)))
+        {
+            _ = c is >= ' ' and <= '~' ? shown.Append(c) : shown.Append(CultureInfo.InvariantCulture, $"\\u{(int)c:x4}");
+        }
+
+        return shown.ToString();
+    }
+
+    private static bool ContainsBad(ReadOnlySpan<char> text)
+    {
+        foreach (char c in text)
+        {
+            if (c is (< ' ' or > '~') and not '\t')
+            {
+                return true;
+            }
+        }
+
+        return false;
+    }
+}
+
+/// <summary>Decimal text of lengths; the small ones are made once.</summary>
+internal static class DecimalText
+{
+    private static readonly string?[] s_small = new string?[2048];
+
+    public static string Of(long value)
+    {
+        if ((ulong)value >= (ulong)s_small.Length)
+        {
+            return value.ToString(CultureInfo.InvariantCulture);
+        }
+
+        return s_small[value] ??= value.ToString(CultureInfo.InvariantCulture);
+    }
+}

@@ -1,0 +1,330 @@
+// Header fields by name, in the order they came: a short table searched from the front. The name constants of the
+// framework are the same strings as ours, so that most look-ups are comparisons of references.
+
+using System.Collections;
+using System.Diagnostics.CodeAnalysis;
+using System.Globalization;
+using Microsoft.AspNetCore.Http;
+using Microsoft.Extensions.Primitives;
+using Microsoft.Net.Http.Headers;
+using Millrace.Protocols.Cgi;
+
+namespace Millrace.Exchanges;
+
+/// <summary>Fields of a request or of a response.</summary>
+internal class HeaderTable : IHeaderDictionary
+{
+    private KeyValuePair<string, StringValues>[] _entries = new KeyValuePair<string, StringValues>[16];
+    private int _count;
+
+    protected virtual void BeforeRead()
+    {
+    }
+
+    protected virtual void BeforeWrite(string name, in StringValues values)
+    {
+    }
+
+    public ReadOnlySpan<KeyValuePair<string, StringValues>> Entries
+    {
+        get
+        {
+            BeforeRead();
+            return _entries.AsSpan(0, _count);
+        }
+    }
+
+    public StringValues this[string key]
+    {
+        get
+        {
+            BeforeRead();
+            int index = Find(key);
+            return index < 0 ? StringValues.Empty : _entries[index].Value;
+        }
+
+        set
+        {
+            ArgumentException.ThrowIfNullOrEmpty(key);
+            BeforeRead();
+            BeforeWrite(key, value);
+            int index = Find(key);
+            if (value.Count == 0)
+            {
+                RemoveAt(index);
+            }
+            else if (index >= 0)
+            {
+                _entries[index] = new(_entries[index].Key, value);
+            }
+            else
+            {
+                Append(key, value);
+            }
+        }
+    }
+
+    StringValues IDictionary<string, StringValues>.this[string key]
+    {
+        get => TryGetValue(key, out StringValues value) ? value : throw new KeyNotFoundException($"There is no field {key}.");
+        set => this[key] = value;
+    }
+
+    public long? ContentLength
+    {
+        get
+        {
+            StringValues raw = this[HeaderNames.ContentLength];
+            return raw.Count == 1 && long.TryParse(raw[0], NumberStyles.None, CultureInfo.InvariantCulture, out long value) ? value : null;
+        }
+
+        set
+        {
+            if (value is long length)
+            {
+                ArgumentOutOfRangeException.ThrowIfNegative(length);
+                this[HeaderNames.ContentLength] = DecimalText.Of(length);
+            }
+            else
+            {
+                Remove(HeaderNames.ContentLength);
+            }
+        }
+    }
+
+    public int Count
+    {
+        get
+        {
+            BeforeRead();
+            return _count;
+        }
+    }
+
+    public virtual bool IsReadOnly => false;
+
+    public ICollection<string> Keys => [.. Entries.ToArray().Select(static e => e.Key)];
+
+    public ICollection<StringValues> Values => [.. Entries.ToArray().Select(static e => e.Value)];
+
+    public void Add(string key, StringValues value)
+    {
+        ArgumentException.ThrowIfNullOrEmpty(key);
+        BeforeRead();
+        BeforeWrite(key, value);
+        if (Find(key) >= 0)
+        {
+            throw new ArgumentException($"The field {key} is there already.");
+        }
+
+        if (value.Count > 0)
+        {
+            Append(key, value);
+        }
+    }
+
+    public void Add(KeyValuePair<string, StringValues> item) => Add(item.Key, item.Value);
+
+    public bool Remove(string key)
+    {
+        BeforeRead();
+        BeforeWrite(key, StringValues.Empty);
+        return RemoveAt(Find(key));
+    }
+
+    public bool Remove(KeyValuePair<string, StringValues> item) => Contains(item) && Remove(item.Key);
+
+    public void Clear()
+    {
+        BeforeRead();
+        BeforeWrite("", StringValues.Empty);
+        Drop();
+    }
+
+    public bool Contains(KeyValuePair<string, StringValues> item) => TryGetValue(item.Key, out StringValues value) && value.Equals(item.Value);
+
+    public bool ContainsKey(string key)
+    {
+        BeforeRead();
+        return Find(key) >= 0;
+    }
+
+    public bool TryGetValue(string key, [MaybeNullWhen(false)] out StringValues value)
+    {
+        BeforeRead();
+        int index = Find(key);
+        value = index < 0 ? default : _entries[index].Value;
+        return index >= 0;
+    }
+
+    public void CopyTo(KeyValuePair<string, StringValues>[] array, int arrayIndex) => Entries.CopyTo(array.AsSpan(arrayIndex));
+
+    public IEnumerator<KeyValuePair<string, StringValues>> GetEnumerator()
+    {
+        BeforeRead();
+        for (int i = 0; i < _count; i++)
+        {
+            yield return _entries[i];
+        }
+    }
+
+    IEnumerator IEnumerable.GetEnumerator() => GetEnumerator();
+
+    /// <summary>Adds a field, or a value to it.</summary>
+    protected void Join(string name, string value)
+    {
+        int index = Find(name);
+        if (index >= 0)
+        {
+            _entries[index] = new(_entries[index].Key, StringValues.Concat(_entries[index].Value, value));
+        }
+        else
+        {
+            Append(name, value);
+        }
+    }
+
+    protected void Drop()
+    {
+        Array.Clear(_entries, 0, _count);
+        _count = 0;
+    }
+
+    private void Append(string name, StringValues values)
+    {
+        if (_count == _entries.Length)
+        {
+            Array.Resize(ref _entries, _count * 2);
+        }
+
+        _entries[_count++] = new(name, values);
+    }
+
+    private int Find(string name)
+    {
+        KeyValuePair<string, StringValues>[] entries = _entries;
+        int count = _count;
+        for (int i = 0; i < count; i++)
+        {
+            if (ReferenceEquals(entries[i].Key, name))
+            {
+                return i;
+            }
+        }
+
+        for (int i = 0; i < count; i++)
+        {
+            string key = entries[i].Key;
+            if (key.Length == name.Length && key.Equals(name, StringComparison.OrdinalIgnoreCase))
+            {
+                return i;
+            }
+        }
+
+        return -1;
+    }
+
+    private bool RemoveAt(int index)
+    {
+        if (index < 0)
+        {
+            return false;
+        }
+
+        Array.Copy(_entries, index + 1, _entries, index, _count - index - 1);
+        _entries[--_count] = default;
+        return true;
+    }
+}
+
+/// <summary>Fields of a request, made into strings when somebody first looks.</summary>
+internal sealed class RequestHeaders(RequestHead head) : HeaderTable
+{
+    private bool _filled = true;
+
+    public void Begin()
+    {
+        Drop();
+        _filled = false;
+    }
+
+    public void End()
+    {
+        _filled = true;
+        Drop();
+    }
+
+    protected override void BeforeRead()
+    {
+        if (!_filled)
+        {
+            _filled = true;
+            Fill();
+        }
+    }
+
+    private void Fill()
+    {
+        foreach (ref readonly HeaderSlice field in head.Fields)
+        {
+            string name = head.FieldName(field);
+            Join(name, head.FieldValue(field, name));
+        }
+
+        if (head.IsFastCgi)
+        {
+            if (head.ContentType.Length > 0)
+            {
+                Join(HeaderNames.ContentType, head.ContentTypeText);
+            }
+
+            if (head.ContentLength >= 0)
+            {
+                Join(HeaderNames.ContentLength, DecimalText.Of(head.ContentLength));
+            }
+        }
+    }
+}
+
+/// <summary>Fields of a response: checked as they are set, fixed once the head has been sent.</summary>
+internal sealed class ResponseHeaders : HeaderTable
+{
+    private bool _fixed;
+
+    public override bool IsReadOnly => _fixed;
+
+    public void Fix() => _fixed = true;
+
+    public void Begin()
+    {
+        _fixed = false;
+        Drop();
+    }
+
+    // RFC 9110 §5.1, §5.5: a name is a token; a value holds no CR, LF or NUL, nor other controls.
+    protected override void BeforeWrite(string name, in StringValues values)
+    {
+        if (_fixed)
+        {
+            throw new InvalidOperationException("Headers are read-only: the response has already started.");
+        }
+
+        if (values.Count == 0)
+        {
+            return;
+        }
+
+        if (!FieldText.IsName(name))
+        {
+            throw new InvalidOperationException($"The response field name \"{FieldText.Shown(name)}\" is not a token (RFC 9110 §5.1).");
+        }
+
+        for (int i = 0; i < values.Count; i++)
+        {
+            if (values[i] is { } value && !FieldText.IsValue(value))
+            {
+                throw new InvalidOperationException($"The value of the response field {name} holds a control or non-ASCII character (RFC 9110 §5.5).");
+            }
+        }
+    }
+}

@@ -1,0 +1,285 @@
+// The body of a request on its way from the loop that receives it to the handler that reads it: a pipe of bounded size.
+// The loop feeds it and never runs the reader's code while it holds the connection; what the reader waits for is
+// collected (Deferred) and run afterwards, under the eyes of the monitor.
+
+using System.IO.Pipelines;
+using Microsoft.AspNetCore.Http;
+
+namespace Millrace.Exchanges;
+
+internal enum BodyState
+{
+    /// <summary>There is none, or all of it has arrived.</summary>
+    Complete,
+
+    /// <summary>More is to come.</summary>
+    Open,
+
+    /// <summary>It will never be whole; reading it fails.</summary>
+    Broken,
+}
+
+internal sealed class RequestBody
+{
+    private readonly Exchange _exchange;
+    private readonly int _pauseAt;
+    private readonly ContinuationCatcher _readers = new();
+    private Pipe? _pipe;
+    private Exception? _error;
+    private bool _used;
+    private bool _unflushed;
+    private bool _writerDone;
+    private bool _readerDone;
+    private BodyReader? _reader;
+
+    public RequestBody(Exchange exchange, int pauseAt)
+    {
+        _exchange = exchange;
+        _pauseAt = pauseAt;
+    }
+
+    /// <summary>Written by the loop, read by both sides.</summary>
+    public volatile BodyState State;
+
+    /// <summary>Bytes received so far.</summary>
+    public long Received { get; private set; }
+
+    /// <summary>What Content-Length promises; -1 when it says nothing.</summary>
+    public long Expected { get; set; } = -1;
+
+    /// <summary>The limit in bytes, null for none. The application may change it until it starts reading.</summary>
+    public long? SizeMax { get; set; }
+
+    /// <summary>Whether the application has begun to read.</summary>
+    public bool HasStarted => _reader is { HasStarted: true };
+
+    /// <summary>The pipe is full: the loop does not read on until <see cref="OnDrained"/> has run.</summary>
+    public bool IsPaused { get; private set; }
+
+    /// <summary>Whether a handler could find a byte in it.</summary>
+    public bool CanHaveBytes => State != BodyState.Complete || Received > 0;
+
+    public ContinuationCatcher Readers => _readers;
+
+    public void Begin(long expected, long? sizeMax, BodyState state)
+    {
+        Expected = expected;
+        SizeMax = sizeMax;
+        State = state;
+    }
+
+    // ---- the loop's side ----
+
+    /// <summary>Before the handler starts: what both sides will use is there from now on.</summary>
+    public void Prepare()
+    {
+        if (State == BodyState.Open)
+        {
+            _ = Use();
+        }
+    }
+
+    /// <summary>Bytes that have arrived. False when they break a rule; then the body is broken.</summary>
+    public bool Feed(ReadOnlySpan<byte> bytes)
+    {
+        if (State != BodyState.Open)
+        {
+            return true;
+        }
+
+        long total = Received + bytes.Length;
+        if (Expected >= 0 && total > Expected)
+        {
+            Break(new BadHttpRequestException("The request body is longer than its Content-Length (RFC 3875 §4.2).", StatusCodes.Status400BadRequest));
+            return false;
+        }
+
+        if (SizeMax is long max && total > max)
+        {
+            Break(new BadHttpRequestException($"The request body is larger than the limit of {max} bytes (MaxRequestBodySize).", StatusCodes.Status413PayloadTooLarge));
+            return false;
+        }
+
+        Received = total;
+        if (!_readerDone)
+        {
+            Pipe pipe = Use();
+            bytes.CopyTo(pipe.Writer.GetSpan(bytes.Length));
+            pipe.Writer.Advance(bytes.Length);
+            _unflushed = true;
+        }
+
+        return true;
+    }
+
+    /// <summary>Shows what was fed to the reader. False when the pipe is full.</summary>
+    public bool Flush(Action drained)
+    {
+        if (!_unflushed || _writerDone)
+        {
+            return !IsPaused;
+        }
+
+        _unflushed = false;
+        ValueTask<FlushResult> flush = _pipe!.Writer.FlushAsync();
+        if (flush.IsCompleted)
+        {
+            _readerDone |= flush.GetAwaiter().GetResult().IsCompleted;
+            return !IsPaused;
+        }
+
+        IsPaused = true;
+        flush.GetAwaiter().UnsafeOnCompleted(drained);
+        return false;
+    }
+
+    /// <summary>The loop has learned that the reader took enough.</summary>
+    public void OnDrained() => IsPaused = false;
+
+    /// <summary>The end has arrived. False when it came too early.</summary>
+    public bool Complete()
+    {
+        if (State != BodyState.Open)
+        {
+            return true;
+        }
+
+        if (Expected >= 0 && Received < Expected)
+        {
+            Break(new BadHttpRequestException("The request body ended before its Content-Length was reached (RFC 3875 §4.2).", StatusCodes.Status400BadRequest));
+            return false;
+        }
+
+        State = BodyState.Complete;
+        if (_used)
+        {
+            FinishWriting(null);
+        }
+
+        return true;
+    }
+
+    /// <summary>The rest will never come.</summary>
+    public void Break(Exception error)
+    {
+        if (State != BodyState.Open)
+        {
+            return;
+        }
+
+        _error = error;
+        State = BodyState.Broken;
+        _ = Use();
+        FinishWriting(error);
+    }
+
+    private void FinishWriting(Exception? error)
+    {
+        _unflushed = false;
+        if (!_writerDone)
+        {
+            _writerDone = true;
+            _pipe!.Writer.Complete(error);
+        }
+    }
+
+    // ---- the handler's side ----
+
+    /// <summary>The reading end. One per request; it does not outlive it.</summary>
+    public PipeReader Reader => _reader ??= new BodyReader(this, _exchange);
+
+    internal Exception? Error => _error;
+
+    /// <summary>The pipe to read from, null when there is nothing and will be nothing.</summary>
+    internal PipeReader? Inner => State == BodyState.Complete && !_used ? null : Use().Reader;
+
+    internal void MarkReaderDone() => _readerDone = true;
+
+    // ---- the end ----
+
+    /// <summary>Ends the request's side; true when the object may serve another request.</summary>
+    public bool Reset()
+    {
+        _reader?.Expire();
+        _reader = null;
+        bool reusable = !IsPaused;
+        if (_used)
+        {
+            FinishWriting(null);
+            try
+            {
+                _pipe!.Reader.Complete();
+                if (reusable)
+                {
+                    _pipe.Reset();
+                }
+            }
+            catch (InvalidOperationException)
+            {
+                reusable = false;   // a read is still pending: the handler left something behind
+            }
+        }
+
+        reusable &= _readers.IsEmpty;
+        _error = null;
+        _used = _unflushed = _writerDone = _readerDone = false;
+        Received = 0;
+        Expected = -1;
+        State = BodyState.Complete;
+        return reusable;
+    }
+
+    private Pipe Use()
+    {
+        if (!_used)
+        {
+            _pipe ??= new Pipe(new PipeOptions(
+                readerScheduler: _readers,
+                writerScheduler: PipeScheduler.Inline,
+                pauseWriterThreshold: _pauseAt,
+                resumeWriterThreshold: _pauseAt / 2,
+                minimumSegmentSize: 4096,
+                useSynchronizationContext: false));
+            _used = true;
+        }
+
+        return _pipe!;
+    }
+}
+
+/// <summary>Catches what a pipe would run while the loop feeds it, so that it runs where and when the loop decides.</summary>
+internal sealed class ContinuationCatcher : PipeScheduler
+{
+    private Action<object?>? _action;
+    private object? _state;
+    private volatile int _feeder;
+
+    public bool IsEmpty => _action is null;
+
+    /// <summary>From here to <see cref="TryTake"/> what this thread sets off is caught; what others set off goes to the thread pool.</summary>
+    public void BeginCatch() => _feeder = Environment.CurrentManagedThreadId;
+
+    public override void Schedule(Action<object?> action, object? state)
+    {
+        if (_feeder == Environment.CurrentManagedThreadId && _action is null)
+        {
+            _action = action;
+            _state = state;
+        }
+        else
+        {
+            ThreadPool.UnsafeQueueUserWorkItem(action, state, preferLocal: false);
+        }
+    }
+
+    /// <summary>Takes what was caught, if anything.</summary>
+    public bool TryTake(out Action<object?> action, out object? state)
+    {
+        _feeder = 0;
+        action = _action!;
+        state = _state;
+        _action = null;
+        _state = null;
+        return action is not null;
+    }
+}

@@ -1,0 +1,144 @@
+// The head of a request, whichever protocol it came by: slices of the buffer it was received in, turned into strings only
+// on demand. The buffer stays with the exchange until it ends.
+
+using System.Buffers.Text;
+using System.Net;
+using System.Runtime.CompilerServices;
+using Millrace.Protocols.Cgi;
+using Millrace.Protocols.Text;
+
+namespace Millrace.Exchanges;
+
+internal sealed class RequestHead
+{
+    private HeaderSlice[] _fields = new HeaderSlice[32];
+
+    /// <summary>What the slices below are offsets into, from <see cref="Origin"/> on.</summary>
+    public byte[] Buffer { get; set; } = [];
+
+    public int Origin { get; set; }
+
+    public Slice Method;
+    public Slice Target;
+    public Slice Path;
+    public Slice Query;
+    public Slice Protocol;
+    public Slice Host;
+    public Slice ContentType;
+    public long ContentLength = -1;
+    public bool IsHttps;
+    public bool IsAsterisk;
+
+    /// <summary>FastCGI only: addresses of the client and of the front server, and all parameters as they came.</summary>
+    public Slice RemoteAddress, RemotePort, ServerAddress, ServerPort, ServerName, Parameters;
+
+    public bool IsFastCgi;
+
+    public int FieldCount { get; private set; }
+
+    public ReadOnlySpan<HeaderSlice> Fields => _fields.AsSpan(0, FieldCount);
+
+    public ReadOnlySpan<byte> this[Slice slice] => Buffer.AsSpan(Origin + slice.Start, slice.Length);
+
+    public ReadOnlySpan<byte> Name(in HeaderSlice field) => Buffer.AsSpan(Origin + field.NameStart, field.NameLength);
+
+    public ReadOnlySpan<byte> Value(in HeaderSlice field) => Buffer.AsSpan(Origin + field.ValueStart, field.ValueLength);
+
+    public void SetFields(ReadOnlySpan<HeaderSlice> fields)
+    {
+        if (_fields.Length < fields.Length)
+        {
+            _fields = new HeaderSlice[fields.Length];
+        }
+
+        fields.CopyTo(_fields);
+        FieldCount = fields.Length;
+    }
+
+    public Span<HeaderSlice> ReserveFields(int count)
+    {
+        if (_fields.Length < count)
+        {
+            _fields = new HeaderSlice[count];
+        }
+
+        FieldCount = count;
+        return _fields.AsSpan(0, count);
+    }
+
+    // ---- strings ----
+
+    public string MethodText => StringTable.ForThisThread.Get(this[Method]);
+
+    public string TargetText => StringTable.ForThisThread.Get(this[Target]);
+
+    public string QueryText => Query.Length <= 1 ? "" : StringTable.ForThisThread.Get(this[Query]);
+
+    public string ProtocolText => Protocol.Length == 0 ? "HTTP/1.0" : StringTable.ForThisThread.Get(this[Protocol]);
+
+    public string HostText => StringTable.ForThisThread.Get(this[Host]);
+
+    public string ContentTypeText => StringTable.ForThisThread.Get(this[ContentType]);
+
+    public bool IsHead => this[Method].SequenceEqual("HEAD"u8);
+
+    public string FieldName(in HeaderSlice field) =>
+        IsFastCgi ? StringTable.ForThisThread.GetVariableName(Name(field)) : StringTable.ForThisThread.GetFieldName(Name(field));
+
+    public string FieldValue(in HeaderSlice field, string name)
+    {
+        ReadOnlySpan<byte> value = Value(field);
+        return StringTable.IsSecret(name) ? StringTable.Decode(value) : StringTable.ForThisThread.Get(value);
+    }
+
+    /// <summary>The path, decoded. False when it holds a NUL or bad UTF-8.</summary>
+    public bool TryGetPath(out string path)
+    {
+        ReadOnlySpan<byte> raw = this[Path];
+        if (!TargetPath.NeedsDecoding(raw))
+        {
+            path = StringTable.ForThisThread.Get(raw);
+            return true;
+        }
+
+        byte[]? rented = raw.Length > 512 ? System.Buffers.ArrayPool<byte>.Shared.Rent(raw.Length) : null;
+        Span<byte> scratch = rented ?? stackalloc byte[512];
+        bool good = TargetPath.TryDecode(raw, scratch, out int length);
+        path = good ? StringTable.ForThisThread.GetUtf8(scratch[..length]) : "";
+        if (rented is not null)
+        {
+            System.Buffers.ArrayPool<byte>.Shared.Return(rented);
+        }
+
+        return good;
+    }
+
+    /// <summary>The address of the client as the front server reports it; null when it is not an address.</summary>
+    public IPAddress? RemoteIPAddress => ParseAddress(this[RemoteAddress]);
+
+    public IPAddress? LocalIPAddress => ParseAddress(this[ServerAddress]);
+
+    public int RemotePortNumber => ParsePort(this[RemotePort]);
+
+    public int LocalPortNumber => ParsePort(this[ServerPort]);
+
+    private static IPAddress? ParseAddress(ReadOnlySpan<byte> text) =>
+        text.Length is > 0 and <= 64 && (text[0] == (byte)':' || char.IsAsciiHexDigit((char)text[0])) && LooksWhole(text)
+        && IPAddress.TryParse(StringTable.ForThisThread.Get(text), out IPAddress? address) ? address : null;
+
+    // "1.2.3" and "5" are addresses to IPAddress.Parse; nobody sends them and means it.
+    private static bool LooksWhole(ReadOnlySpan<byte> text) => text.Contains((byte)':') || text.Count((byte)'.') == 3;
+
+    private static int ParsePort(ReadOnlySpan<byte> text) =>
+        text.Length is > 0 and <= 5 && Utf8Parser.TryParse(text, out ushort port, out int used) && used == text.Length ? port : 0;
+
+    public void Reset()
+    {
+        Buffer = [];
+        Origin = FieldCount = 0;
+        Method = Target = Path = Query = Protocol = Host = ContentType = default;
+        RemoteAddress = RemotePort = ServerAddress = ServerPort = ServerName = Parameters = default;
+        ContentLength = -1;
+        IsHttps = IsAsterisk = IsFastCgi = false;
+    }
+}

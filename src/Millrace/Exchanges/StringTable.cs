@@ -1,0 +1,108 @@
+// Strings for byte sequences that come again and again: header names, and the values a front server sends with every
+// request. Direct-mapped and of fixed size, one per thread: it never grows, keeps nothing long and nothing secret.
+
+using System.Runtime.CompilerServices;
+using System.Text;
+using Millrace.Protocols.Cgi;
+
+namespace Millrace.Exchanges;
+
+internal sealed class StringTable
+{
+    /// <summary>Longer sequences are turned into new strings each time.</summary>
+    public const int LengthMax = 192;
+
+    private const int Size = 512;
+
+    [ThreadStatic]
+    private static StringTable? t_table;
+
+    private readonly Entry[] _texts = new Entry[Size];
+    private readonly Entry[] _names = new Entry[Size / 2];
+    private readonly Entry[] _variables = new Entry[Size / 2];
+
+    private struct Entry
+    {
+        public byte[] Key;
+        public string Text;
+    }
+
+    public static StringTable ForThisThread => t_table ??= new StringTable();
+
+    /// <summary>Latin-1 or UTF-8 text.</summary>
+    public string Get(ReadOnlySpan<byte> bytes) => Lookup(_texts, bytes, static b => Decode(b));
+
+    public string GetUtf8(ReadOnlySpan<byte> bytes) => Get(bytes);
+
+    /// <summary>The name of a header field, in its usual spelling when it is a well-known one.</summary>
+    public string GetFieldName(ReadOnlySpan<byte> bytes) => Lookup(_names, bytes, static b => FieldNames.Canonical(Encoding.Latin1.GetString(b)));
+
+    /// <summary>The name of the header field behind a variable, given without HTTP_.</summary>
+    public string GetVariableName(ReadOnlySpan<byte> bytes) => Lookup(_variables, bytes, static b => FieldNames.Canonical(HeaderNameMapper.FromVariable(b)));
+
+    /// <summary>Whether the values of this field must not be kept.</summary>
+    public static bool IsSecret(string name) => name.Length switch
+    {
+        6 => name.Equals("Cookie", StringComparison.OrdinalIgnoreCase),
+        13 => name.Equals("Authorization", StringComparison.OrdinalIgnoreCase),
+        19 => name.Equals("Proxy-Authorization", StringComparison.OrdinalIgnoreCase),
+        _ => name.Contains("key", StringComparison.OrdinalIgnoreCase) || name.Contains("token", StringComparison.OrdinalIgnoreCase)
+            || name.Contains("secret", StringComparison.OrdinalIgnoreCase) || name.Contains("auth", StringComparison.OrdinalIgnoreCase),
+    };
+
+    /// <summary>UTF-8 where it is valid, else Latin-1.</summary>
+    public static string Decode(ReadOnlySpan<byte> bytes) =>
+        System.Text.Unicode.Utf8.IsValid(bytes) ? Encoding.UTF8.GetString(bytes) : Encoding.Latin1.GetString(bytes);
+
+    private delegate string Maker(ReadOnlySpan<byte> bytes);
+
+    private static string Lookup(Entry[] table, ReadOnlySpan<byte> bytes, Maker make)
+    {
+        if (bytes.Length == 0)
+        {
+            return "";
+        }
+
+        if (bytes.Length > LengthMax)
+        {
+            return make(bytes);
+        }
+
+        ref Entry entry = ref table[Hash(bytes) & (uint)(table.Length - 1)];
+        if (entry.Key is not null && bytes.SequenceEqual(entry.Key))
+        {
+            return entry.Text;
+        }
+
+        string text = make(bytes);
+        entry.Key = bytes.ToArray();
+        entry.Text = text;
+        return text;
+    }
+
+    // First and last eight bytes and the length: enough to spread what real requests hold, and collisions cost only a miss.
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    private static uint Hash(ReadOnlySpan<byte> bytes)
+    {
+        ulong mix = (ulong)bytes.Length * 0x9E37_79B9_7F4A_7C15;
+        if (bytes.Length >= 8)
+        {
+            mix ^= Unsafe.ReadUnaligned<ulong>(in bytes[0]);
+            mix = ulong.RotateLeft(mix * 0xD6E8_FEB8_6659_FD93, 29) ^ Unsafe.ReadUnaligned<ulong>(in bytes[^8]);
+            if (bytes.Length > 16)
+            {
+                mix = ulong.RotateLeft(mix * 0xD6E8_FEB8_6659_FD93, 29) ^ Unsafe.ReadUnaligned<ulong>(in bytes[(bytes.Length / 2) - 4]);
+            }
+        }
+        else
+        {
+            foreach (byte b in bytes)
+            {
+                mix = (mix ^ b) * 0x0000_0100_0000_01B3;
+            }
+        }
+
+        mix *= 0xD6E8_FEB8_6659_FD93;
+        return (uint)(mix >> 40);
+    }
+}

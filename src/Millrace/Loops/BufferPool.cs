@@ -1,0 +1,45 @@
+// Spare buffers of the few sizes the server uses. Bounded: what does not fit is left to the garbage collector.
+
+using System.Collections.Concurrent;
+
+namespace Millrace.Loops;
+
+internal static class BufferPool
+{
+    /// <summary>Bytes received at once. Larger than almost every request head.</summary>
+    public const int InputSize = 32 * 1024;
+
+    private const int SpareMax = 256;
+    private static readonly ConcurrentBag<byte[]> s_inputs = [];
+    private static int s_spare;
+
+    /// <summary>A buffer of at least <paramref name="size"/> bytes, not cleared.</summary>
+    public static byte[] Rent(int size)
+    {
+        if (size <= InputSize && size > InputSize / 2 && s_inputs.TryTake(out byte[]? spare))
+        {
+            Interlocked.Decrement(ref s_spare);
+            return spare;
+        }
+
+        return size <= InputSize && size > InputSize / 2
+            ? GC.AllocateUninitializedArray<byte>(InputSize)
+            : System.Buffers.ArrayPool<byte>.Shared.Rent(size);
+    }
+
+    public static void Return(byte[] buffer)
+    {
+        if (buffer.Length != InputSize)
+        {
+            System.Buffers.ArrayPool<byte>.Shared.Return(buffer);
+        }
+        else if (Interlocked.Increment(ref s_spare) <= SpareMax)
+        {
+            s_inputs.Add(buffer);
+        }
+        else
+        {
+            Interlocked.Decrement(ref s_spare);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+// The threads behind loops and workers. A thread is started whenever work waits and none is idle, up to the maximum (the
+// runtime's own pool would start one or two a second), and retires after standing by for a while.
+
+using Millrace.Connections;
+
+namespace Millrace.Loops;
+
+/// <summary>Where standby drivers and workers come from: threads, or in tests whatever a simulation takes for them.</summary>
+internal interface IDriverSource
+{
+    /// <summary>A driver for a loop that is about to be given to it; null when the maximum is reached and none is idle.</summary>
+    IStandbyDriver? TryReserve();
+
+    /// <summary>A reserved driver that is not needed after all.</summary>
+    void Release(IStandbyDriver driver);
+
+    /// <summary>Runs the handler of a connection's exchange on a thread of its own.</summary>
+    void Run(Connection connection);
+
+    /// <summary>Threads that exist.</summary>
+    int Count { get; }
+
+    /// <summary>Handlers that wait for a thread.</summary>
+    int Waiting { get; }
+}
+
+/// <summary>A driver that stands by.</summary>
+internal interface IStandbyDriver
+{
+    /// <summary>A loop to drive, or a connection whose handler is to run.</summary>
+    void Give(object work);
+}
+
+/// <summary>Threads that drive loops and run handlers.</summary>
+internal sealed class DriverPool : IDriverSource, IDisposable
+{
+    private readonly LoopServices _services;
+    private readonly Lock _lock = new();
+    private readonly Stack<DriverThread> _idle = new();
+    private readonly Queue<Connection> _waiting = new();
+    private readonly int _standbyMin;
+    private readonly int _max;
+    private readonly TimeSpan _retireAfter;
+    private int _count;
+    private bool _stopped;
+
+    public DriverPool(LoopServices services)
+    {
+        _services = services;
+        _standbyMin = services.Options.StandbyDriversMin;
+        _max = services.Options.DriversMax;
+        _retireAfter = TimeSpan.FromSeconds(10);
+    }
+
+    public int Count
+    {
+        get
+        {
+            lock (_lock)
+            {
+                return _count;
+            }
+        }
+    }
+
+    public int Waiting
+    {
+        get
+        {
+            lock (_lock)
+            {
+                return _waiting.Count;
+            }
+        }
+    }
+
+    public IStandbyDriver? TryReserve()
+    {
+        lock (_lock)
+        {
+            return _idle.TryPop(out DriverThread? idle) ? idle : TryAdd();
+        }
+    }
+
+    public void Release(IStandbyDriver driver)
+    {
+        var thread = (DriverThread)driver;
+        if (!TryStandBy(thread))
+        {
+            thread.Give(DriverThread.Retire);
+        }
+    }
+
+    public void Run(Connection connection)
+    {
+        DriverThread? thread;
+        lock (_lock)
+        {
+            if (!_idle.TryPop(out thread) && (thread = TryAdd()) is null)
+            {
+                _waiting.Enqueue(connection);
+                return;
+            }
+        }
+
+        thread.Give(connection);
+    }
+
+    public void Dispose()
+    {
+        DriverThread[] idle;
+        lock (_lock)
+        {
+            _stopped = true;
+            idle = [.. _idle];
+            _idle.Clear();
+            _count -= idle.Length;
+        }
+
+        foreach (DriverThread thread in idle)
+        {
+            thread.Give(DriverThread.Retire);
+        }
+    }
+
+    private DriverThread? TryAdd()
+    {
+        if (_count >= _max || _stopped)
+        {
+            return null;
+        }
+
+        _count++;
+        var thread = new DriverThread(this, _services);
+        thread.Start();
+        return thread;
+    }
+
+    /// <summary>Waiting work for a thread that has finished, or null: then it stands by.</summary>
+    internal object? NextFor(DriverThread thread)
+    {
+        lock (_lock)
+        {
+            if (_waiting.TryDequeue(out Connection? connection))
+            {
+                return connection;
+            }
+
+            return Push(thread) ? null : DriverThread.Retire;
+        }
+    }
+
+    /// <summary>A thread that has stood by for long enough asks to go.</summary>
+    internal bool MayRetire(DriverThread thread)
+    {
+        lock (_lock)
+        {
+            if (_idle.Count <= _standbyMin || !_idle.Contains(thread))
+            {
+                return false;
+            }
+
+            DriverThread[] others = [.. _idle.Where(t => t != thread).Reverse()];
+            _idle.Clear();
+            Array.ForEach(others, _idle.Push);
+            _count--;
+            return true;
+        }
+    }
+
+    internal TimeSpan RetireAfter => _retireAfter;
+
+    private bool TryStandBy(DriverThread thread)
+    {
+        lock (_lock)
+        {
+            return Push(thread);
+        }
+    }
+
+    private bool Push(DriverThread thread)
+    {
+        if (_stopped)
+        {
+            _count--;
+            return false;
+        }
+
+        _idle.Push(thread);
+        return true;
+    }
+}
+
+/// <summary>One thread of the pool.</summary>
+internal sealed class DriverThread(DriverPool pool, LoopServices services) : IStandbyDriver
+{
+    public static readonly object Retire = new();
+
+    private readonly object _signal = new();
+    private object? _work;
+
+    public void Start()
+    {
+        var thread = new Thread(Run) { IsBackground = true, Name = "Millrace driver" };
+        thread.UnsafeStart();
+    }
+
+    /// <summary>A loop to drive, a connection whose handler is to run, or the word to go.</summary>
+    public void Give(object work)
+    {
+        lock (_signal)
+        {
+            _work = work;
+            Monitor.Pulse(_signal);
+        }
+    }
+
+    private void Run()
+    {
+        var driver = new LoopDriver(services);
+        object? next = null;
+        while (true)
+        {
+            object work = next ?? Wait();
+            switch (work)
+            {
+                case EventLoop loop:
+                    services.Drive(loop, driver);
+                    break;
+                case Connection connection:
+                    connection.RunOnWorker(driver);
+                    break;
+                default:
+                    return;
+            }
+
+            driver.RestoreContext();
+            next = pool.NextFor(this);
+        }
+    }
+
+    private object Wait()
+    {
+        lock (_signal)
+        {
+            while (_work is null)
+            {
+                if (!Monitor.Wait(_signal, pool.RetireAfter) && _work is null && pool.MayRetire(this))
+                {
+                    return Retire;
+                }
+            }
+
+            object work = _work;
+            _work = null;
+            return work;
+        }
+    }
+}

@@ -1,0 +1,87 @@
+// The one seam between a loop and the operating system. Linux implements it with system calls (LinuxKernel), the tests
+// with a simulated kernel whose every answer comes from a seed. A struct as generic argument, so that it costs nothing.
+
+namespace Millrace.Loops;
+
+/// <summary>What a descriptor is ready for; the numbers are those of epoll.</summary>
+[Flags]
+internal enum Readiness : uint
+{
+    None = 0,
+    Read = 0x001,
+    Write = 0x004,
+    Error = 0x008,
+    HangUp = 0x010,
+
+    /// <summary>The peer has shut down its sending side.</summary>
+    PeerFinished = 0x2000,
+}
+
+/// <summary>One event of a batch: which registration, and what it is ready for.</summary>
+internal struct PollEvent
+{
+    public ulong Token;
+    public Readiness Ready;
+}
+
+/// <summary>Results of the calls below: a count, or one of these.</summary>
+internal static class KernelResult
+{
+    /// <summary>The call would have to wait (EAGAIN).</summary>
+    public const int Again = -1;
+
+    /// <summary>The connection is of no use any more (reset, broken pipe and the like).</summary>
+    public const int Broken = -2;
+
+    /// <summary>Descriptors or memory have run out (EMFILE, ENFILE, ENOBUFS, ENOMEM).</summary>
+    public const int Exhausted = -3;
+}
+
+/// <summary>The system calls a loop makes. None of them blocks but <see cref="Wait"/>, none is interrupted (EINTR is retried).</summary>
+internal interface IKernel
+{
+    /// <summary>Milliseconds of a clock that never goes back.</summary>
+    long NowMs { get; }
+
+    /// <summary>Makes an event queue with a wake-up descriptor inside, whose events carry the token <see cref="WakeToken"/>.</summary>
+    Poller OpenPoller();
+
+    void ClosePoller(Poller poller);
+
+    /// <summary>Waits up to <paramref name="timeoutMs"/> (-1: for ever) and fills <paramref name="events"/>; answers how many.</summary>
+    int Wait(Poller poller, PollEvent[] events, int timeoutMs);
+
+    /// <summary>Makes a <see cref="Wait"/> of another thread return.</summary>
+    void Wake(Poller poller);
+
+    /// <summary>Registers a connection once, edge-triggered, for both directions. False when the kernel has no room.</summary>
+    bool Watch(Poller poller, int descriptor, ulong token);
+
+    /// <summary>Registers a listening descriptor, level-triggered; shared ones wake one loop only.</summary>
+    bool WatchListener(Poller poller, int descriptor, ulong token, bool shared);
+
+    void Unwatch(Poller poller, int descriptor);
+
+    /// <summary>A descriptor, or a <see cref="KernelResult"/>.</summary>
+    int Accept(int listener, bool tcp, Span<byte> peer, out int peerLength);
+
+    /// <summary>Bytes read, 0 at the end, or a <see cref="KernelResult"/>.</summary>
+    int Receive(int descriptor, Span<byte> buffer);
+
+    /// <summary>Bytes taken, or a <see cref="KernelResult"/>. <paramref name="more"/>: further bytes follow at once.</summary>
+    int Send(int descriptor, ReadOnlySpan<byte> bytes, bool more);
+
+    /// <summary>Bytes moved from the file, 0 at its end, or a <see cref="KernelResult"/>.</summary>
+    int SendFile(int descriptor, int file, ref long offset, int count);
+
+    /// <summary>Ends the sending side, or both.</summary>
+    void Shutdown(int descriptor, bool both);
+
+    /// <summary>Closes; with <paramref name="reset"/> the peer of a TCP connection gets a reset.</summary>
+    void Close(int descriptor, bool reset);
+
+    public const ulong WakeToken = ulong.MaxValue;
+}
+
+/// <summary>An event queue and the descriptor that wakes it.</summary>
+internal readonly record struct Poller(int Queue, int WakeUp);

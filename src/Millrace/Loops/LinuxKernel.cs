@@ -1,0 +1,204 @@
+// epoll and sockets behind IKernel. No policy: what an answer means for a connection is decided by the connection.
+
+using System.Runtime.CompilerServices;
+
+namespace Millrace.Loops;
+
+/// <summary>The Linux kernel.</summary>
+internal readonly unsafe struct LinuxKernel : IKernel
+{
+    private const int EventsMax = 256;
+
+    // epoll_wait writes here: its records are 12 or 16 bytes by architecture, PollEvent is not. One per thread: a loop is driven by one at a time.
+    [ThreadStatic]
+    private static byte[]? t_events;
+
+    public long NowMs => Environment.TickCount64;
+
+    public Poller OpenPoller()
+    {
+        int queue = SystemCalls.EpollCreate(SystemCalls.EPOLL_CLOEXEC);
+        int wakeUp = SystemCalls.EventFd(0, SystemCalls.EFD_NONBLOCK | SystemCalls.EFD_CLOEXEC);
+        if (queue < 0 || wakeUp < 0)
+        {
+            throw new InvalidOperationException($"Cannot create an event queue: {SystemCalls.Describe(SystemCalls.Errno)}.");
+        }
+
+        var poller = new Poller(queue, wakeUp);
+        Control(queue, SystemCalls.EPOLL_CTL_ADD, wakeUp, SystemCalls.EPOLLIN, IKernel.WakeToken);
+        return poller;
+    }
+
+    public void ClosePoller(Poller poller)
+    {
+        _ = SystemCalls.Close(poller.Queue);
+        _ = SystemCalls.Close(poller.WakeUp);
+    }
+
+    public int Wait(Poller poller, PollEvent[] events, int timeoutMs)
+    {
+        byte[] raw = t_events ??= GC.AllocateArray<byte>(EventsMax * 16, pinned: true);
+        fixed (byte* at = raw)
+        {
+            int count = SystemCalls.EpollWait(poller.Queue, at, Math.Min(EventsMax, events.Length), timeoutMs);
+            if (count <= 0)
+            {
+                return 0;   // EINTR and time-outs alike: the loop looks at its work and comes back
+            }
+
+            for (int i = 0; i < count; i++)
+            {
+                ulong token = SystemCalls.EpollData(at, i);
+                events[i].Token = token;
+                events[i].Ready = (Readiness)SystemCalls.EpollEvents(at, i);
+                if (token == IKernel.WakeToken)
+                {
+                    long value;
+                    _ = SystemCalls.Read(poller.WakeUp, &value, 8);
+                }
+            }
+
+            return count;
+        }
+    }
+
+    public void Wake(Poller poller)
+    {
+        long one = 1;
+        _ = SystemCalls.Write(poller.WakeUp, &one, 8);
+    }
+
+    public bool Watch(Poller poller, int descriptor, ulong token) =>
+        Control(poller.Queue, SystemCalls.EPOLL_CTL_ADD, descriptor,
+            SystemCalls.EPOLLIN | SystemCalls.EPOLLOUT | SystemCalls.EPOLLRDHUP | SystemCalls.EPOLLET, token);
+
+    public bool WatchListener(Poller poller, int descriptor, ulong token, bool shared) =>
+        Control(poller.Queue, SystemCalls.EPOLL_CTL_ADD, descriptor, SystemCalls.EPOLLIN | (shared ? SystemCalls.EPOLLEXCLUSIVE : 0), token);
+
+    public void Unwatch(Poller poller, int descriptor) => Control(poller.Queue, SystemCalls.EPOLL_CTL_DEL, descriptor, 0, 0);
+
+    public int Accept(int listener, bool tcp, Span<byte> peer, out int peerLength)
+    {
+        fixed (byte* address = peer)
+        {
+            while (true)
+            {
+                uint length = (uint)peer.Length;
+                int descriptor = SystemCalls.Accept(listener, address, &length, SystemCalls.SOCK_NONBLOCK | SystemCalls.SOCK_CLOEXEC);
+                peerLength = (int)length;
+                if (descriptor >= 0)
+                {
+                    if (tcp)
+                    {
+                        int on = 1;
+                        _ = SystemCalls.SetSocketOption(descriptor, SystemCalls.IPPROTO_TCP, SystemCalls.TCP_NODELAY, &on, sizeof(int));
+                    }
+
+                    return descriptor;
+                }
+
+                switch (SystemCalls.Errno)
+                {
+                    case SystemCalls.EINTR:
+                        continue;
+                    case SystemCalls.EMFILE or SystemCalls.ENFILE or SystemCalls.ENOBUFS or SystemCalls.ENOMEM:
+                        return KernelResult.Exhausted;
+                    case SystemCalls.EAGAIN:
+                        return KernelResult.Again;
+                    default:
+                        // ECONNABORTED, EPROTO and network errors belong to the one peer that failed: the next may be fine.
+                        return KernelResult.Broken;
+                }
+            }
+        }
+    }
+
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    public int Receive(int descriptor, Span<byte> buffer)
+    {
+        fixed (byte* at = buffer)
+        {
+            while (true)
+            {
+                nint n = SystemCalls.Receive(descriptor, at, buffer.Length, 0);
+                if (n >= 0)
+                {
+                    return (int)n;
+                }
+
+                int result = Failed();
+                if (result != 0)
+                {
+                    return result;
+                }
+            }
+        }
+    }
+
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    public int Send(int descriptor, ReadOnlySpan<byte> bytes, bool more)
+    {
+        fixed (byte* at = bytes)
+        {
+            while (true)
+            {
+                nint n = SystemCalls.Send(descriptor, at, bytes.Length, SystemCalls.MSG_NOSIGNAL | (more ? SystemCalls.MSG_MORE : 0));
+                if (n >= 0)
+                {
+                    return (int)n;
+                }
+
+                int result = Failed();
+                if (result != 0)
+                {
+                    return result;
+                }
+            }
+        }
+    }
+
+    public int SendFile(int descriptor, int file, ref long offset, int count)
+    {
+        long at = offset;
+        while (true)
+        {
+            nint n = SystemCalls.SendFile(descriptor, file, &at, count);
+            if (n >= 0)
+            {
+                offset = at;
+                return (int)n;
+            }
+
+            int result = Failed();
+            if (result != 0)
+            {
+                return result;
+            }
+        }
+    }
+
+    public void Shutdown(int descriptor, bool both) =>
+        SystemCalls.Shutdown(descriptor, both ? SystemCalls.SHUT_RDWR : SystemCalls.SHUT_WR);
+
+    public void Close(int descriptor, bool reset)
+    {
+        if (reset)
+        {
+            var linger = new SystemCalls.Linger { On = 1, Seconds = 0 };
+            _ = SystemCalls.SetSocketOption(descriptor, SystemCalls.SOL_SOCKET, SystemCalls.SO_LINGER, &linger, (uint)sizeof(SystemCalls.Linger));
+        }
+
+        _ = SystemCalls.Close(descriptor);
+    }
+
+    // 0: try again at once.
+    private static int Failed() => SystemCalls.Errno switch
+    {
+        SystemCalls.EINTR => 0,
+        SystemCalls.EAGAIN => KernelResult.Again,
+        _ => KernelResult.Broken,
+    };
+
+    private static bool Control(int queue, int operation, int descriptor, uint events, ulong token) =>
+        SystemCalls.EpollControl(queue, operation, descriptor, events, token) == 0;
+}

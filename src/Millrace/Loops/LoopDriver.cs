@@ -1,0 +1,62 @@
+// A thread that drives a loop, stands by to take one over, or runs single handlers as a worker. With it goes the scratch
+// that makes requests cheap: an input and an output buffer, parse tables and spare exchanges, used by one connection
+// after the other. The thread itself is in DriverPool.
+
+using Millrace.Connections;
+using Millrace.Exchanges;
+using Millrace.Protocols.Cgi;
+
+namespace Millrace.Loops;
+
+internal sealed class LoopDriver(LoopServices services)
+{
+    private readonly Stack<Exchange> _spare = new();
+
+    /// <summary>Where bytes are received and parsed in place.</summary>
+    public byte[] Input { get; private set; } = BufferPool.Rent(BufferPool.InputSize);
+
+    /// <summary>Where responses are built.</summary>
+    public OutputBuffer Output { get; private set; } = new();
+
+    public CgiHead Cgi { get; } = new();
+
+    /// <summary>The context handlers must leave behind as they found it.</summary>
+    public ExecutionContext Context { get; } = ExecutionContext.Capture()!;
+
+    public Exchange RentExchange() => _spare.TryPop(out Exchange? exchange) ? exchange : services.RentExchange();
+
+    public void Return(Exchange exchange)
+    {
+        if (_spare.Count < 4)
+        {
+            _spare.Push(exchange);
+        }
+        else
+        {
+            services.Return(exchange);
+        }
+    }
+
+    /// <summary>The buffers go with an exchange that outlives its turn; the driver takes fresh ones.</summary>
+    public (byte[] Input, OutputBuffer Output) GiveBuffersAway()
+    {
+        (byte[], OutputBuffer) given = (Input, Output);
+        Input = BufferPool.Rent(BufferPool.InputSize);
+        Output = services.RentOutput();
+        return given;
+    }
+
+    /// <summary>Undoes what a handler may have left on the thread: Activity.Current, culture, AsyncLocals, a synchronization context.</summary>
+    public void RestoreContext()
+    {
+        if (!ReferenceEquals(ExecutionContext.Capture(), Context))
+        {
+            ExecutionContext.Restore(Context);
+        }
+
+        if (SynchronizationContext.Current is not null)
+        {
+            SynchronizationContext.SetSynchronizationContext(null);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+// Looks at the busy loops about every millisecond and hands over those whose handler still runs. Sleeps when they sleep:
+// an idle server uses no CPU.
+
+namespace Millrace.Loops;
+
+internal sealed class LoopMonitor(LoopServices services) : IDisposable
+{
+    // Quiet looks before deep sleep: waking the monitor costs a loop more than a few looks cost the machine.
+    private const int QuietLooks = 20;
+
+    private readonly SemaphoreSlim _wake = new(0);
+    private EventLoop[] _loops = [];
+    private long[] _lastWord = [];
+    private long[] _lastTurns = [];
+    private int _sleeping;
+    private volatile bool _stopped;
+
+    public void Start(EventLoop[] loops)
+    {
+        Watch(loops);
+        new Thread(Run) { IsBackground = true, Name = "Millrace monitor" }.UnsafeStart();
+    }
+
+    /// <summary>Takes note of the loops without a thread of its own: <see cref="Look"/> is then called by hand.</summary>
+    public void Watch(EventLoop[] loops)
+    {
+        _lastWord = new long[loops.Length];
+        _lastTurns = new long[loops.Length];
+        _loops = loops;
+    }
+
+    /// <summary>A loop has work. It has published that with a full fence before.</summary>
+    public void LoopAwoke()
+    {
+        if (Volatile.Read(ref _sleeping) == 1 && Interlocked.Exchange(ref _sleeping, 0) == 1)
+        {
+            _wake.Release();
+        }
+    }
+
+    public void Dispose()
+    {
+        _stopped = true;
+        _wake.Release();
+    }
+
+    private void Run()
+    {
+        int quiet = 0;
+        while (!_stopped)
+        {
+            quiet = Look() ? 0 : quiet + 1;
+            if (quiet < QuietLooks)
+            {
+                Thread.Sleep(1);
+                continue;
+            }
+
+            Interlocked.Exchange(ref _sleeping, 1);
+            if (Array.Exists(_loops, static loop => loop.IsActive))
+            {
+                Volatile.Write(ref _sleeping, 0);
+            }
+            else
+            {
+                _wake.Wait();
+            }
+
+            quiet = 0;
+        }
+    }
+
+    /// <summary>One look at every loop; true when any of them has been busy since the last.</summary>
+    public bool Look()
+    {
+        bool busy = false;
+        for (int i = 0; i < _loops.Length; i++)
+        {
+            EventLoop loop = _loops[i];
+            long word = loop.Word;
+            long turns = loop.Turns;
+            bool running = (word & 1) == 1;
+            busy |= running || turns != _lastTurns[i] || loop.IsActive;
+            if (running && word == _lastWord[i])
+            {
+                HandOver(loop, word);
+            }
+
+            _lastWord[i] = word;
+            _lastTurns[i] = turns;
+        }
+
+        return busy;
+    }
+
+    private void HandOver(EventLoop loop, long word)
+    {
+        if (services.Standby.TryReserve() is not { } standby)
+        {
+            services.HandOverRefused();
+            return;
+        }
+
+        if (!loop.TakeOver(word))
+        {
+            services.Standby.Release(standby);
+            return;
+        }
+
+        loop.Counters.HandOvers++;
+        loop.Dispatch.HandedOver();
+        standby.Give(loop);
+    }
+}

@@ -1,0 +1,134 @@
+// What the loops of one server share: options, the handler, drivers, the monitor, spare exchanges, limits.
+
+using System.Collections.Concurrent;
+using Millrace.Exchanges;
+using Millrace.Handlers;
+using Millrace.Observe;
+
+namespace Millrace.Loops;
+
+internal sealed class LoopServices : IDisposable
+{
+    private const int SpareMax = 1_024;
+
+    private readonly ConcurrentQueue<Exchange> _exchanges = new();
+    private readonly ConcurrentQueue<OutputBuffer> _outputs = new();
+    private readonly DriverPool? _pool;
+    private readonly CountdownEvent _driving = new(1);
+    private int _connections;
+    private long _handOversRefused;
+
+    public LoopServices(MillraceOptions options, RequestHandler handler, Log log, IDriverSource? drivers = null)
+    {
+        Options = options;
+        Handler = handler;
+        Log = log;
+        Monitor = new LoopMonitor(this);
+        Gate = options.MaxConcurrentRequests is int limit ? new RequestGate(limit, options.RequestQueueLimit) : null;
+        Standby = drivers ?? (_pool = new DriverPool(this));
+    }
+
+    public MillraceOptions Options { get; }
+
+    public RequestHandler Handler { get; }
+
+    public Log Log { get; }
+
+    public LoopMonitor Monitor { get; }
+
+    public IDriverSource Standby { get; }
+
+    /// <summary>Null when the number of concurrent requests is bounded by the number of connections alone.</summary>
+    public RequestGate? Gate { get; }
+
+    /// <summary>What happened on threads that drive no loop.</summary>
+    public LoopCounters Detached { get; } = new();
+
+    // ---- connections ----
+
+    public int Connections => Volatile.Read(ref _connections);
+
+    public bool TryAddConnection()
+    {
+        if (Interlocked.Increment(ref _connections) <= Options.MaxConnections)
+        {
+            return true;
+        }
+
+        Interlocked.Decrement(ref _connections);
+        return false;
+    }
+
+    public void RemoveConnection() => Interlocked.Decrement(ref _connections);
+
+    // ---- spares ----
+
+    public Exchange RentExchange() => _exchanges.TryDequeue(out Exchange? exchange) ? exchange : new Exchange(this);
+
+    public void Return(Exchange exchange)
+    {
+        if (_exchanges.Count < SpareMax)
+        {
+            _exchanges.Enqueue(exchange);
+        }
+    }
+
+    public OutputBuffer RentOutput() => _outputs.TryDequeue(out OutputBuffer? output) ? output : new OutputBuffer();
+
+    public void Return(OutputBuffer output)
+    {
+        output.Clear();
+        if (_outputs.Count < SpareMax)
+        {
+            _outputs.Enqueue(output);
+        }
+    }
+
+    // ---- driving ----
+
+    /// <summary>Starts a loop on a thread of the pool.</summary>
+    public void Start(EventLoop loop)
+    {
+        _driving.AddCount();
+        IStandbyDriver driver = Standby.TryReserve() ?? throw new InvalidOperationException(
+            $"DriversMax = {Options.DriversMax} leaves no thread for loop {loop.Index}; it must be larger than the number of loops.");
+        driver.Give(loop);
+    }
+
+    public void Drive(EventLoop loop, LoopDriver driver)
+    {
+        if (loop.Resume(driver))
+        {
+            loop.Drive(driver);
+        }
+
+        if (loop.IsStopped && loop.TryFinish())
+        {
+            _driving.Signal();
+        }
+    }
+
+    /// <summary>Waits until every stopped loop has been left by its driver.</summary>
+    public bool WaitForLoops(TimeSpan limit)
+    {
+        _driving.Signal();
+        return _driving.Wait(limit);
+    }
+
+    public long HandOversRefused => Interlocked.Read(ref _handOversRefused);
+
+    public void HandOverRefused()
+    {
+        if (Interlocked.Increment(ref _handOversRefused) == 1)
+        {
+            Log.DriversExhausted(Options.DriversMax);
+        }
+    }
+
+    public void Dispose()
+    {
+        Monitor.Dispose();
+        _pool?.Dispose();
+        _driving.Dispose();
+    }
+}

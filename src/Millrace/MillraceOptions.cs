@@ -1,0 +1,148 @@
+// Every limit of the server: its name, its default and its range. Bound from the configuration section "Millrace".
+
+using System.Globalization;
+
+namespace Millrace;
+
+/// <summary>Options of a server. Defaults are safe for a server that faces hostile peers; times are given as <see cref="TimeSpan"/>.</summary>
+public sealed class MillraceOptions
+{
+    /// <summary>Name of the configuration section these options are bound from.</summary>
+    public const string SectionName = "Millrace";
+
+    // ---- threads ----
+
+    /// <summary>Event loops; 0 means one per processor. Range 0 to 256. Default 0.</summary>
+    public int Loops { get; set; }
+
+    /// <summary>Where handlers run. Default <see cref="DispatchMode.Adaptive"/>.</summary>
+    public DispatchMode Dispatch { get; set; } = DispatchMode.Adaptive;
+
+    /// <summary>Threads that stay ready to take over a loop. Range 0 to <see cref="DriversMax"/>. Default 1.</summary>
+    public int StandbyDriversMin { get; set; } = 1;
+
+    /// <summary>Threads in all: those that drive loops, stand by and run blocking handlers. More than <see cref="Loops"/>, at most 32,767. Default 512.</summary>
+    public int DriversMax { get; set; } = 512;
+
+    // ---- connections and requests ----
+
+    /// <summary>Open connections; further ones are closed as soon as they are accepted. Range 1 to 1,000,000. Default 65,536.</summary>
+    public int MaxConnections { get; set; } = 65_536;
+
+    /// <summary>Requests that run at the same time; null means as many as there are connections. Range 1 to 1,000,000. Default null.</summary>
+    public int? MaxConcurrentRequests { get; set; }
+
+    /// <summary>Requests that may wait for their turn when <see cref="MaxConcurrentRequests"/> is reached; further ones are refused
+    /// (FastCGI: OVERLOADED, HTTP: 503). Range 0 to 1,000,000. Default 1,000.</summary>
+    public int RequestQueueLimit { get; set; } = 1_000;
+
+    /// <summary>Connections waiting to be accepted, as the kernel counts them (it also applies net.core.somaxconn). Range 1 to 65,535. Default 4,096.</summary>
+    public int Backlog { get; set; } = 4_096;
+
+    // ---- the head ----
+
+    /// <summary>FastCGI parameters, or HTTP header fields, of one request; more are answered 431. Range 10 to 100,000. Default 1,000 parameters
+    /// (header fields: at most a tenth, 100).</summary>
+    public int MaxParameters { get; set; } = 1_000;
+
+    /// <summary>Bytes of all FastCGI parameters, or of an HTTP head; more are answered 431. Range 1,024 to 16 MiB. Default 65,536.</summary>
+    public int MaxHeadBytes { get; set; } = 65_536;
+
+    /// <summary>Bytes of an HTTP request line; more are answered 414. Range 64 to <see cref="MaxHeadBytes"/>. Default 8,192.</summary>
+    public int MaxRequestLineBytes { get; set; } = 8_192;
+
+    /// <summary>Time from the first byte of a request to the end of its head. Range 100 ms to 1 day. Default 30 s.</summary>
+    public TimeSpan HeadTimeout { get; set; } = TimeSpan.FromSeconds(30);
+
+    // ---- the body ----
+
+    /// <summary>Bytes of a request body, counted as they arrive; null means no limit. An application may set another limit per request
+    /// (413 when it is exceeded). Default 30,000,000.</summary>
+    public long? MaxRequestBodySize { get; set; } = 30_000_000;
+
+    /// <summary>Bytes of a request body kept for a handler that does not read; then the server stops reading from the connection.
+    /// Range 4,096 to 64 MiB. Default 1 MiB.</summary>
+    public int RequestBodyBuffer { get; set; } = 1024 * 1024;
+
+    /// <summary>Longest silence of a peer in the middle of a request body. Range 100 ms to 1 day. Default 60 s.</summary>
+    public TimeSpan BodyTimeout { get; set; } = TimeSpan.FromSeconds(60);
+
+    /// <summary>Bytes a second a request body must reach on average, after <see cref="MinBodyRateGrace"/>; 0 switches the rule off. Default 240.</summary>
+    public int MinBodyBytesPerSecond { get; set; } = 240;
+
+    /// <summary>Time before <see cref="MinBodyBytesPerSecond"/> applies. Default 5 s.</summary>
+    public TimeSpan MinBodyRateGrace { get; set; } = TimeSpan.FromSeconds(5);
+
+    // ---- the response and the connection ----
+
+    /// <summary>Time a request may take in all, after which its <c>RequestAborted</c> fires; zero means no limit. Default zero.</summary>
+    public TimeSpan RequestTimeout { get; set; } = TimeSpan.Zero;
+
+    /// <summary>Longest time a peer may leave a response unread before the connection is cut. Range 100 ms to 1 day. Default 60 s.</summary>
+    public TimeSpan SendTimeout { get; set; } = TimeSpan.FromSeconds(60);
+
+    /// <summary>Time a keep-alive connection may be idle. Longer than the front server's own, so that it is the one that closes.
+    /// Range 100 ms to 1 day. Default 130 s.</summary>
+    public TimeSpan IdleTimeout { get; set; } = TimeSpan.FromSeconds(130);
+
+    /// <summary>Bytes of an unwanted request body that are read and thrown away to keep a connection in step; more of them end the connection.
+    /// Range 0 to 1 GiB. Default 16 MiB.</summary>
+    public int MaxDiscardBytes { get; set; } = 16 * 1024 * 1024;
+
+    /// <summary>Time requests in progress are given when the server stops. Range zero to 1 day. Default 30 s.</summary>
+    public TimeSpan DrainTimeout { get; set; } = TimeSpan.FromSeconds(30);
+
+    /// <summary>Whether handlers may read and write bodies synchronously. Default false.</summary>
+    public bool AllowSynchronousIO { get; set; }
+
+    /// <summary>Whether HTTP responses carry <c>Server: Millrace</c>. FastCGI responses never do. Default true.</summary>
+    public bool AddServerHeader { get; set; } = true;
+
+    internal int EffectiveLoops => Loops > 0 ? Loops : Environment.ProcessorCount;
+
+    /// <summary>Checks every range.</summary>
+    /// <exception cref="ArgumentOutOfRangeException">A value is outside its range; the message names it.</exception>
+    internal MillraceOptions Validate()
+    {
+        Check(nameof(Loops), Loops, 0, 256);
+        Check(nameof(DriversMax), DriversMax, EffectiveLoops + 1, 32_767);
+        Check(nameof(StandbyDriversMin), StandbyDriversMin, 0, DriversMax);
+        Check(nameof(MaxConnections), MaxConnections, 1, 1_000_000);
+        Check(nameof(MaxConcurrentRequests), MaxConcurrentRequests ?? 1, 1, 1_000_000);
+        Check(nameof(RequestQueueLimit), RequestQueueLimit, 0, 1_000_000);
+        Check(nameof(Backlog), Backlog, 1, 65_535);
+        Check(nameof(MaxParameters), MaxParameters, 10, 100_000);
+        Check(nameof(MaxHeadBytes), MaxHeadBytes, 1_024, 16 * 1024 * 1024);
+        Check(nameof(MaxRequestLineBytes), MaxRequestLineBytes, 64, MaxHeadBytes);
+        Check(nameof(MaxRequestBodySize), MaxRequestBodySize ?? 0, 0, long.MaxValue);
+        Check(nameof(RequestBodyBuffer), RequestBodyBuffer, 4_096, 64 * 1024 * 1024);
+        Check(nameof(MinBodyBytesPerSecond), MinBodyBytesPerSecond, 0, int.MaxValue);
+        Check(nameof(MaxDiscardBytes), MaxDiscardBytes, 0, 1024 * 1024 * 1024);
+        CheckTime(nameof(HeadTimeout), HeadTimeout, TimeSpan.FromMilliseconds(100));
+        CheckTime(nameof(BodyTimeout), BodyTimeout, TimeSpan.FromMilliseconds(100));
+        CheckTime(nameof(MinBodyRateGrace), MinBodyRateGrace, TimeSpan.Zero);
+        CheckTime(nameof(RequestTimeout), RequestTimeout, TimeSpan.Zero);
+        CheckTime(nameof(SendTimeout), SendTimeout, TimeSpan.FromMilliseconds(100));
+        CheckTime(nameof(IdleTimeout), IdleTimeout, TimeSpan.FromMilliseconds(100));
+        CheckTime(nameof(DrainTimeout), DrainTimeout, TimeSpan.Zero);
+        return this;
+    }
+
+    private static void Check(string name, long value, long min, long max)
+    {
+        if (value < min || value > max)
+        {
+            throw new ArgumentOutOfRangeException(name, string.Create(CultureInfo.InvariantCulture,
+                $"Millrace option {name} is {value}; it must be from {min} to {max}."));
+        }
+    }
+
+    private static void CheckTime(string name, TimeSpan value, TimeSpan min)
+    {
+        if (value < min || value > TimeSpan.FromDays(1))
+        {
+            throw new ArgumentOutOfRangeException(name, string.Create(CultureInfo.InvariantCulture,
+                $"Millrace option {name} is {value}; it must be from {min} to 1.00:00:00."));
+        }
+    }
+}
