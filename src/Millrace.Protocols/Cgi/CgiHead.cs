@@ -1,0 +1,259 @@
+// RFC 3875: what the variables of a request mean. Reads one whole PARAMS stream and says where everything lies in it; no strings, no copies, no I/O.
+using Millrace.Protocols.FastCgi;
+using Millrace.Protocols.Text;
+
+namespace Millrace.Protocols.Cgi;
+
+/// <summary>
+/// The head of a request that came as CGI variables. One object serves many requests: after the first few it allocates nothing. All places are offsets into the
+/// stream given to <see cref="Read"/>.
+/// </summary>
+public sealed class CgiHead
+{
+    private const int HttpPrefixLength = 5;
+    private const int InitialCapacity = 64;
+
+    private CgiVariableValues _values;
+    private PairRange[] _parameters = new PairRange[InitialCapacity];
+    private HeaderSlice[] _headers = new HeaderSlice[InitialCapacity];
+    private int _parameterCount;
+    private int _headerCount;
+
+    /// <summary>Most bytes of REQUEST_URI; longer ones are answered with 414. Kept by <see cref="Reset"/>.</summary>
+    public int TargetLengthMax { get; set; } = 16 * 1024;
+
+    /// <summary>Whether HTTP_UPGRADE stays among the headers, for web servers that tunnel upgraded connections. Kept by <see cref="Reset"/>.</summary>
+    public bool KeepUpgrade { get; set; }
+
+    /// <summary>REQUEST_METHOD: a token.</summary>
+    public Slice Method => _values[(int)CgiVariable.RequestMethod];
+
+    /// <summary>REQUEST_URI: the target as the client sent it. Not present or empty in front servers that do not send it; see <see cref="TargetPath.Rebuild"/>.</summary>
+    public Slice RequestUri => _values[(int)CgiVariable.RequestUri];
+
+    /// <summary>SCRIPT_NAME, decoded by the web server (RFC 3875 §4.1.13).</summary>
+    public Slice ScriptName => _values[(int)CgiVariable.ScriptName];
+
+    /// <summary>PATH_INFO, decoded by the web server (RFC 3875 §4.1.5).</summary>
+    public Slice PathInfo => _values[(int)CgiVariable.PathInfo];
+
+    /// <summary>QUERY_STRING, as sent, without the question mark (RFC 3875 §4.1.7).</summary>
+    public Slice QueryString => _values[(int)CgiVariable.QueryString];
+
+    /// <summary>SERVER_PROTOCOL, for instance <c>HTTP/1.1</c>: the protocol between client and web server (RFC 3875 §4.1.16).</summary>
+    public Slice Protocol => _values[(int)CgiVariable.ServerProtocol];
+
+    /// <summary>HTTP_HOST: empty or valid.</summary>
+    public Slice Host => _values[(int)CgiVariable.HttpHost];
+
+    /// <summary>SERVER_NAME, not validated: empty, HTML-escaped or with a port in some front servers.</summary>
+    public Slice ServerName => _values[(int)CgiVariable.ServerName];
+
+    /// <summary>SERVER_PORT, not validated.</summary>
+    public Slice ServerPort => _values[(int)CgiVariable.ServerPort];
+
+    /// <summary>SERVER_ADDR, not validated; the path of a Unix socket in some front servers.</summary>
+    public Slice ServerAddress => _values[(int)CgiVariable.ServerAddress];
+
+    /// <summary>REMOTE_ADDR, not validated.</summary>
+    public Slice RemoteAddress => _values[(int)CgiVariable.RemoteAddress];
+
+    /// <summary>REMOTE_PORT, not validated.</summary>
+    public Slice RemotePort => _values[(int)CgiVariable.RemotePort];
+
+    /// <summary>CONTENT_TYPE; empty counts as absent (RFC 3875 §4.1.3).</summary>
+    public Slice ContentType => _values[(int)CgiVariable.ContentType];
+
+    /// <summary>CONTENT_LENGTH in bytes; -1 where it is absent or empty (RFC 3875 §4.1.2).</summary>
+    public long ContentLength { get; private set; } = -1;
+
+    /// <summary>Whether HTTPS is on, 1 or true in any case, or REQUEST_SCHEME is https.</summary>
+    public bool IsHttps { get; private set; }
+
+    /// <summary>Request headers in the order they came, repeated ones too; without those that end at the web server. CONTENT_TYPE and CONTENT_LENGTH are not among them.</summary>
+    public ReadOnlySpan<HeaderSlice> Headers => _headers.AsSpan(0, _headerCount);
+
+    /// <summary>All variables in the order they came.</summary>
+    public ReadOnlySpan<PairRange> Parameters => _parameters.AsSpan(0, _parameterCount);
+
+    /// <summary>Forgets the last request and keeps the room it took.</summary>
+    public void Reset()
+    {
+        _values = default;
+        _parameterCount = 0;
+        _headerCount = 0;
+        ContentLength = -1;
+        IsHttps = false;
+    }
+
+    /// <summary>Reads the variables of one request; what was read before is forgotten.</summary>
+    /// <param name="parameters">The contents of all PARAMS records of the request, joined.</param>
+    /// <param name="maxParameters">Most pairs that are taken.</param>
+    /// <returns><see cref="CgiFault.None"/>, or the first fault that was found; then the properties say what was read up to there.</returns>
+    public CgiFault Read(ReadOnlySpan<byte> parameters, int maxParameters)
+    {
+        Reset();
+        int position = 0;
+        while (position < parameters.Length)
+        {
+            if (NameValuePairs.Read(parameters, position, out PairRange pair, out position, out _) != ReadResult.Done)
+            {
+                return CgiFault.BrokenPair;
+            }
+
+            if (_parameterCount == maxParameters)
+            {
+                return CgiFault.TooManyParameters;
+            }
+
+            CgiFault fault = Take(parameters, pair);
+            if (fault != CgiFault.None)
+            {
+                return fault;
+            }
+        }
+
+        return Judge(parameters);
+    }
+
+    private CgiFault Take(ReadOnlySpan<byte> parameters, PairRange pair)
+    {
+        if (_parameterCount == _parameters.Length)
+        {
+            Array.Resize(ref _parameters, 2 * _parameters.Length);
+        }
+
+        _parameters[_parameterCount++] = pair;
+        ReadOnlySpan<byte> name = pair.NameIn(parameters);
+        if (name.StartsWith("HTTP_"u8))
+        {
+            return TakeHeader(parameters, pair);
+        }
+
+        CgiVariable variable = CgiVariableNames.Recognise(name);
+        return variable == CgiVariable.Other ? CgiFault.None : TakeVariable(parameters, variable, new Slice(pair.ValueStart, pair.ValueLength));
+    }
+
+    // The first value counts. A second one that differs is refused where two readers could take the request for two different ones.
+    private CgiFault TakeVariable(ReadOnlySpan<byte> parameters, CgiVariable variable, Slice value)
+    {
+        ref Slice slot = ref _values[(int)variable];
+        if (!slot.IsPresent)
+        {
+            slot = value;
+            return CgiFault.None;
+        }
+
+        bool agree = variable >= CgiVariable.ScriptName || slot.In(parameters).SequenceEqual(value.In(parameters));
+        return agree ? CgiFault.None : CgiFault.ParametersDisagree;
+    }
+
+    private CgiFault TakeHeader(ReadOnlySpan<byte> parameters, PairRange pair)
+    {
+        var header = new HeaderSlice(pair.NameStart + HttpPrefixLength, pair.NameLength - HttpPrefixLength, pair.ValueStart, pair.ValueLength);
+        HeaderFate fate = HeaderFilter.Judge(header.NameIn(parameters));
+        if (fate == HeaderFate.Drop || (fate == HeaderFate.Upgrade && !KeepUpgrade))
+        {
+            return CgiFault.None;
+        }
+
+        if (fate == HeaderFate.Host)
+        {
+            bool isRepeated = Host.IsPresent;
+            CgiFault fault = TakeVariable(parameters, CgiVariable.HttpHost, new Slice(pair.ValueStart, pair.ValueLength));
+            if (isRepeated)
+            {
+                return fault;
+            }
+        }
+        else if (!Ascii.IsFieldValue(header.ValueIn(parameters)))
+        {
+            return CgiFault.HeaderValueInvalid;
+        }
+
+        if (_headerCount == _headers.Length)
+        {
+            Array.Resize(ref _headers, 2 * _headers.Length);
+        }
+
+        _headers[_headerCount++] = header;
+        return CgiFault.None;
+    }
+
+    private CgiFault Judge(ReadOnlySpan<byte> parameters)
+    {
+        ReadOnlySpan<byte> method = Method.In(parameters);
+        if (method.IsEmpty)
+        {
+            return CgiFault.MethodMissing;
+        }
+
+        if (!Ascii.IsToken(method))
+        {
+            return CgiFault.MethodNotToken;
+        }
+
+        CgiFault fault = JudgeTarget(parameters, method);
+        if (fault != CgiFault.None)
+        {
+            return fault;
+        }
+
+        if (!Host.IsEmpty && !HostValue.IsValid(Host.In(parameters)))
+        {
+            return CgiFault.HostInvalid;
+        }
+
+        if (!Ascii.IsFieldValue(ContentType.In(parameters)) || !Ascii.IsFieldValue(Protocol.In(parameters)))
+        {
+            return CgiFault.HeaderValueInvalid;
+        }
+
+        IsHttps = SaysHttps(parameters);
+        return ReadContentLength(parameters);
+    }
+
+    private CgiFault ReadContentLength(ReadOnlySpan<byte> parameters)
+    {
+        Slice text = _values[(int)CgiVariable.ContentLength];
+        if (text.IsEmpty)
+        {
+            return CgiFault.None;
+        }
+
+        if (!Ascii.TryParseContentLength(text.In(parameters), out long length))
+        {
+            return CgiFault.ContentLengthInvalid;
+        }
+
+        ContentLength = length;
+        return CgiFault.None;
+    }
+
+    private CgiFault JudgeTarget(ReadOnlySpan<byte> parameters, ReadOnlySpan<byte> method)
+    {
+        ReadOnlySpan<byte> target = RequestUri.In(parameters);
+        if (target.IsEmpty)
+        {
+            // The target will be built from SCRIPT_NAME and PATH_INFO: it must come out in origin form, or be the asterisk.
+            ReadOnlySpan<byte> path = ScriptName.IsEmpty ? PathInfo.In(parameters) : ScriptName.In(parameters);
+            return path.IsEmpty ? CgiFault.TargetMissing
+                : path[0] == '/' || (path.SequenceEqual("*"u8) && method.SequenceEqual("OPTIONS"u8)) ? CgiFault.None
+                : CgiFault.TargetInvalid;
+        }
+
+        if (target.Length > TargetLengthMax)
+        {
+            return CgiFault.TargetTooLong;
+        }
+
+        return RequestTarget.IsValid(target, method) ? CgiFault.None : CgiFault.TargetInvalid;
+    }
+
+    private bool SaysHttps(ReadOnlySpan<byte> parameters)
+    {
+        ReadOnlySpan<byte> https = _values[(int)CgiVariable.Https].In(parameters);
+        return Ascii.EqualsLowerCase(https, "on"u8) || https.SequenceEqual("1"u8) || Ascii.EqualsLowerCase(https, "true"u8)
+            || Ascii.EqualsLowerCase(_values[(int)CgiVariable.RequestScheme].In(parameters), "https"u8);
+    }
+}
