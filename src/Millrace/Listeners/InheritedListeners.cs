@@ -158,7 +158,7 @@ internal static class InheritedListeners
         }
     }
 
-    private static ListenAddress Restrict(ListenAddress address, AllowList? allow)
+    internal static ListenAddress Restrict(ListenAddress address, AllowList? allow)
     {
         if (address.Protocol == ListenProtocol.Http1 || address.Address is null)
         {
