@@ -1,0 +1,65 @@
+// Names of users and groups to numbers, as the system's own lookup has them. A number is taken as it stands.
+
+using System.Globalization;
+using System.Text;
+using Millrace.Loops;
+
+namespace Millrace.Listeners;
+
+internal static unsafe class Accounts
+{
+    private const int BufferSizeFirst = 4 * 1024;
+    private const int BufferSizeMax = 1024 * 1024;
+
+    /// <exception cref="MillraceStartException">There is no such group.</exception>
+    public static uint GroupId(string name) =>
+        FindNumber(name) ?? FindByName(name, isGroup: true)
+        ?? throw new MillraceStartException($"There is no group '{name}' on this machine; create it (groupadd --system {name}) or name another one (getent group lists them).");
+
+    /// <exception cref="MillraceStartException">There is no such user.</exception>
+    public static uint UserId(string name) =>
+        FindNumber(name) ?? FindByName(name, isGroup: false)
+        ?? throw new MillraceStartException($"There is no user '{name}' on this machine; create it (useradd --system {name}) or name another one (getent passwd lists them).");
+
+    private static uint? FindNumber(string name) =>
+        uint.TryParse(name, NumberStyles.None, CultureInfo.InvariantCulture, out uint id) && id != SystemCalls.KeepId ? id : null;
+
+    private static uint? FindByName(string name, bool isGroup)
+    {
+        // A group with thousands of members needs more room than the first try gives: ERANGE says so.
+        for (int size = BufferSizeFirst; size <= BufferSizeMax; size *= 4)
+        {
+            int error = isGroup ? TryGroup(name, size, out uint? id) : TryUser(name, size, out id);
+            if (error != SystemCalls.ERANGE)
+            {
+                return id;
+            }
+        }
+
+        return null;
+    }
+
+    private static int TryGroup(string name, int size, out uint? id)
+    {
+        SystemCalls.GroupEntry entry;
+        SystemCalls.GroupEntry* found = null;
+        fixed (byte* key = Encoding.UTF8.GetBytes(name + '\0'), buffer = new byte[size])
+        {
+            int error = SystemCalls.GetGroupByName(key, &entry, buffer, size, &found);
+            id = found is null ? null : found->Id;
+            return error;
+        }
+    }
+
+    private static int TryUser(string name, int size, out uint? id)
+    {
+        SystemCalls.UserEntry entry;
+        SystemCalls.UserEntry* found = null;
+        fixed (byte* key = Encoding.UTF8.GetBytes(name + '\0'), buffer = new byte[size])
+        {
+            int error = SystemCalls.GetUserByName(key, &entry, buffer, size, &found);
+            id = found is null ? null : found->Id;
+            return error;
+        }
+    }
+}

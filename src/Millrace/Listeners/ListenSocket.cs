@@ -1,0 +1,62 @@
+// One listening descriptor and its end. Accepting from it is the loops' part.
+
+using System.Globalization;
+using System.Net;
+using Millrace.Loops;
+
+namespace Millrace.Listeners;
+
+/// <summary>Non-blocking, close-on-exec, already listening. TCP ones have TCP_NODELAY, which accepted sockets inherit on Linux.</summary>
+internal sealed class ListenSocket : IDisposable
+{
+    // Unix sockets made here: the file that goes with the descriptor. Null for TCP and for what was inherited.
+    private readonly SocketFile? _file;
+    private int _descriptor;
+
+    public ListenSocket(int descriptor, ListenAddress address, SocketName name, int loop, SocketFile? file = null)
+    {
+        _descriptor = descriptor;
+        _file = file;
+        Address = address;
+        Name = name;
+        Loop = loop;
+    }
+
+    /// <summary>The descriptor, or -1 once disposed.</summary>
+    public int Descriptor => Volatile.Read(ref _descriptor);
+
+    /// <summary>The address as it was asked for, with the real port.</summary>
+    public ListenAddress Address { get; }
+
+    /// <summary>What the socket is really bound to: <c>localhost</c> and <c>*</c> are addresses here.</summary>
+    public SocketName Name { get; }
+
+    /// <summary>The loop this one is for, in [0, loops), or -1 for all of them.</summary>
+    public int Loop { get; }
+
+    /// <summary>True when all loops wait on this one descriptor (Unix, inherited); false when each loop has its own (TCP).</summary>
+    public bool IsShared => Loop < 0;
+
+    /// <summary>Stops listening. The file of a Unix socket goes first, and only when it is still the one that was made here.</summary>
+    public void Dispose()
+    {
+        int descriptor = Interlocked.Exchange(ref _descriptor, -1);
+        if (descriptor >= 0)
+        {
+            _file?.RemoveIfSame();
+            _ = SystemCalls.Close(descriptor);
+        }
+    }
+
+    /// <summary>For people: the address, and for an inherited one what it is bound to.</summary>
+    public override string ToString()
+    {
+        if (Address.Kind != EndPointKind.Inherited)
+        {
+            return Address.Url;
+        }
+
+        string bound = Name.Address is IPAddress address ? new IPEndPoint(address, Name.Port).ToString() : $"unix:{Name.Path}";
+        return string.Create(CultureInfo.InvariantCulture, $"{Address.Url} ({bound})");
+    }
+}

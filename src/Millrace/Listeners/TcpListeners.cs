@@ -1,0 +1,187 @@
+// TCP: one socket per loop on the same port, so that the kernel spreads connections and no loop waits for another.
+//
+// SO_REUSEPORT alone would let two servers of the same user share a port without noticing. So the first socket binds and
+// listens without it, which fails when anyone is there; only then is it set, on that socket and on the ones that join it.
+
+using System.Globalization;
+using System.Net;
+using System.Net.Sockets;
+using Millrace.Loops;
+
+namespace Millrace.Listeners;
+
+internal static unsafe class TcpListeners
+{
+    // localhost with port 0: a port that is free on 127.0.0.1 may be taken on ::1.
+    private const int FreePortTriesMax = 16;
+
+    public static IReadOnlyList<ListenSocket> Open(ListenAddress address, int loops, int backlog)
+    {
+        var group = new Group(address, loops, backlog);
+        try
+        {
+            if (address.Localhost)
+            {
+                OpenLocalhost(group, address.Port);
+            }
+            else if (address.AnyHost)
+            {
+                OpenAny(group, address.Port);
+            }
+            else
+            {
+                ThrowIfFailed(group, address.Address!, address.Port, group.TryOpen(address.Address!, address.Port, out _));
+            }
+
+            return group.Sockets;
+        }
+        catch
+        {
+            group.CloseAll();
+            throw;
+        }
+    }
+
+    private static void OpenLocalhost(Group group, int asked)
+    {
+        for (int attempt = 1; ; attempt++)
+        {
+            ThrowIfFailed(group, IPAddress.Loopback, asked, group.TryOpen(IPAddress.Loopback, asked, out int port));
+            int errno = group.TryOpen(IPAddress.IPv6Loopback, port, out _);
+            if (errno == 0 || IsWithoutIPv6(errno))
+            {
+                return;
+            }
+
+            if (errno != SystemCalls.EADDRINUSE || asked != 0 || attempt == FreePortTriesMax)
+            {
+                ThrowIfFailed(group, IPAddress.IPv6Loopback, port, errno);
+            }
+
+            group.CloseAll();
+        }
+    }
+
+    private static void OpenAny(Group group, int port)
+    {
+        int errno = group.TryOpen(IPAddress.IPv6Any, port, out _);
+        if (IsWithoutIPv6(errno))
+        {
+            ThrowIfFailed(group, IPAddress.Any, port, group.TryOpen(IPAddress.Any, port, out _));
+            return;
+        }
+
+        ThrowIfFailed(group, IPAddress.IPv6Any, port, errno);
+    }
+
+    private static bool IsWithoutIPv6(int errno) => errno is SystemCalls.EAFNOSUPPORT or SystemCalls.EADDRNOTAVAIL;
+
+    private static void ThrowIfFailed(Group group, IPAddress address, int port, int errno)
+    {
+        if (errno != 0)
+        {
+            throw new MillraceStartException(Explain(group.Asked, new IPEndPoint(address, port), errno));
+        }
+    }
+
+    private static string Explain(ListenAddress asked, IPEndPoint place, int errno) => errno switch
+    {
+        SystemCalls.EADDRINUSE when SocketOwner.OfPort(place.Address, place.Port) is string owner =>
+            $"{place} is in use by {owner}; stop it or choose another port.",
+        SystemCalls.EADDRINUSE =>
+            string.Create(CultureInfo.InvariantCulture, $"{place} is in use by a process this user cannot see (root can: ss -ltnp 'sport = :{place.Port}'); stop it or choose another port."),
+        SystemCalls.EADDRNOTAVAIL =>
+            $"{place.Address} is not an address of this machine (ip address lists them); choose one of those, or * for all of them.",
+        SystemCalls.EACCES =>
+            string.Create(CultureInfo.InvariantCulture, $"Port {place.Port} needs a right this process lacks; choose a port above 1023, or give it CAP_NET_BIND_SERVICE (systemd: AmbientCapabilities=CAP_NET_BIND_SERVICE)."),
+        SystemCalls.EAFNOSUPPORT =>
+            $"This machine has no IPv6, so {asked.Url} cannot be opened; use an IPv4 address.",
+        SystemCalls.EMFILE =>
+            $"No descriptor is left for {asked.Url}; raise the limit of open files (ulimit -n, or LimitNOFILE= with systemd).",
+        _ => $"{asked.Url} cannot be opened: {SystemCalls.Describe(errno)} at {place}.",
+    };
+
+    /// <summary>The sockets of one address, in the making.</summary>
+    private sealed class Group(ListenAddress asked, int loops, int backlog)
+    {
+        private readonly List<ListenSocket> _sockets = [];
+
+        public ListenAddress Asked => asked;
+
+        public IReadOnlyList<ListenSocket> Sockets => _sockets;
+
+        /// <summary>Opens one socket per loop on this end point. Answers 0, or the error number of what failed; what was opened stays in the list.</summary>
+        public int TryOpen(IPAddress address, int askedPort, out int port)
+        {
+            port = askedPort;
+            for (int loop = 0; loop < loops; loop++)
+            {
+                int errno = OpenOne(address, loop, ref port);
+                if (errno != 0)
+                {
+                    return errno;
+                }
+            }
+
+            return 0;
+        }
+
+        public void CloseAll()
+        {
+            _sockets.ForEach(static socket => socket.Dispose());
+            _sockets.Clear();
+        }
+
+        private int OpenOne(IPAddress address, int loop, ref int port)
+        {
+            bool isIPv6 = address.AddressFamily == AddressFamily.InterNetworkV6;
+            int family = isIPv6 ? SystemCalls.AF_INET6 : SystemCalls.AF_INET;
+            int descriptor = SystemCalls.Socket(family, SystemCalls.SOCK_STREAM | SystemCalls.SOCK_NONBLOCK | SystemCalls.SOCK_CLOEXEC, 0);
+            if (descriptor < 0)
+            {
+                return SystemCalls.Errno;
+            }
+
+            int errno = Listen(descriptor, address, port, isIPv6, isFirst: loop == 0);
+            if (errno != 0)
+            {
+                _ = SystemCalls.Close(descriptor);
+                return errno;
+            }
+
+            SocketName name = SocketName.Of(descriptor)!.Value;
+            port = name.Port;
+            _sockets.Add(new ListenSocket(descriptor, asked with { Port = port }, name, loop));
+            return 0;
+        }
+
+        private int Listen(int descriptor, IPAddress address, int port, bool isIPv6, bool isFirst)
+        {
+            // SO_REUSEADDR: a restart must not wait for TIME_WAIT. It lets nobody bind beside a socket that listens.
+            int any = isIPv6 && address.Equals(IPAddress.IPv6Any) ? 0 : 1;
+            if (SystemCalls.SetSocketOption(descriptor, SystemCalls.SOL_SOCKET, SystemCalls.SO_REUSEADDR, 1) < 0
+                || SystemCalls.SetSocketOption(descriptor, SystemCalls.IPPROTO_TCP, SystemCalls.TCP_NODELAY, 1) < 0
+                || (isIPv6 && SystemCalls.SetSocketOption(descriptor, SystemCalls.IPPROTO_IPV6, SystemCalls.IPV6_V6ONLY, any) < 0)
+                || (!isFirst && !Share(descriptor)))
+            {
+                return SystemCalls.Errno;
+            }
+
+            byte[] place = SocketName.Write(address, port);
+            fixed (byte* bytes = place)
+            {
+                if (SystemCalls.Bind(descriptor, bytes, (uint)place.Length) < 0
+                    || SystemCalls.Listen(descriptor, backlog) < 0
+                    || (isFirst && loops > 1 && !Share(descriptor)))
+                {
+                    return SystemCalls.Errno;
+                }
+            }
+
+            return 0;
+        }
+
+        private static bool Share(int descriptor) =>
+            SystemCalls.SetSocketOption(descriptor, SystemCalls.SOL_SOCKET, SystemCalls.SO_REUSEPORT, 1) == 0;
+    }
+}

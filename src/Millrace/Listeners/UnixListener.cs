@@ -1,0 +1,174 @@
+// A Unix socket, and the file beside it: what is already there is looked at first, and nobody can connect before mode, owner
+// and group are as asked. One descriptor for all loops.
+//
+//   look: nothing ............................ go on
+//         not a socket ....................... refuse
+//         a socket, something answers ........ refuse, and say who
+//         a socket, nobody answers (stale) ... remove that very file
+//   socket -> narrow mode on the descriptor -> bind -> owner and group -> mode -> listen
+//
+// bind gives the file the descriptor's mode, so it is never wider than its owner's rights before it is what was asked
+// for; and until listen, connect is refused whatever the mode says.
+
+using System.Globalization;
+using Millrace.Loops;
+
+namespace Millrace.Listeners;
+
+internal static unsafe class UnixListener
+{
+    private const uint OwnerOnly = 0x180; // 0600
+
+    public static ListenSocket Open(ListenAddress address, int backlog)
+    {
+        string path = address.Path!;
+        uint? group = address.Group is null ? null : Accounts.GroupId(address.Group);
+        uint? user = address.Owner is null ? null : Accounts.UserId(address.Owner);
+        MakeRoom(path);
+
+        int descriptor = CreateSocket(path);
+        SocketFile? file = null;
+        try
+        {
+            Bind(descriptor, path);
+            file = SocketFile.Find(path, out int errno) ?? throw Failed(path, "has vanished right after it was made", errno);
+            SetRights(address, user, group);
+            if (SystemCalls.Listen(descriptor, backlog) < 0)
+            {
+                throw Failed(path, "cannot be listened on", SystemCalls.Errno);
+            }
+
+            return new ListenSocket(descriptor, address, new SocketName(null, 0, path), loop: -1, file);
+        }
+        catch
+        {
+            file?.RemoveIfSame();
+            _ = SystemCalls.Close(descriptor);
+            throw;
+        }
+    }
+
+    private static void MakeRoom(string path)
+    {
+        SocketFile? found = SocketFile.Find(path, out int errno);
+        if (found is null)
+        {
+            if (errno != SystemCalls.ENOENT)
+            {
+                throw CannotCreate(path, errno);
+            }
+
+            return;
+        }
+
+        if (!found.IsSocket)
+        {
+            throw new MillraceStartException($"{path} exists and is not a socket; remove it or choose another path.");
+        }
+
+        errno = TryConnect(path, out string owner);
+        if (errno != SystemCalls.ECONNREFUSED)
+        {
+            throw new MillraceStartException(ExplainLive(path, owner, errno));
+        }
+
+        errno = found.RemoveIfSame();
+        if (errno != 0)
+        {
+            throw new MillraceStartException(
+                $"The stale socket {path} belongs to another user and cannot be removed ({SystemCalls.Describe(errno)}); remove it as its owner or choose another path.");
+        }
+    }
+
+    private static string ExplainLive(string path, string owner, int errno) => errno switch
+    {
+        0 => $"The socket {path} is owned by {owner}; stop it or choose another path.",
+        SystemCalls.EAGAIN => $"The socket {path} is in use by a process whose queue of connections is full; stop it or choose another path.",
+        SystemCalls.EPROTOTYPE => $"The socket {path} is in use as another type of socket; stop its owner or choose another path.",
+        SystemCalls.EACCES => $"The socket {path} belongs to another user, and whether it is in use cannot be seen ({SystemCalls.Describe(errno)}); remove it as its owner or choose another path.",
+        _ => $"The socket {path} cannot be looked at: {SystemCalls.Describe(errno)}; remove it or choose another path.",
+    };
+
+    /// <summary>Answers 0 and who listens, or the error number: ECONNREFUSED is a file without a process.</summary>
+    private static int TryConnect(string path, out string owner)
+    {
+        owner = string.Empty;
+        int descriptor = CreateSocket(path);
+        byte[] name = SocketName.Write(path);
+        fixed (byte* bytes = name)
+        {
+            int errno = SystemCalls.Connect(descriptor, bytes, (uint)name.Length) < 0 ? SystemCalls.Errno : 0;
+            if (errno == 0)
+            {
+                SystemCalls.PeerCredentials peer = default;
+                uint length = (uint)sizeof(SystemCalls.PeerCredentials);
+                _ = SystemCalls.GetSocketOption(descriptor, SystemCalls.SOL_SOCKET, SystemCalls.SO_PEERCRED, &peer, &length);
+                owner = SocketOwner.Describe(peer.Process);
+            }
+
+            _ = SystemCalls.Close(descriptor);
+            return errno;
+        }
+    }
+
+    private static int CreateSocket(string path)
+    {
+        int descriptor = SystemCalls.Socket(SystemCalls.AF_UNIX, SystemCalls.SOCK_STREAM | SystemCalls.SOCK_NONBLOCK | SystemCalls.SOCK_CLOEXEC, 0);
+        return descriptor >= 0 ? descriptor : throw Failed(path, "cannot be opened", SystemCalls.Errno);
+    }
+
+    private static void Bind(int descriptor, string path)
+    {
+        byte[] name = SocketName.Write(path);
+        fixed (byte* bytes = name)
+        {
+            _ = SystemCalls.ChangeDescriptorMode(descriptor, OwnerOnly);
+            if (SystemCalls.Bind(descriptor, bytes, (uint)name.Length) < 0)
+            {
+                throw CannotCreate(path, SystemCalls.Errno);
+            }
+        }
+    }
+
+    private static void SetRights(ListenAddress address, uint? user, uint? group)
+    {
+        string path = address.Path!;
+        int errno = user is null && group is null ? 0 : SocketFile.SetOwner(path, user, group);
+        if (errno != 0)
+        {
+            throw new MillraceStartException(
+                $"The socket {path} cannot be given to {Recipient(address)} ({SystemCalls.Describe(errno)}); run this process as root or as a member of that group, or leave owner= and group= out.");
+        }
+
+        errno = SocketFile.SetMode(path, address.Mode);
+        if (errno != 0)
+        {
+            throw Failed(path, "cannot be given its mode", errno);
+        }
+    }
+
+    private static string Recipient(ListenAddress address) =>
+        address.Owner is null ? $"group {address.Group}"
+        : address.Group is null ? $"user {address.Owner}"
+        : $"user {address.Owner} and group {address.Group}";
+
+    private static MillraceStartException CannotCreate(string path, int errno)
+    {
+        string directory = Path.GetDirectoryName(path)!;
+        return errno switch
+        {
+            SystemCalls.ENOENT => new MillraceStartException(
+                $"The directory {directory} for the socket {path} does not exist; create it (mkdir -p {directory}), or let systemd do it with RuntimeDirectory=."),
+            SystemCalls.ENOTDIR => new MillraceStartException($"The path {path} for the socket leads through something that is not a directory; choose another path."),
+            SystemCalls.EACCES or SystemCalls.EPERM => new MillraceStartException(string.Create(
+                CultureInfo.InvariantCulture,
+                $"User {SystemCalls.GetEffectiveUser()} may not create the socket {path}; give that user the right to write in {directory}, or choose a directory it owns.")),
+            SystemCalls.EROFS => new MillraceStartException($"The socket {path} would lie on a read-only file system; choose a path under /run or /tmp."),
+            SystemCalls.EADDRINUSE => new MillraceStartException($"The socket {path} was made by another process at this very moment; stop that process or choose another path."),
+            _ => Failed(path, "cannot be made", errno),
+        };
+    }
+
+    private static MillraceStartException Failed(string path, string what, int errno) =>
+        new($"The socket {path} {what}: {SystemCalls.Describe(errno)}.");
+}
