@@ -19,6 +19,7 @@ internal abstract partial class Connection<TKernel> : Connection
     private bool _closeWhenSent;
     private bool _readable;              // an edge came while nobody read
     private bool _peerFinished;
+    private bool _finNoted;              // an event said that the peer has finished: read until the end shows
     private long _discarded;
     private long _lastActiveMs;
 
@@ -100,7 +101,8 @@ internal abstract partial class Connection<TKernel> : Connection
 
     public sealed override bool OnEvent(LoopDriver driver, Readiness ready)
     {
-        if (Volatile.Read(ref Word) != 0 && !IsLoops())
+        _finNoted |= (ready & (Readiness.PeerFinished | Readiness.HangUp | Readiness.Error)) != 0;
+        if (!IsLoops())
         {
             if (TryTouch())
             {
@@ -131,7 +133,7 @@ internal abstract partial class Connection<TKernel> : Connection
             return true;
         }
 
-        if (_pending is not null || IsHolding)
+        if (_pending is not null || IsHolding || IsWaitingForGate)
         {
             _readable = true;
             return true;
@@ -168,6 +170,7 @@ internal abstract partial class Connection<TKernel> : Connection
             {
                 Loop.Counters.BytesReceived += count;
                 _lastActiveMs = Loop.NowMs;
+                _readable = count == input.Length || _finNoted;    // an edge that may have been consumed by this read
                 if (!ProcessAll(driver, input, 0, count))
                 {
                     return false;
@@ -178,13 +181,13 @@ internal abstract partial class Connection<TKernel> : Connection
                     return true;
                 }
 
-                if (_pending is not null || IsHolding)
+                if (_pending is not null || IsHolding || IsWaitingForGate)
                 {
-                    _readable |= count == input.Length;
+                    _readable = true;
                     return true;
                 }
 
-                if (count < input.Length)
+                if (count < input.Length && !_finNoted)
                 {
                     return true;     // a short read: the next bytes bring an edge of their own
                 }
@@ -283,7 +286,7 @@ internal abstract partial class Connection<TKernel> : Connection
                     Close(reset: false);
                     return;
                 case SendResult.Again:
-                    _pending = driver.GiveBuffersAway(onlyOutput: true);
+                    _pending = driver.GiveOutputAway();
                     SetDeadline(Loop.NowMs + (long)Options.SendTimeout.TotalMilliseconds);
                     EnsureWatched();
                     return;
@@ -455,6 +458,9 @@ internal abstract partial class Connection<TKernel> : Connection
 
     /// <summary>Closes once everything written has been sent. The peer's unread bytes are read first, so that no reset overtakes the answer.</summary>
     protected void CloseWhenSent() => _closeWhenSent = true;
+
+    /// <summary>The last answer of this connection has been written.</summary>
+    protected bool IsClosing => _closeWhenSent;
 
     /// <summary>Whether bytes may still arrive that would turn a close into a reset.</summary>
     protected abstract bool MayHaveMoreInput { get; }

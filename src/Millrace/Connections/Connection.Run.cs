@@ -1,6 +1,7 @@
 // How a request is run and its connection comes back: inline on the loop, on a worker, or asynchronously, and what the
 // loop does for an exchange meanwhile. See Connection.cs for the word that says who owns what.
 
+using Microsoft.AspNetCore.Connections;
 using Microsoft.AspNetCore.Http;
 using Millrace.Exchanges;
 using Millrace.Loops;
@@ -108,7 +109,7 @@ internal abstract partial class Connection<TKernel>
         }
 
         task.GetAwaiter().UnsafeOnCompleted(exchange.OnRunCompleted);
-        return mine;
+        return mine && (!IsHolding || !TryTouch() || FeedHeld(driver));
     }
 
     private static void StopDeferring(Exchange exchange)
@@ -301,14 +302,12 @@ internal abstract partial class Connection<TKernel>
         _pending = _rest;
         _rest = null;
         bool keepsOpen = _restKeepsOpen && !Loop.IsDraining;
-        bool hadInput = MayHaveMoreInput;
         if (exchange.Reset())
         {
             driver.Return(exchange);
         }
 
         OnExchangeEnded(keepsOpen);
-        _readable |= hadInput;
         if (!keepsOpen)
         {
             CloseWhenSent();
@@ -364,11 +363,38 @@ internal abstract partial class Connection<TKernel>
             if (TryTouch())
             {
                 StopDeferring(Exchange!);
-                Release();
+                return FeedHeld(driver);
             }
         }
 
         return true;
+    }
+
+    // Touching is held. Bytes that came with a request whose handler goes on: an abort, or a request for this side.
+    private bool FeedHeld(LoopDriver driver)
+    {
+        Exchange exchange = Exchange!;
+        if (_held is not { } held || !ReadsWhileExchanging)
+        {
+            Release();
+            return true;
+        }
+
+        (int from, int to) = (_heldStart, _heldEnd);
+        _held = null;
+        exchange.Body.Readers.BeginCatch();
+        ProcessWhileExchanging(driver, held, from, to);
+        _ = exchange.Body.Flush(exchange.OnBodyDrained);
+        BufferPool.Return(held);
+        if (IsHolding)
+        {
+            _readable = true;
+            Note();
+        }
+
+        bool caught = exchange.Body.Readers.TryTake(out Action<object?> action, out object? state);
+        Release();
+        return RunResumed(driver, exchange, caught ? action : null, state, resumeFlush: false);
     }
 
     private bool OnEventWhileExchanging(LoopDriver driver, Readiness ready)
@@ -457,7 +483,7 @@ internal abstract partial class Connection<TKernel>
                 return;
             }
 
-            if (count < input.Length)
+            if (count < input.Length && !_finNoted)
             {
                 return;
             }
@@ -606,7 +632,7 @@ internal abstract partial class Connection<TKernel>
 
     // ---- sending, for whoever owns the output ----
 
-    public sealed override SendResult SendOutput(Exchange? exchange, OutputBuffer output)
+    public override SendResult SendOutput(Exchange? exchange, OutputBuffer output)
     {
         while (output.Length > 0)
         {
@@ -631,7 +657,58 @@ internal abstract partial class Connection<TKernel>
         return SendResult.Done;
     }
 
-    public sealed override void SendUpTo(Exchange exchange, OutputBuffer output, int end)
+    /// <summary>Sends a buffer of the connection's own.</summary>
+    protected SendResult SendBytes(OutputBuffer output)
+    {
+        while (output.Length > 0)
+        {
+            int sent = Loop.Kernel.Send(Descriptor, output.Bytes.AsSpan(output.Start, output.Length), more: false);
+            if (sent < 0)
+            {
+                return sent == KernelResult.Again ? SendResult.Again : SendResult.Broken;
+            }
+
+            output.Start += sent;
+        }
+
+        return SendResult.Done;
+    }
+
+    public sealed override SendResult SendAhead(OutputBuffer output)
+    {
+        while (output.Length > 0)
+        {
+            int sent = Loop.Kernel.Send(Descriptor, output.Bytes.AsSpan(output.Start, output.Length), more: true);
+            if (sent < 0)
+            {
+                return sent == KernelResult.Again ? SendResult.Again : SendResult.Broken;
+            }
+
+            output.Start += sent;
+        }
+
+        output.Compact();
+        return SendResult.Done;
+    }
+
+    public sealed override SendResult SendFilePart(int file, ref long offset, ref int count)
+    {
+        while (count > 0)
+        {
+            int sent = Loop.Kernel.SendFile(Descriptor, file, ref offset, count);
+            if (sent <= 0)
+            {
+                return sent == KernelResult.Again ? SendResult.Again : SendResult.Broken;   // 0: the file became shorter
+            }
+
+            Interlocked.Add(ref Services.Detached.BytesSent, sent);
+            count -= sent;
+        }
+
+        return SendResult.Done;
+    }
+
+    public override void SendUpTo(Exchange exchange, OutputBuffer output, int end)
     {
         while (output.Start < end)
         {

@@ -3,6 +3,7 @@
 
 namespace Millrace.Exchanges;
 
+[System.Diagnostics.CodeAnalysis.SuppressMessage("Reliability", "CA1001", Justification = "The token source is left to the garbage collector: a cancellation may be on its way to it. It holds no timer.")]
 internal sealed partial class Exchange
 {
     private readonly Lock _abortLock = new();

@@ -185,6 +185,11 @@ internal sealed partial class Exchange : IValueTaskSource
             return;
         }
 
+        if (_ended)
+        {
+            throw new InvalidOperationException("Writing is not allowed after the response was completed.");
+        }
+
         if (HasNoBodyStatus && !Head.IsHead)
         {
             throw new InvalidOperationException($"Writing to the response body is invalid for responses with status code {StatusCode}.");
@@ -357,8 +362,23 @@ internal sealed partial class Exchange : IValueTaskSource
         }
     }
 
+    /// <summary>Sends the end of the response now, because something is to happen after it. What the socket does not take leaves later.</summary>
+    public ValueTask SendEnd()
+    {
+        lock (_sendLock)
+        {
+            if (!_flushPending)
+            {
+                _ = Connection.SendOutput(this, Output);
+                _deferredEnd = 0;
+            }
+        }
+
+        return default;
+    }
+
     // Under the lock. The loop calls ContinueSending when the socket takes bytes again.
-    private ValueTask WaitWritable()
+    private ValueTask WaitWritable(bool onlyReadiness = false)
     {
         if (_flushPending)
         {
@@ -375,6 +395,11 @@ internal sealed partial class Exchange : IValueTaskSource
 
         // Writable again meanwhile, or gone.
         _flushPending = false;
+        if (onlyReadiness)
+        {
+            return default;
+        }
+
         SendResult result = Connection.SendOutput(this, Output);
         return result == SendResult.Again ? WaitWritable() : default;
     }

@@ -72,6 +72,9 @@ internal sealed partial class Exchange
     private byte[]? _assembly;
     private bool _ownsOutput;
 
+    /// <summary>The request has outlived its turn: other threads may know its objects.</summary>
+    public bool HasLeft { get; private set; }
+
     /// <summary>True while the handler is in its first, synchronous part on a driver that watches over it.</summary>
     public volatile bool IsInline;
 
@@ -85,6 +88,7 @@ internal sealed partial class Exchange
         RequestHeaders.Begin();
         ResponseHeaders.Begin();
         SuppressesBody = Head.IsHead;
+        _deferredEnd = output.End;      // answers to earlier requests, should this one take its time
     }
 
     /// <summary>The exchange outlives its turn: the driver's buffers stay with it.</summary>
@@ -96,6 +100,7 @@ internal sealed partial class Exchange
             _ownInput = input;
             Output = output;
             _ownsOutput = true;
+            HasLeft = true;
         }
     }
 
@@ -142,8 +147,9 @@ internal sealed partial class Exchange
         _traceIdentifier = null;
         _id = 0;
         IsInline = false;
-        Connection = null!;
         Services.Handler.Reset(this);
+        HasLeft = false;
+        Connection = null!;
         return reusable;
     }
 

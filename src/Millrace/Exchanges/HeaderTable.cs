@@ -273,6 +273,11 @@ internal sealed class RequestHeaders(RequestHead head) : HeaderTable
 
         if (head.IsFastCgi)
         {
+            if (head.Host.Length == 0 && HostName.Of(head) is { Length: > 0 } host)
+            {
+                this[HeaderNames.Host] = host;
+            }
+
             if (head.ContentType.Length > 0)
             {
                 Join(HeaderNames.ContentType, head.ContentTypeText);

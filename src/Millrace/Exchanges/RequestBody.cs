@@ -31,6 +31,7 @@ internal sealed class RequestBody
     private bool _writerDone;
     private bool _readerDone;
     private BodyReader? _reader;
+    private System.Runtime.CompilerServices.ValueTaskAwaiter<FlushResult> _flush;
 
     public RequestBody(Exchange exchange, int pauseAt)
     {
@@ -121,20 +122,30 @@ internal sealed class RequestBody
         }
 
         _unflushed = false;
+#pragma warning disable CA2012 // The result is taken in OnDrained, once, as the pipe asks.
         ValueTask<FlushResult> flush = _pipe!.Writer.FlushAsync();
-        if (flush.IsCompleted)
+        if (flush.IsCompletedSuccessfully)
         {
-            _readerDone |= flush.GetAwaiter().GetResult().IsCompleted;
+            _readerDone |= flush.Result.IsCompleted;
             return !IsPaused;
         }
 
         IsPaused = true;
-        flush.GetAwaiter().UnsafeOnCompleted(drained);
+        _flush = flush.GetAwaiter();
+        _flush.UnsafeOnCompleted(drained);
+#pragma warning restore CA2012
         return false;
     }
 
     /// <summary>The loop has learned that the reader took enough.</summary>
-    public void OnDrained() => IsPaused = false;
+    public void OnDrained()
+    {
+        if (IsPaused)
+        {
+            IsPaused = false;
+            _readerDone |= _flush.GetResult().IsCompleted;
+        }
+    }
 
     /// <summary>The end has arrived. False when it came too early.</summary>
     public bool Complete()
@@ -268,7 +279,7 @@ internal sealed class ContinuationCatcher : PipeScheduler
         }
         else
         {
-            ThreadPool.UnsafeQueueUserWorkItem(action, state, preferLocal: false);
+            System.Threading.ThreadPool.UnsafeQueueUserWorkItem(action, state, preferLocal: false);
         }
     }
 

@@ -42,5 +42,5 @@ internal sealed class ConnectionTable
     }
 
     /// <summary>A copy, so that connections may be removed while it is walked.</summary>
-    public List<Connection> All() => [.. _slots.Where(static c => c is not null)!];
+    public List<Connection> All() => [.. _slots.OfType<Connection>()];
 }

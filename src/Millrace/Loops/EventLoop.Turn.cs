@@ -4,6 +4,7 @@
 
 using Millrace.Connections;
 using Millrace.Listeners;
+using Millrace.Observe;
 
 namespace Millrace.Loops;
 
@@ -182,7 +183,7 @@ internal sealed class EventLoop<TKernel> : EventLoop
             }
 
             bool tcp = listener.Address.Kind == EndPointKind.Tcp;
-            int descriptor = Kernel.Accept(listener.Descriptor, tcp, _peer, out int peerLength);
+            int descriptor = Kernel.Accept(listener.Descriptor, _peer, out int peerLength);
             switch (descriptor)
             {
                 case >= 0:

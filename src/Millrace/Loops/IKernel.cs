@@ -63,7 +63,7 @@ internal interface IKernel
     void Unwatch(Poller poller, int descriptor);
 
     /// <summary>A descriptor, or a <see cref="KernelResult"/>.</summary>
-    int Accept(int listener, bool tcp, Span<byte> peer, out int peerLength);
+    int Accept(int listener, Span<byte> peer, out int peerLength);
 
     /// <summary>Bytes read, 0 at the end, or a <see cref="KernelResult"/>.</summary>
     int Receive(int descriptor, Span<byte> buffer);

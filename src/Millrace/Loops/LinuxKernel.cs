@@ -77,7 +77,8 @@ internal readonly unsafe struct LinuxKernel : IKernel
 
     public void Unwatch(Poller poller, int descriptor) => Control(poller.Queue, SystemCalls.EPOLL_CTL_DEL, descriptor, 0, 0);
 
-    public int Accept(int listener, bool tcp, Span<byte> peer, out int peerLength)
+    // TCP_NODELAY is set on the listener: accepted sockets inherit it.
+    public int Accept(int listener, Span<byte> peer, out int peerLength)
     {
         fixed (byte* address = peer)
         {
@@ -88,12 +89,6 @@ internal readonly unsafe struct LinuxKernel : IKernel
                 peerLength = (int)length;
                 if (descriptor >= 0)
                 {
-                    if (tcp)
-                    {
-                        int on = 1;
-                        _ = SystemCalls.SetSocketOption(descriptor, SystemCalls.IPPROTO_TCP, SystemCalls.TCP_NODELAY, &on, sizeof(int));
-                    }
-
                     return descriptor;
                 }
 
@@ -178,7 +173,7 @@ internal readonly unsafe struct LinuxKernel : IKernel
     }
 
     public void Shutdown(int descriptor, bool both) =>
-        SystemCalls.Shutdown(descriptor, both ? SystemCalls.SHUT_RDWR : SystemCalls.SHUT_WR);
+        _ = SystemCalls.Shutdown(descriptor, both ? SystemCalls.SHUT_RDWR : SystemCalls.SHUT_WR);
 
     public void Close(int descriptor, bool reset)
     {

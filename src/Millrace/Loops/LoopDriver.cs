@@ -46,6 +46,14 @@ internal sealed class LoopDriver(LoopServices services)
         return given;
     }
 
+    /// <summary>The output stays with a connection whose peer does not read.</summary>
+    public OutputBuffer GiveOutputAway()
+    {
+        OutputBuffer given = Output;
+        Output = services.RentOutput();
+        return given;
+    }
+
     /// <summary>Undoes what a handler may have left on the thread: Activity.Current, culture, AsyncLocals, a synchronization context.</summary>
     public void RestoreContext()
     {

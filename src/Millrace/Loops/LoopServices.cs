@@ -84,6 +84,10 @@ internal sealed class LoopServices : IDisposable
         }
     }
 
+    /// <summary>Runs code of the application that must not run on a loop.</summary>
+    public Action<Action<object?>, object?> RunUserCode { get; init; } =
+        static (action, state) => ThreadPool.UnsafeQueueUserWorkItem(action, state, preferLocal: false);
+
     // ---- driving ----
 
     /// <summary>Starts a loop on a thread of the pool.</summary>

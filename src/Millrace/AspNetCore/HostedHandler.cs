@@ -1,0 +1,103 @@
+// Runs requests through an ASP.NET Core application, in the order the hosting layer expects: features filled, context
+// created, pipeline run, response ended, OnCompleted, context disposed.
+
+using Microsoft.AspNetCore.Hosting.Server;
+using Millrace.Exchanges;
+using Millrace.Handlers;
+
+namespace Millrace.AspNetCore;
+
+internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> application) : RequestHandler
+    where TContext : notnull
+{
+    public override Task? Run(Exchange exchange)
+    {
+        HostedFeatures<TContext> features = exchange.HandlerState as HostedFeatures<TContext> ?? Attach(exchange);
+        if (!features.TryBegin())
+        {
+            exchange.ReplaceByStatus(400);
+            exchange.End();
+            return null;
+        }
+
+        TContext context;
+        Task task;
+        try
+        {
+            context = application.CreateContext(features);
+        }
+        catch (Exception error)
+        {
+            exchange.Fail(error);
+            exchange.End();
+            return null;
+        }
+
+        try
+        {
+            task = application.ProcessRequestAsync(context);
+        }
+        catch (Exception error)
+        {
+            task = Task.FromException(error);
+        }
+
+        if (!task.IsCompletedSuccessfully || features.HasOnCompleted || features.StartResponse() is not null)
+        {
+            return Finish(exchange, features, context, task);
+        }
+
+        exchange.End();
+        Dispose(exchange, context, null);
+        return null;
+    }
+
+    private async Task Finish(Exchange exchange, HostedFeatures features, TContext context, Task task)
+    {
+        Exception? failure = null;
+        try
+        {
+            await task.ConfigureAwait(false);
+            if (features.StartResponse() is { } starting)
+            {
+                await starting.ConfigureAwait(false);
+            }
+        }
+        catch (Exception error)
+        {
+            failure = error;
+            features.DropOnStarting();
+            exchange.Fail(error);
+        }
+
+        exchange.End();
+        if (features.HasOnCompleted)
+        {
+            await exchange.SendEnd().ConfigureAwait(false);
+            await features.RunOnCompleted().ConfigureAwait(false);
+        }
+
+        Dispose(exchange, context, failure);
+    }
+
+    private void Dispose(Exchange exchange, TContext context, Exception? failure)
+    {
+        try
+        {
+            application.DisposeContext(context, failure);
+        }
+        catch (Exception error)
+        {
+            exchange.Services.Log.HandlerFailed(exchange.TraceIdentifier, error);
+        }
+    }
+
+    public override void Reset(Exchange exchange) => (exchange.HandlerState as HostedFeatures)?.Reset(!exchange.HasLeft);
+
+    private static HostedFeatures<TContext> Attach(Exchange exchange)
+    {
+        var features = new HostedFeatures<TContext>(exchange);
+        exchange.HandlerState = features;
+        return features;
+    }
+}

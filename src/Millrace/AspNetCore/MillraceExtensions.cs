@@ -1,0 +1,62 @@
+// How an application says that Millrace is its server.
+
+using Microsoft.AspNetCore.Hosting.Server;
+using Microsoft.Extensions.Configuration;
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.DependencyInjection.Extensions;
+using Microsoft.Extensions.Options;
+using Millrace;
+using Millrace.AspNetCore;
+
+namespace Microsoft.AspNetCore.Hosting
+{
+    /// <summary>Millrace as the server of a web host.</summary>
+    public static class MillraceWebHostBuilderExtensions
+    {
+        /// <summary>Serves the application with Millrace. Addresses come as usual: <c>--urls</c>, <c>ASPNETCORE_URLS</c>, configuration.</summary>
+        /// <param name="builder">The web host's builder.</param>
+        /// <returns>The same builder.</returns>
+        public static IWebHostBuilder UseMillrace(this IWebHostBuilder builder)
+        {
+            ArgumentNullException.ThrowIfNull(builder);
+            return builder.ConfigureServices(static services => services.AddMillrace());
+        }
+
+        /// <summary>Serves the application with Millrace.</summary>
+        /// <param name="builder">The web host's builder.</param>
+        /// <param name="configure">Sets options, after those of the configuration section <c>Millrace</c>.</param>
+        /// <returns>The same builder.</returns>
+        public static IWebHostBuilder UseMillrace(this IWebHostBuilder builder, Action<MillraceOptions> configure)
+        {
+            ArgumentNullException.ThrowIfNull(configure);
+            return builder.UseMillrace().ConfigureServices(services => services.Configure(configure));
+        }
+    }
+}
+
+namespace Microsoft.Extensions.DependencyInjection
+{
+    /// <summary>Millrace as the server of a host.</summary>
+    public static class MillraceServiceCollectionExtensions
+    {
+        /// <summary>Puts Millrace in the place of every server registered so far.</summary>
+        /// <param name="services">The host's services.</param>
+        /// <returns>The same collection.</returns>
+        public static IServiceCollection AddMillrace(this IServiceCollection services)
+        {
+            ArgumentNullException.ThrowIfNull(services);
+            services.RemoveAll<IServer>();
+            services.AddSingleton<IServer, HostedServer>();
+            services.AddOptions<MillraceOptions>();
+            services.TryAddEnumerable(ServiceDescriptor.Singleton<IConfigureOptions<MillraceOptions>, BindMillraceOptions>());
+            return services;
+        }
+    }
+
+    /// <summary>Options from the configuration section "Millrace", where the host has a configuration.</summary>
+    internal sealed class BindMillraceOptions(IServiceProvider services) : IConfigureOptions<MillraceOptions>
+    {
+        public void Configure(MillraceOptions options) =>
+            services.GetService<IConfiguration>()?.GetSection(MillraceOptions.SectionName).Bind(options);
+    }
+}

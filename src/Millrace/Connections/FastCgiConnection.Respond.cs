@@ -1,0 +1,343 @@
+// A FastCGI connection, the sending half: STDOUT records built in place in the output, CGI response heads, END_REQUEST,
+// and the records that answer the front server itself. FastCGI 1.0 §3.3, §5.5; RFC 3875 §6.
+//
+//   STDOUT record under construction:  ChunkStart: [8 bytes head][content ...]  closed: length patched in, padded to 8
+
+using System.Buffers.Text;
+using System.Text;
+using Microsoft.AspNetCore.WebUtilities;
+using Microsoft.Extensions.Primitives;
+using Microsoft.Net.Http.Headers;
+using Millrace.Exchanges;
+using Millrace.Loops;
+using Millrace.Observe;
+using Millrace.Protocols.Cgi;
+using Millrace.Protocols.FastCgi;
+
+namespace Millrace.Connections;
+
+internal sealed partial class FastCgiConnection<TKernel>
+{
+    /// <summary>Content of a full STDOUT record: a multiple of 8, so that it needs no padding.</summary>
+    private const int RecordContentMax = 65_528;
+
+    private const int ControlMax = 16 * 1024;
+
+    private bool _stdoutBegun;
+    private bool _midRecord;         // part of a record has left, the rest waits
+    private OutputBuffer? _control;  // answers to management records that wait for a record boundary
+
+    public override int ChunkTailMax => 8;
+
+    // ---- STDOUT ----
+
+    public override void OpenChunk(Exchange exchange, OutputBuffer output)
+    {
+        if (output.ChunkStart < 0)
+        {
+            _ = output.Reserve(RecordHeader.Size);
+            output.ChunkStart = output.End;
+            output.End += RecordHeader.Size;
+        }
+    }
+
+    public override int ChunkRoom(OutputBuffer output) =>
+        Math.Max(0, RecordContentMax - (output.End - output.ChunkStart - RecordHeader.Size));
+
+    public override void CloseChunk(Exchange exchange, OutputBuffer output)
+    {
+        int start = output.ChunkStart;
+        output.ChunkStart = -1;
+        int content = output.End - start - RecordHeader.Size;
+        if (content == 0)
+        {
+            output.End = start;     // an empty STDOUT would end the stream
+            return;
+        }
+
+        if (content > RecordHeader.ContentLengthMax)
+        {
+            Split(output, start, content);
+            return;
+        }
+
+        int padding = RecordHeader.PaddingFor(content);
+        RecordHeader.Write(output.Bytes.AsSpan(start), RecordType.Stdout, _id, content, padding);
+        if (padding > 0)
+        {
+            output.Reserve(padding)[..padding].Clear();
+            output.End += padding;
+        }
+    }
+
+    // More was written at once than a record holds: it is taken out and put back in pieces.
+    private void Split(OutputBuffer output, int start, int content)
+    {
+        byte[] copy = output.Bytes.AsSpan(start + RecordHeader.Size, content).ToArray();
+        output.End = start;
+        for (int at = 0; at < content;)
+        {
+            int count = Math.Min(RecordContentMax, content - at);
+            int padding = RecordHeader.PaddingFor(count);
+            RecordHeader.Write(output.Reserve(RecordHeader.Size), RecordType.Stdout, _id, count, padding);
+            output.End += RecordHeader.Size;
+            output.Append(copy.AsSpan(at, count));
+            output.Reserve(padding)[..padding].Clear();
+            output.End += padding;
+            at += count;
+        }
+    }
+
+    // ---- the head, RFC 3875 §6 ----
+
+    public override void WriteHead(Exchange exchange, OutputBuffer output, long length)
+    {
+        if (exchange.IsAborted)
+        {
+            return;
+        }
+
+        _stdoutBegun = true;
+        OpenChunk(exchange, output);
+        if (exchange.StatusCode == 200 && exchange.ReasonPhrase is null)
+        {
+            output.Append("Status: 200 OK\r\n"u8);
+        }
+        else
+        {
+            WriteStatus(exchange, output);
+        }
+
+        foreach (ref readonly KeyValuePair<string, StringValues> field in exchange.ResponseHeaders.Entries)
+        {
+            if (!IsOmitted(field.Key))
+            {
+                WriteField(output, field.Key, field.Value);
+            }
+        }
+
+        if (length >= 0 && exchange.StatusCode is not (204 or 101))
+        {
+            output.Append("Content-Length: "u8);
+            Span<byte> digits = output.Reserve(24);
+            _ = Utf8Formatter.TryFormat(length, digits, out int written);
+            output.End += written;
+            output.Append("\r\n"u8);
+        }
+
+        output.Append("\r\n"u8);
+    }
+
+    private static void WriteStatus(Exchange exchange, OutputBuffer output)
+    {
+        output.Append("Status: "u8);
+        Span<byte> digits = output.Reserve(16);
+        _ = Utf8Formatter.TryFormat(exchange.StatusCode, digits, out int written);
+        output.End += written;
+        string reason = exchange.ReasonPhrase ?? ReasonPhrases.GetReasonPhrase(exchange.StatusCode);
+        if (reason.Length > 0 && FieldText.IsValue(reason))
+        {
+            output.Append(" "u8);
+            WriteText(output, reason);
+        }
+
+        output.Append("\r\n"u8);
+    }
+
+    private static void WriteField(OutputBuffer output, string name, in StringValues values)
+    {
+        for (int i = 0; i < values.Count; i++)
+        {
+            WriteText(output, name);
+            output.Append(": "u8);
+            WriteText(output, values[i] ?? "");
+            output.Append("\r\n"u8);
+        }
+    }
+
+    private static void WriteText(OutputBuffer output, string text)
+    {
+        _ = Encoding.Latin1.GetBytes(text, output.Reserve(text.Length));
+        output.End += text.Length;
+    }
+
+    // Hop-by-hop fields concern this connection, which is not HTTP (RFC 9110 §7.6.1); Status and Content-Length are ours to write.
+    private static bool IsOmitted(string name) => name.Length switch
+    {
+        6 => Is(name, "Status"),
+        7 => Is(name, HeaderNames.Upgrade) || Is(name, HeaderNames.Trailer),
+        10 => Is(name, HeaderNames.Connection) || Is(name, HeaderNames.KeepAlive),
+        14 => Is(name, HeaderNames.ContentLength),
+        16 => Is(name, HeaderNames.ProxyConnection),
+        17 => Is(name, HeaderNames.TransferEncoding),
+        _ => false,
+    };
+
+    private static bool Is(string name, string known) => ReferenceEquals(name, known) || name.Equals(known, StringComparison.OrdinalIgnoreCase);
+
+    // ---- the end, §5.5 ----
+
+    public override void WriteEnd(Exchange exchange, OutputBuffer output)
+    {
+        if (exchange.ErrorLine is { } line && !exchange.IsAborted)
+        {
+            WriteStderr(output, line);
+        }
+
+        if (exchange.IsCut)
+        {
+            // Without END_REQUEST the front server knows that the response is not whole: the connection is closed behind it.
+            return;
+        }
+
+        Span<byte> end = output.Reserve(3 * RecordHeader.Size);
+        int at = 0;
+        if (_stdoutBegun)
+        {
+            RecordHeader.Write(end, RecordType.Stdout, _id, 0, 0);
+            at = RecordHeader.Size;
+        }
+
+        RecordHeader.Write(end[at..], RecordType.EndRequest, _id, EndRequest.Size, 0);
+        new EndRequest(exchange.AppStatus, ProtocolStatus.RequestComplete).Write(end[(at + RecordHeader.Size)..]);
+        output.End += at + RecordHeader.Size + EndRequest.Size;
+    }
+
+    private void WriteStderr(OutputBuffer output, string line)
+    {
+        int length = Math.Min(line.Length, 1024);
+        int padding = RecordHeader.PaddingFor(length);
+        Span<byte> record = output.Reserve((2 * RecordHeader.Size) + length + padding);
+        RecordHeader.Write(record, RecordType.Stderr, _id, length, padding);
+        _ = Encoding.ASCII.GetBytes(line.AsSpan(0, length), record[RecordHeader.Size..]);
+        record.Slice(RecordHeader.Size + length, padding).Clear();
+        RecordHeader.Write(record[(RecordHeader.Size + length + padding)..], RecordType.Stderr, _id, 0, 0);
+        output.End += (2 * RecordHeader.Size) + length + padding;
+    }
+
+    // ---- answers that no handler gives ----
+
+    // The head cannot be served: an ordinary response with a status, and whatever else of the request comes is skipped.
+    private void Refuse(LoopDriver driver, CgiFault fault)
+    {
+        Loop.Counters.Refused(Refusal.Of(fault));
+        int status = fault.StatusCode();
+        DropRequest(driver);
+        ushort id = _id;
+        OutputBuffer output = driver.Output;
+        _stdoutBegun = false;
+        OpenChunk(null!, output);
+        output.Append("Status: "u8);
+        WriteText(output, DecimalText.Of(status));
+        output.Append(" "u8);
+        WriteText(output, ReasonPhrases.GetReasonPhrase(status));
+        output.Append("\r\nContent-Length: 0\r\n\r\n"u8);
+        CloseChunk(null!, output);
+        RecordHeader.Write(output.Reserve(RecordHeader.Size), RecordType.Stdout, id, 0, 0);
+        output.End += RecordHeader.Size;
+        SendEndRequest(driver, id, ProtocolStatus.RequestComplete);
+        if (!_keepConnection)
+        {
+            CloseWhenSent();
+        }
+    }
+
+    protected override void RefuseOverload(LoopDriver driver, Exchange exchange)
+    {
+        Exchange = exchange;
+        DropRequest(driver);
+        SendEndRequest(driver, _id, ProtocolStatus.Overloaded);
+        if (!_keepConnection)
+        {
+            CloseWhenSent();
+        }
+    }
+
+    private void SendEndRequest(LoopDriver driver, ushort id, ProtocolStatus status)
+    {
+        Span<byte> record = stackalloc byte[RecordHeader.Size + EndRequest.Size];
+        RecordHeader.Write(record, RecordType.EndRequest, id, EndRequest.Size, 0);
+        new EndRequest(0, status).Write(record[RecordHeader.Size..]);
+        SendControl(driver, record);
+    }
+
+    // While an exchange writes, a record of another kind may only go between two of its own.
+    private void SendControl(LoopDriver driver, ReadOnlySpan<byte> record)
+    {
+        if (_phase != Phase.Running)
+        {
+            driver.Output.Append(record);
+            return;
+        }
+
+        lock (Exchange!.SendLock)
+        {
+            _control ??= Services.RentOutput();
+            _control.Append(record);
+            if (!_midRecord && !Exchange.IsSendingFile)
+            {
+                _ = SendControl();
+            }
+
+            if (_control is { Length: > ControlMax })
+            {
+                Loop.Counters.Refused(Refusal.ControlFlood);
+                Exchange.Cut();
+                Cut();
+            }
+        }
+    }
+
+    private SendResult SendControl()
+    {
+        if (_control is not { } control)
+        {
+            return SendResult.Done;
+        }
+
+        SendResult result = SendBytes(control);
+        if (result != SendResult.Again)
+        {
+            control.Clear();
+            Services.Return(control);
+            _control = null;
+        }
+
+        return result;
+    }
+
+    public override SendResult SendOutput(Exchange? exchange, OutputBuffer output)
+    {
+        if (_control is { Start: > 0 } && SendControl() == SendResult.Again)
+        {
+            return SendResult.Again;
+        }
+
+        SendResult result = base.SendOutput(exchange, output);
+        _midRecord = result == SendResult.Again;
+        return result == SendResult.Done && _control is not null && exchange is not { IsSendingFile: true } ? SendControl() : result;
+    }
+
+    public override void SendUpTo(Exchange exchange, OutputBuffer output, int end)
+    {
+        base.SendUpTo(exchange, output, end);
+        _midRecord = output.Start < end;
+    }
+
+    // ---- files ----
+
+    public override int WriteFileChunkHead(Exchange exchange, OutputBuffer output, long count)
+    {
+        int part = (int)Math.Min(count, RecordContentMax);
+        RecordHeader.Write(output.Reserve(RecordHeader.Size), RecordType.Stdout, _id, part, RecordHeader.PaddingFor(part));
+        output.End += RecordHeader.Size;
+        return part;
+    }
+
+    public override void WriteFileChunkTail(Exchange exchange, OutputBuffer output, int count)
+    {
+        int padding = RecordHeader.PaddingFor(count);
+        output.Reserve(padding)[..padding].Clear();
+        output.End += padding;
+    }
+}

@@ -1,0 +1,171 @@
+// A running server: its loops, their listeners and the threads that drive them. MillraceServer (plain handlers) and
+// AspNetCore/HostedServer are two faces of it.
+
+using System.Runtime.InteropServices;
+using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Logging.Abstractions;
+using Millrace.Handlers;
+using Millrace.Listeners;
+using Millrace.Loops;
+using Millrace.Observe;
+
+namespace Millrace;
+
+internal sealed class Engine : IAsyncDisposable
+{
+    private readonly MillraceOptions _options;
+    private readonly LoopServices _services;
+    private readonly EventLoop<LinuxKernel>[] _loops;
+    private readonly List<ListenSocket> _sockets = [];
+    private readonly ServerMeter _meter;
+    private readonly SemaphoreSlim _stopping = new(1);
+    private bool _stopped;
+
+    private Engine(MillraceOptions options, RequestHandler handler, ILogger logger)
+    {
+        _options = options;
+        _services = new LoopServices(options, handler, new Log(logger));
+        _loops = [.. Enumerable.Range(0, options.EffectiveLoops).Select(i => new EventLoop<LinuxKernel>(i, _services, default))];
+        _meter = new ServerMeter(_loops, _services);
+    }
+
+    /// <summary>What is listened on, with real ports.</summary>
+    public IReadOnlyList<ListenAddress> Addresses { get; private set; } = [];
+
+    public LoopServices Services => _services;
+
+    public IReadOnlyList<EventLoop> Loops => _loops;
+
+    /// <exception cref="PlatformNotSupportedException">This is not Linux.</exception>
+    /// <exception cref="MillraceStartException">An address cannot be listened on.</exception>
+    public static Engine Start(IReadOnlyList<ListenAddress> addresses, RequestHandler handler, MillraceOptions options, ILogger? logger)
+    {
+        if (!RuntimeInformation.IsOSPlatform(OSPlatform.Linux))
+        {
+            throw new PlatformNotSupportedException("Millrace runs on Linux. Elsewhere use Kestrel for http://; FastCGI needs Linux.");
+        }
+
+        var engine = new Engine(options.Validate(), handler, logger ?? NullLogger.Instance);
+        try
+        {
+            engine.Open(addresses);
+        }
+        catch
+        {
+            engine.Release();
+            throw;
+        }
+
+        engine.Run();
+        return engine;
+    }
+
+    private void Open(IReadOnlyList<ListenAddress> addresses)
+    {
+        RaiseDescriptorLimit();
+        var opened = new List<ListenAddress>();
+        foreach (ListenAddress address in addresses)
+        {
+            IReadOnlyList<ListenSocket> sockets = ListenSockets.Open(address, _loops.Length, _options.Backlog);
+            _sockets.AddRange(sockets);
+            opened.Add(sockets[0].Address);
+            if (!address.IsLocal)
+            {
+                _services.Log.WideAddress(address.Url);
+            }
+        }
+
+        foreach (ListenSocket socket in _sockets)
+        {
+            if (socket.IsShared)
+            {
+                Array.ForEach(_loops, loop => loop.AddListener(socket));
+            }
+            else
+            {
+                _loops[socket.Loop].AddListener(socket);
+            }
+        }
+
+        Addresses = opened;
+        opened.ForEach(address => _services.Log.Listening(address.Url, _loops.Length));
+    }
+
+    private void Run()
+    {
+        Array.ForEach(_loops, loop => loop.Siblings = _loops);
+        _services.Monitor.Start(_loops);
+        Array.ForEach(_loops, _services.Start);
+    }
+
+    // A server of many connections needs many descriptors: as many as the administrator allows.
+    private static unsafe void RaiseDescriptorLimit()
+    {
+        SystemCalls.ResourceLimit limit;
+        if (SystemCalls.GetResourceLimit(SystemCalls.RLIMIT_NOFILE, &limit) == 0 && limit.Soft < limit.Hard)
+        {
+            limit.Soft = limit.Hard;
+            _ = SystemCalls.SetResourceLimit(SystemCalls.RLIMIT_NOFILE, &limit);
+        }
+    }
+
+    /// <summary>Stops accepting, lets requests in progress end, then cuts what is left when the drain time, or the token, is over.</summary>
+    public async Task StopAsync(CancellationToken cancellationToken)
+    {
+        await _stopping.WaitAsync(CancellationToken.None).ConfigureAwait(false);
+        try
+        {
+            if (_stopped)
+            {
+                return;
+            }
+
+            _stopped = true;
+            Broadcast(static loop => loop.BeginDrain());
+            long deadline = Environment.TickCount64 + (long)_options.DrainTimeout.TotalMilliseconds;
+            while (_services.Connections > 0 && Environment.TickCount64 < deadline && !cancellationToken.IsCancellationRequested)
+            {
+                await Task.Delay(20, CancellationToken.None).ConfigureAwait(false);
+                Broadcast(static loop => loop.SweepIdle());
+            }
+
+            if (_services.Connections is > 0 and int left)
+            {
+                _services.Log.DrainCut(left, _options.DrainTimeout.TotalSeconds);
+                Broadcast(static loop => loop.Cut());
+                for (int i = 0; i < 50 && _services.Connections > 0; i++)
+                {
+                    await Task.Delay(20, CancellationToken.None).ConfigureAwait(false);
+                    Broadcast(static loop => loop.Cut());
+                }
+            }
+
+            Broadcast(static loop => loop.Stop());
+            bool left2 = await Task.Run(() => _services.WaitForLoops(TimeSpan.FromSeconds(5)), CancellationToken.None).ConfigureAwait(false);
+            Release(closePollers: left2);
+        }
+        finally
+        {
+            _stopping.Release();
+        }
+    }
+
+    private void Broadcast(Action<EventLoop<LinuxKernel>> action) => Array.ForEach(_loops, loop => loop.Post(action));
+
+    private void Release(bool closePollers = true)
+    {
+        _meter.Dispose();
+        _sockets.ForEach(static socket => socket.Dispose());
+        _services.Dispose();
+        if (closePollers)
+        {
+            Array.ForEach(_loops, static loop => loop.Release());
+        }
+    }
+
+    public async ValueTask DisposeAsync()
+    {
+        await StopAsync(CancellationToken.None).ConfigureAwait(false);
+        _stopping.Dispose();
+    }
+}

@@ -1,0 +1,177 @@
+// A response body as a Stream. One per request that asks for it: a stream kept beyond its request refuses to write, even
+// when another thread is in the middle of a write at that moment.
+
+namespace Millrace.Exchanges;
+
+/// <summary>What must happen before the first byte: in ASP.NET Core the OnStarting callbacks.</summary>
+internal interface IResponseStarter
+{
+    /// <summary>Null when there is nothing to wait for.</summary>
+    Task? StartResponse();
+}
+
+internal sealed class ResponseStream(Exchange exchange, IResponseStarter? start) : Stream
+{
+    private WriteGuard _guard;
+
+    public void Expire() => _guard.Expire();
+
+    public override bool CanRead => false;
+
+    public override bool CanSeek => false;
+
+    public override bool CanWrite => true;
+
+    public override long Length => throw new NotSupportedException();
+
+    public override long Position
+    {
+        get => throw new NotSupportedException();
+        set => throw new NotSupportedException();
+    }
+
+    public override ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default)
+    {
+        cancellationToken.ThrowIfCancellationRequested();
+        _guard.Enter();
+        try
+        {
+            if (start?.StartResponse() is { } starting)
+            {
+                return WriteLater(starting, buffer);
+            }
+
+            ValueTask written = exchange.WriteAsync(buffer);
+            return start is null || !written.IsCompletedSuccessfully ? Then(written) : exchange.FlushAsync();
+        }
+        finally
+        {
+            _guard.Exit();
+        }
+    }
+
+    // Applications count on what they wrote being on its way, as on other servers; the handler's own turn still leaves in one send.
+    private ValueTask Then(ValueTask written) => start is null || written.IsCompletedSuccessfully ? written : FlushAfter(written);
+
+    private async ValueTask FlushAfter(ValueTask written)
+    {
+        await written;
+        await FlushAsync(CancellationToken.None);
+    }
+
+    private async ValueTask WriteLater(Task starting, ReadOnlyMemory<byte> buffer)
+    {
+        await starting;
+        await WriteAsync(buffer, CancellationToken.None);
+    }
+
+    public override Task FlushAsync(CancellationToken cancellationToken)
+    {
+        cancellationToken.ThrowIfCancellationRequested();
+        _guard.Enter();
+        try
+        {
+            if (start?.StartResponse() is { } starting)
+            {
+                return FlushLater(starting);
+            }
+
+            ValueTask flushed = exchange.FlushAsync();
+            return flushed.IsCompletedSuccessfully ? Task.CompletedTask : flushed.AsTask();
+        }
+        finally
+        {
+            _guard.Exit();
+        }
+    }
+
+    private async Task FlushLater(Task starting)
+    {
+        await starting;
+        await FlushAsync(CancellationToken.None);
+    }
+
+    public override Task WriteAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken)
+    {
+        ValueTask written = WriteAsync(buffer.AsMemory(offset, count), cancellationToken);
+        return written.IsCompletedSuccessfully ? Task.CompletedTask : written.AsTask();
+    }
+
+    public override void Write(byte[] buffer, int offset, int count)
+    {
+        exchange.CheckSynchronousIO("WriteAsync");
+        Wait(WriteAsync(buffer.AsMemory(offset, count)));
+    }
+
+    public override void Write(ReadOnlySpan<byte> buffer) => Write(buffer.ToArray(), 0, buffer.Length);
+
+    public override void Flush()
+    {
+        exchange.CheckSynchronousIO("FlushAsync");
+        Wait(new ValueTask(FlushAsync(CancellationToken.None)));
+    }
+
+    private static void Wait(ValueTask task)
+    {
+        if (task.IsCompleted)
+        {
+            task.GetAwaiter().GetResult();
+        }
+        else
+        {
+            task.AsTask().GetAwaiter().GetResult();
+        }
+    }
+
+    public override IAsyncResult BeginWrite(byte[] buffer, int offset, int count, AsyncCallback? callback, object? state) =>
+        TaskToAsyncResult.Begin(WriteAsync(buffer, offset, count), callback, state);
+
+    public override void EndWrite(IAsyncResult asyncResult) => TaskToAsyncResult.End(asyncResult);
+
+    public override int Read(byte[] buffer, int offset, int count) => throw new NotSupportedException();
+
+    public override long Seek(long offset, SeekOrigin origin) => throw new NotSupportedException();
+
+    public override void SetLength(long value) => throw new NotSupportedException();
+}
+
+/// <summary>
+/// Says whether a writer may still write. Two atomic operations a write keep bytes of a request that is over out of the
+/// response that has taken its place.
+/// </summary>
+internal struct WriteGuard
+{
+    private const int Open = 0;
+    private const int Writing = 1;
+    private const int Closed = 2;
+
+    private int _state;
+
+    public void Enter()
+    {
+        int was = Interlocked.CompareExchange(ref _state, Writing, Open);
+        if (was == Closed)
+        {
+            throw new ObjectDisposedException("response body", "The request has ended; its response cannot be written any more.");
+        }
+
+        if (was == Writing)
+        {
+            throw new InvalidOperationException("The response body is being written by another thread; await each write before the next.");
+        }
+    }
+
+    public void Exit() => Volatile.Write(ref _state, Open);
+
+    public void Expire()
+    {
+        var spin = default(SpinWait);
+        while (Interlocked.CompareExchange(ref _state, Closed, Open) == Writing)
+        {
+            spin.SpinOnce();
+        }
+    }
+
+    /// <summary>For an object that serves the next request.</summary>
+    public void Reopen() => Volatile.Write(ref _state, Open);
+}

@@ -1,0 +1,146 @@
+// A response body as a PipeWriter: bytes are written in place into what will be sent.
+
+using System.IO.Pipelines;
+using System.Runtime.CompilerServices;
+
+namespace Millrace.Exchanges;
+
+internal sealed class ResponseWriter(Exchange exchange, IResponseStarter start) : PipeWriter
+{
+    private WriteGuard _guard;
+    private long _unflushed;
+    private bool _completed;
+
+    public void Expire() => _guard.Expire();
+
+    public override bool CanGetUnflushedBytes => true;
+
+    public override long UnflushedBytes => _unflushed;
+
+    public override Memory<byte> GetMemory(int sizeHint = 0)
+    {
+        _guard.Enter();
+        try
+        {
+            CheckOpen();
+            return exchange.ReserveBody(sizeHint);
+        }
+        finally
+        {
+            _guard.Exit();
+        }
+    }
+
+    public override Span<byte> GetSpan(int sizeHint = 0) => GetMemory(sizeHint).Span;
+
+    public override void Advance(int bytes)
+    {
+        _guard.Enter();
+        try
+        {
+            exchange.AdvanceBody(bytes);
+            _unflushed += bytes;
+        }
+        finally
+        {
+            _guard.Exit();
+        }
+    }
+
+    public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default)
+    {
+        cancellationToken.ThrowIfCancellationRequested();
+        _guard.Enter();
+        try
+        {
+            _unflushed = 0;
+            if (start.StartResponse() is { } starting)
+            {
+                return FlushLater(starting);
+            }
+
+            ValueTask flushed = exchange.FlushAsync();
+            return flushed.IsCompletedSuccessfully ? new ValueTask<FlushResult>(Result) : Later(flushed);
+        }
+        finally
+        {
+            _guard.Exit();
+        }
+    }
+
+    public override ValueTask<FlushResult> WriteAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken = default)
+    {
+        cancellationToken.ThrowIfCancellationRequested();
+        _guard.Enter();
+        try
+        {
+            CheckOpen();
+            if (start.StartResponse() is { } starting)
+            {
+                return WriteLater(starting, source);
+            }
+
+            ValueTask written = exchange.WriteAsync(source);
+            if (written.IsCompletedSuccessfully)
+            {
+                written = exchange.FlushAsync();
+                return written.IsCompletedSuccessfully ? new ValueTask<FlushResult>(Result) : Later(written);
+            }
+
+            return FlushAfter(written);
+        }
+        finally
+        {
+            _guard.Exit();
+        }
+    }
+
+    public override void CancelPendingFlush()
+    {
+    }
+
+    public override void Complete(Exception? exception = null) => _completed = true;
+
+    private FlushResult Result => new(isCanceled: false, isCompleted: false);
+
+    private void CheckOpen()
+    {
+        if (_completed)
+        {
+            throw new InvalidOperationException("Writing is not allowed after the writer was completed.");
+        }
+    }
+
+    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
+    private async ValueTask<FlushResult> Later(ValueTask flushed)
+    {
+        await flushed;
+        return Result;
+    }
+
+    private async ValueTask<FlushResult> FlushAfter(ValueTask written)
+    {
+        await written;
+        return await FlushAsync();
+    }
+
+    private async ValueTask<FlushResult> FlushLater(Task starting)
+    {
+        await starting;
+        return await FlushAsync();
+    }
+
+    private async ValueTask<FlushResult> WriteLater(Task starting, ReadOnlyMemory<byte> source)
+    {
+        await starting;
+        return await WriteAsync(source);
+    }
+
+    /// <summary>Serves the next request; only after one that never left its driver's turn.</summary>
+    public void Reopen()
+    {
+        _unflushed = 0;
+        _completed = false;
+        _guard.Reopen();
+    }
+}

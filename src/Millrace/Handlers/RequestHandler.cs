@@ -1,0 +1,15 @@
+// What runs requests: an ASP.NET Core application (AspNetCore/HostedHandler) or a delegate (DelegateHandler). A handler
+// knows nothing of the protocol its requests arrived by.
+
+using Millrace.Exchanges;
+
+namespace Millrace.Handlers;
+
+internal abstract class RequestHandler
+{
+    /// <summary>Runs one request to the end of its response. Null or a completed task when it ended in this call. Never throws, never fails.</summary>
+    public abstract Task? Run(Exchange exchange);
+
+    /// <summary>The exchange's request is over: what was kept for it is cleared.</summary>
+    public abstract void Reset(Exchange exchange);
+}

@@ -1,0 +1,76 @@
+// The plain server: a delegate over Request and Response behind one or more addresses.
+
+using Microsoft.Extensions.Logging;
+using Millrace.Handlers;
+using Millrace.Listeners;
+
+namespace Millrace;
+
+/// <summary>A server for plain handlers.</summary>
+/// <example>
+/// <code>
+/// await using var server = await MillraceServer.StartAsync("fastcgi://unix:/run/hello.sock",
+///     static (request, response) => response.WriteText("Hello, World!"));
+/// </code>
+/// </example>
+public sealed class MillraceServer : IAsyncDisposable
+{
+    private readonly Engine _engine;
+
+    private MillraceServer(Engine engine) => _engine = engine;
+
+    /// <summary>What the server listens on, with the ports it was given where 0 was asked for.</summary>
+    public IReadOnlyList<string> Addresses => [.. _engine.Addresses.Select(static address => address.Url)];
+
+    internal Engine Engine => _engine;
+
+    /// <summary>Starts a server whose handler ends when it returns. It may block: its event loop is then handed to another thread.</summary>
+    /// <param name="addresses">One or more addresses, separated by semicolons, such as <c>fastcgi://127.0.0.1:9000</c> or
+    /// <c>fastcgi://unix:/run/app.sock?mode=660&amp;group=www-data</c>; port 0 takes a free one.</param>
+    /// <param name="handler">Called once for each request, on several threads at a time.</param>
+    /// <param name="options">Limits and timeouts; the defaults when null.</param>
+    /// <param name="logger">Where messages go; nowhere when null.</param>
+    /// <returns>The running server; dispose of it to drain and stop.</returns>
+    /// <exception cref="FormatException">An address is not understood.</exception>
+    /// <exception cref="MillraceStartException">An address cannot be listened on; the message says why and what to do.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">An option is outside its range.</exception>
+    public static Task<MillraceServer> StartAsync(
+        string addresses, Action<Request, Response> handler, MillraceOptions? options = null, ILogger? logger = null)
+    {
+        ArgumentNullException.ThrowIfNull(handler);
+        return StartAsync(addresses, new DelegateHandler(handler), options, logger);
+    }
+
+    /// <summary>Starts a server whose handler is asynchronous.</summary>
+    /// <param name="addresses">One or more addresses, separated by semicolons, such as <c>fastcgi://127.0.0.1:9000</c> or
+    /// <c>fastcgi://unix:/run/app.sock?mode=660&amp;group=www-data</c>; port 0 takes a free one.</param>
+    /// <param name="handler">Called once for each request, on several threads at a time.</param>
+    /// <param name="options">Limits and timeouts; the defaults when null.</param>
+    /// <param name="logger">Where messages go; nowhere when null.</param>
+    /// <returns>The running server; dispose of it to drain and stop.</returns>
+    /// <exception cref="FormatException">An address is not understood.</exception>
+    /// <exception cref="MillraceStartException">An address cannot be listened on; the message says why and what to do.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">An option is outside its range.</exception>
+    public static Task<MillraceServer> StartAsync(
+        string addresses, Func<Request, Response, ValueTask> handler, MillraceOptions? options = null, ILogger? logger = null)
+    {
+        ArgumentNullException.ThrowIfNull(handler);
+        return StartAsync(addresses, new DelegateHandler(handler), options, logger);
+    }
+
+    private static Task<MillraceServer> StartAsync(string addresses, RequestHandler handler, MillraceOptions? options, ILogger? logger)
+    {
+        ArgumentException.ThrowIfNullOrEmpty(addresses);
+        Engine engine = Engine.Start(ListenAddress.ParseList(addresses), handler, options ?? new MillraceOptions(), logger);
+        return Task.FromResult(new MillraceServer(engine));
+    }
+
+    /// <summary>Stops accepting, lets requests in progress end (<see cref="MillraceOptions.DrainTimeout"/>), then stops.</summary>
+    /// <param name="cancellationToken">Ends the waiting: what is still in progress is cut.</param>
+    /// <returns>Ends when the server has stopped.</returns>
+    public Task StopAsync(CancellationToken cancellationToken = default) => _engine.StopAsync(cancellationToken);
+
+    /// <summary>Drains and stops.</summary>
+    /// <returns>Ends when the server has stopped.</returns>
+    public ValueTask DisposeAsync() => _engine.DisposeAsync();
+}

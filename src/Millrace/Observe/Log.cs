@@ -1,0 +1,70 @@
+// Every message of the server: one catalogue. A message says what happened, where, and what to do.
+
+using Microsoft.Extensions.Logging;
+
+namespace Millrace.Observe;
+
+internal sealed partial class Log(ILogger logger)
+{
+    private readonly ILogger _logger = logger;
+    private long _lastConnectionLimit;
+    private long _lastDescriptors;
+
+    /// <summary>At most once in ten seconds.</summary>
+    public void ConnectionLimitReached(int limit)
+    {
+        if (MaySay(ref _lastConnectionLimit))
+        {
+            ConnectionLimit(limit);
+        }
+    }
+
+    /// <summary>At most once in ten seconds.</summary>
+    public void DescriptorsExhausted(string address)
+    {
+        if (MaySay(ref _lastDescriptors))
+        {
+            Descriptors(address);
+        }
+    }
+
+    private static bool MaySay(ref long last)
+    {
+        long now = Environment.TickCount64;
+        long before = Volatile.Read(ref last);
+        return (before == 0 || now - before > 10_000) && Interlocked.CompareExchange(ref last, now, before) == before;
+    }
+
+    [LoggerMessage(1, LogLevel.Error, "Request {RequestId}: an unhandled exception was thrown by the application.")]
+    public partial void HandlerFailed(string requestId, Exception error);
+
+    [LoggerMessage(2, LogLevel.Debug, "Request {RequestId} was refused with {Status}: {Reason}")]
+    public partial void BadRequest(string requestId, int status, string reason);
+
+    [LoggerMessage(3, LogLevel.Error, "Code that waited for a request body failed outside of its request.")]
+    public partial void ContinuationFailed(Exception error);
+
+    [LoggerMessage(4, LogLevel.Error, "An OnCompleted callback of request {RequestId} failed.")]
+    public partial void CallbackFailed(string requestId, Exception error);
+
+    [LoggerMessage(5, LogLevel.Warning, "All {Limit} connections are in use (MaxConnections); new ones are closed. Raise the limit or shorten the front server's keep-alive.")]
+    private partial void ConnectionLimit(int limit);
+
+    [LoggerMessage(6, LogLevel.Warning, "Out of file descriptors while accepting on {Address}; accepting pauses 100 ms at a time. Raise LimitNOFILE (systemd) or ulimit -n.")]
+    private partial void Descriptors(string address);
+
+    [LoggerMessage(7, LogLevel.Warning, "A handler blocks its event loop and all {Limit} threads are busy (DriversMax): other connections of the loop wait. Raise DriversMax or make the handlers asynchronous.")]
+    public partial void DriversExhausted(int limit);
+
+    [LoggerMessage(8, LogLevel.Warning, "{Address} can be reached from other machines.")]
+    public partial void WideAddress(string address);
+
+    [LoggerMessage(9, LogLevel.Warning, "Stopping: {Count} connections were still busy after the drain time of {Seconds} s (DrainTimeout) and were cut.")]
+    public partial void DrainCut(int count, double seconds);
+
+    [LoggerMessage(10, LogLevel.Debug, "Listening on {Address} with {Loops} event loops.")]
+    public partial void Listening(string address, int loops);
+
+    [LoggerMessage(11, LogLevel.Error, "Internal error on a connection; it was closed. Please report this.")]
+    public partial void InternalError(Exception error);
+}

@@ -1,0 +1,34 @@
+// Counters of one loop. Its driver alone writes them, so they need no lock; readers may see them a moment late.
+
+using System.Collections.Concurrent;
+
+namespace Millrace.Observe;
+
+internal sealed class LoopCounters
+{
+    public long Accepted;
+    public long Closed;
+    public long Requests;
+    public long HandOvers;
+    public long Workers;
+    public long WentAsync;
+    public long Queued;
+    public long Aborts;
+    public long BytesReceived;
+    public long BytesSent;
+
+    /// <summary>Responses by class: index 1 is 1xx.</summary>
+    public readonly long[] Responses = new long[6];
+
+    private readonly ConcurrentDictionary<string, long> _refusals = new();
+
+    public void CountStatus(int status) => Responses[Math.Clamp(status / 100, 0, 5)]++;
+
+    /// <summary>For threads that drive no loop.</summary>
+    public void CountStatusShared(int status) => Interlocked.Increment(ref Responses[Math.Clamp(status / 100, 0, 5)]);
+
+    /// <summary>Not on the path of good requests.</summary>
+    public void Refused(string refusal) => _refusals.AddOrUpdate(refusal, 1, static (_, n) => n + 1);
+
+    public IEnumerable<KeyValuePair<string, long>> Refusals => _refusals;
+}
