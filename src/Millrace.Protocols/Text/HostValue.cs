@@ -7,7 +7,7 @@ namespace Millrace.Protocols.Text;
 public static class HostValue
 {
     private const int PortMax = 65535;
-    private const int IPv6LengthMin = 2;
+    private const int IPv6LengthMin = 3;
 
     // unreserved / some sub-delims. Percent-encoding, "*", "+", ",", ";" and "=" are legal in a reg-name and never part of a real one: they are refused.
     private static readonly SearchValues<byte> NameCharacters = SearchValues.Create("!$&'()-._~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"u8);
@@ -25,7 +25,7 @@ public static class HostValue
 
         if (host[0] == '[')
         {
-            // "[" 2*( HEXDIG / ":" / "." ) "]" [ ":" port ]
+            // "[" 3*( HEXDIG / ":" / "." ) "]" [ ":" port ]
             int close = host.IndexOf((byte)']');
             return close > IPv6LengthMin && !host[1..close].ContainsAnyExcept(IPv6Characters) && IsPortOrNothing(host[(close + 1)..]);
         }
