@@ -1,1 +1,7 @@
-return 0;
+// The command `millrace`: run, get, config. Only the way in; each verb has its file in Verbs/.
+
+using Millrace.Command;
+using Millrace.Command.Terminals;
+
+using var console = CommandConsole.OfProcess();
+return await MillraceCommand.InvokeAsync(args, console);

@@ -1,0 +1,84 @@
+// nginx: ngx_http_fastcgi_module with kept-alive connections. Only the parameters an ASP.NET Core application needs are
+// sent: request headers travel by themselves (as HTTP_*), path and query are in REQUEST_URI. The usual fastcgi_params file
+// would cost both sides more and replaces the Host header by $host, which loses the port.
+
+using System.Buffers;
+using System.Text;
+
+namespace Millrace.Command.FrontEnds;
+
+internal sealed class Nginx : FrontEnd
+{
+    private static readonly SearchValues<char> s_special = SearchValues.Create(" ;{}\"'\\$#()|");
+
+    public override string Name => "nginx";
+
+    public override string Description => "nginx 1.18 or later, FastCGI";
+
+    public override string ReloadCommand => "nginx -t && nginx -s reload";
+
+    public override string FileFor(FrontEndSite site) => $"/etc/nginx/conf.d/{site.Name}.conf";
+
+    public override string Configure(FrontEndSite site)
+    {
+        if (site.Address.Scheme != ServerScheme.FastCgi)
+        {
+            throw CommandFailure.Usage($"The nginx block is for FastCGI, and {site.Address} is not. Let the application listen on a fastcgi:// address.");
+        }
+        string server = site.Address.SocketPath is { } path ? $"unix:{path}" : site.Address.HostAndPort;
+        string listenIPv6 = site.ListenOnIPv6 ? "\n    listen [::]:80;" : "";
+        return $$"""
+            # {{FileFor(site)}}, then: {{ReloadCommand}}
+            upstream {{site.Name}} {
+                server {{Quote(server)}};
+                keepalive 64;                   # idle connections kept per worker
+            }
+
+            server {
+                listen 80;{{listenIPv6}}
+                server_name {{site.HostNames}};
+                client_max_body_size 30m;       # ASP.NET Core's own default
+
+            {{Location(site)}} {
+                    fastcgi_pass {{site.Name}};
+                    fastcgi_keep_conn on;
+                    fastcgi_buffer_size 16k;    # holds the response headers
+                    fastcgi_buffers 8 16k;
+
+                    # request headers need no lines: they travel by themselves
+                    fastcgi_param REQUEST_METHOD  $request_method;
+                    fastcgi_param REQUEST_URI     $request_uri;
+                    fastcgi_param SERVER_PROTOCOL $server_protocol;
+                    fastcgi_param SERVER_NAME     $server_name;     # for clients that send no Host
+                    fastcgi_param REMOTE_ADDR     $remote_addr;
+                    fastcgi_param REMOTE_PORT     $remote_port;
+                    fastcgi_param HTTPS           $https if_not_empty;
+                    fastcgi_param CONTENT_LENGTH  $content_length;
+                    fastcgi_param CONTENT_TYPE    $content_type;
+                    fastcgi_param HTTP_PROXY      "";               # httpoxy
+                }
+            }
+
+            """;
+    }
+
+    // A plain prefix "/shop" would also take "/shopping".
+    private static string Location(FrontEndSite site) => site.PathPrefix == "/"
+        ? "    location /"
+        : $"    # the application sees the whole path: app.UsePathBase(\"{site.PathPrefix}\")\n    location ~ {Quote("^" + EscapeRegex(site.PathPrefix) + "(/|$)")}";
+
+    private static string EscapeRegex(string text)
+    {
+        var escaped = new StringBuilder();
+        foreach (char c in text)
+        {
+            _ = char.IsAsciiLetterOrDigit(c) || c is '/' or '-' or '_' || !char.IsAscii(c) ? escaped.Append(c) : escaped.Append('\\').Append(c);
+        }
+        return escaped.ToString();
+    }
+
+    // nginx ends a word at a space, ';', '{' or '}'; inside double quotes only '"' and '\' are special.
+    private static string Quote(string word) => word.AsSpan().ContainsAny(s_special)
+        ? "\"" + word.Replace("\\", "\\\\", StringComparison.Ordinal).Replace("\"", "\\\"", StringComparison.Ordinal) + "\""
+        : word;
+}

@@ -1,0 +1,133 @@
+// The app as a child process with the start-up hook: its terminal is ours, its signals are ours, its exit code becomes ours.
+// The hook reports the real addresses over a pipe once the app listens.
+
+using System.Diagnostics;
+using System.IO.Pipes;
+using System.Runtime.InteropServices;
+
+namespace Millrace.Command.Running;
+
+/// <param name="App">What to start.</param>
+/// <param name="Addresses">Addresses to listen on, or null for those of the app and its environment.</param>
+/// <param name="EnvironmentName">ASP.NET Core's environment (Development, Production), or null for the one that is set.</param>
+/// <param name="Arguments">Arguments for the app.</param>
+internal sealed record AppStart(RunnableApp App, IReadOnlyList<string>? Addresses, string? EnvironmentName, IReadOnlyList<string> Arguments);
+
+internal sealed class AppProcess : IDisposable
+{
+    private readonly Process _process;
+    private readonly AnonymousPipeServerStream _report;
+    private readonly List<PosixSignalRegistration> _signals = [];
+    private int _interrupts;
+
+    private AppProcess(Process process, AnonymousPipeServerStream report)
+    {
+        _process = process;
+        _report = report;
+    }
+
+    public static AppProcess Start(AppStart start)
+    {
+        var report = new AnonymousPipeServerStream(PipeDirection.In, HandleInheritability.Inheritable);
+        try
+        {
+            var process = Process.Start(Describe(start, report.GetClientHandleAsString())) ?? throw new CommandFailure(ExitCode.Failure, "The application could not be started.");
+            var app = new AppProcess(process, report);
+            app.PassSignalsOn();
+            return app;
+        }
+        catch (System.ComponentModel.Win32Exception error)
+        {
+            report.Dispose();
+            throw new CommandFailure(ExitCode.Failure, $"{start.App.Executable ?? DotNet.Path} cannot be started: {error.Message}. Install .NET 10, or publish the application again.");
+        }
+        finally
+        {
+            report.DisposeLocalCopyOfClientHandle();
+        }
+    }
+
+    /// <summary>Waits until the app listens.</summary>
+    /// <returns>Its addresses with real ports; empty if it ended, or is not a web app after all.</returns>
+    public async Task<IReadOnlyList<string>> WaitForAddressesAsync()
+    {
+        using var reader = new StreamReader(_report, leaveOpen: true);
+        string? line = await reader.ReadLineAsync();
+        return line is null ? [] : line.Split(';', StringSplitOptions.RemoveEmptyEntries);
+    }
+
+    /// <returns>The app's exit code; 128 + signal if a signal ended it.</returns>
+    public async Task<int> WaitForExitAsync()
+    {
+        await _process.WaitForExitAsync();
+        return _process.ExitCode;
+    }
+
+    public void Dispose()
+    {
+        foreach (var signal in _signals)
+        {
+            signal.Dispose();
+        }
+        _report.Dispose();
+        _process.Dispose();
+    }
+
+    internal static ProcessStartInfo Describe(AppStart start, string reportDescriptor)
+    {
+        var info = new ProcessStartInfo(start.App.Executable ?? DotNet.Path) { WorkingDirectory = start.App.WorkingDirectory };
+        if (start.App.Executable is null)
+        {
+            info.ArgumentList.Add(start.App.Assembly);
+        }
+        foreach (string argument in start.Arguments)
+        {
+            info.ArgumentList.Add(argument);
+        }
+        string hook = Path.Combine(AppContext.BaseDirectory, "Millrace.StartupHook.dll");
+        string? others = Environment.GetEnvironmentVariable("DOTNET_STARTUP_HOOKS");
+        info.Environment["DOTNET_STARTUP_HOOKS"] = string.IsNullOrEmpty(others) ? hook : hook + ":" + others;
+        info.Environment["MILLRACE_RUN_REPORT"] = reportDescriptor;
+        if (start.Addresses is not null)
+        {
+            string addresses = string.Join(';', start.Addresses);
+            info.Environment["MILLRACE_RUN_URLS"] = addresses;
+            info.Environment["ASPNETCORE_URLS"] = addresses;
+        }
+        if (start.EnvironmentName is not null)
+        {
+            info.Environment["ASPNETCORE_ENVIRONMENT"] = start.EnvironmentName;
+            info.Environment["DOTNET_ENVIRONMENT"] = start.EnvironmentName;
+        }
+        return info;
+    }
+
+    // A terminal sends Ctrl+C to the app as well; it ends once all the same. Whoever presses it twice means it.
+    private void PassSignalsOn()
+    {
+        foreach (var signal in (ReadOnlySpan<PosixSignal>)[PosixSignal.SIGINT, PosixSignal.SIGTERM, PosixSignal.SIGQUIT, PosixSignal.SIGHUP])
+        {
+            _signals.Add(PosixSignalRegistration.Create(signal, context =>
+            {
+                context.Cancel = true;
+                bool isSecondInterrupt = context.Signal == PosixSignal.SIGINT && Interlocked.Increment(ref _interrupts) > 1;
+                Send(isSecondInterrupt ? Posix.SigKill : context.Signal == PosixSignal.SIGINT ? Posix.SigInt : Posix.SigTerm);
+            }));
+        }
+    }
+
+    private void Send(int signal)
+    {
+        try
+        {
+            if (!_process.HasExited)
+            {
+                _ = Posix.Kill(_process.Id, signal);
+            }
+        }
+        catch (InvalidOperationException)
+        {
+            // It has ended and been disposed of meanwhile.
+        }
+    }
+}

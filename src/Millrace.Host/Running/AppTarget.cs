@@ -1,0 +1,109 @@
+// What `run` was pointed at: an assembly, a published folder, or a project. Looks at names and at the runtimeconfig.json
+// only; building is ProjectBuild's, starting is AppProcess's.
+
+using System.Text.Json;
+
+namespace Millrace.Command.Running;
+
+/// <param name="Assembly">The app's assembly.</param>
+/// <param name="WorkingDirectory">Content root of the app: the project's folder, else the assembly's.</param>
+/// <param name="Executable">The app's own executable if it brings its runtime along, else null: `dotnet` starts it.</param>
+internal sealed record RunnableApp(string Assembly, string WorkingDirectory, string? Executable)
+{
+    /// <summary>Short name, [a-z0-9_-], for sockets and files.</summary>
+    public string ShortName
+    {
+        get
+        {
+            string name = Path.GetFileNameWithoutExtension(Assembly).ToLowerInvariant();
+            name = string.Concat(name.Select(c => char.IsAsciiLetterOrDigit(c) || c is '-' or '_' ? c : '-')).Trim('-');
+            return name.Length == 0 ? "app" : name.Length > 40 ? name[..40] : name;
+        }
+    }
+}
+
+internal static class AppTarget
+{
+    private const string Choices = "Name an App.dll, a published folder, or a project folder.";
+
+    /// <summary>The project file behind a target, or null where there is nothing to build.</summary>
+    /// <exception cref="CommandFailure">The target does not exist, or is ambiguous.</exception>
+    public static string? FindProject(string target)
+    {
+        if (File.Exists(target))
+        {
+            return Path.GetExtension(target) is ".csproj" or ".fsproj" or ".vbproj" ? Path.GetFullPath(target) : null;
+        }
+        if (!Directory.Exists(target))
+        {
+            throw CommandFailure.Usage($"There is no '{target}'. {Choices}");
+        }
+        var projects = Directory.GetFiles(target, "*.??proj").Where(f => Path.GetExtension(f) is ".csproj" or ".fsproj" or ".vbproj").Order(StringComparer.Ordinal).ToArray();
+        return projects.Length switch
+        {
+            0 => null,
+            1 => Path.GetFullPath(projects[0]),
+            _ => throw CommandFailure.Usage($"'{target}' holds {projects.Length} projects. Name one: {string.Join(", ", projects.Select(Path.GetFileName))}."),
+        };
+    }
+
+    /// <summary>The app in a published folder, or the assembly itself.</summary>
+    public static RunnableApp FindApp(string target)
+    {
+        string assembly = Path.GetFullPath(Directory.Exists(target) ? AssemblyIn(target) : target);
+        return Inspect(assembly, Path.GetDirectoryName(assembly)!);
+    }
+
+    /// <summary>Checks that the assembly is an ASP.NET Core application that a start-up hook can enter.</summary>
+    public static RunnableApp Inspect(string assembly, string workingDirectory)
+    {
+        string file = Path.GetFileName(assembly);
+        string settings = Path.ChangeExtension(assembly, ".runtimeconfig.json");
+        if (!assembly.EndsWith(".dll", StringComparison.OrdinalIgnoreCase) || !File.Exists(settings))
+        {
+            throw CommandFailure.Usage($"'{file}' is not an application: an App.dll with its App.runtimeconfig.json is. {Choices} (Single-file and native apps keep their own server.)");
+        }
+        JsonElement options;
+        try
+        {
+            using var json = JsonDocument.Parse(File.ReadAllBytes(settings));
+            options = json.RootElement.GetProperty("runtimeOptions").Clone();
+        }
+        catch (Exception error) when (error is JsonException or KeyNotFoundException or InvalidOperationException)
+        {
+            throw new CommandFailure(ExitCode.Failure, $"{settings} cannot be read: {error.Message} Publish the application again.");
+        }
+        if (options.TryGetProperty("configProperties", out var properties)
+            && properties.TryGetProperty("System.StartupHook.Provider.IsSupported", out var hooks)
+            && hooks.ValueKind == JsonValueKind.False)
+        {
+            throw new CommandFailure(ExitCode.Failure, $"{file} was published without support for start-up hooks (trimmed), so its server cannot be swapped. Publish it with <StartupHookSupport>true</StartupHookSupport>, or call builder.WebHost.UseMillrace() in its code.");
+        }
+        bool bringsRuntime = options.TryGetProperty("includedFrameworks", out var included);
+        var frameworks = bringsRuntime ? included : options.TryGetProperty("frameworks", out var several) ? several : default;
+        if (!NamesAspNetCore(frameworks) && !(options.TryGetProperty("framework", out var one) && IsAspNetCore(one)))
+        {
+            throw new CommandFailure(ExitCode.Failure, $"{file} is not an ASP.NET Core application: it has no web server to swap.");
+        }
+        string executable = Path.ChangeExtension(assembly, null);
+        return new RunnableApp(assembly, workingDirectory, bringsRuntime ? executable : null);
+    }
+
+    private static string AssemblyIn(string folder)
+    {
+        const string suffix = ".runtimeconfig.json";
+        var settings = Directory.GetFiles(folder, "*" + suffix).Order(StringComparer.Ordinal).ToArray();
+        return settings.Length switch
+        {
+            0 => throw CommandFailure.Usage($"'{folder}' holds neither a project nor a published application. {Choices}"),
+            1 => settings[0][..^suffix.Length] + ".dll",
+            _ => throw CommandFailure.Usage($"'{folder}' holds {settings.Length} applications. Name one: {string.Join(", ", settings.Select(s => Path.GetFileName(s)[..^suffix.Length] + ".dll"))}."),
+        };
+    }
+
+    private static bool NamesAspNetCore(JsonElement frameworks) =>
+        frameworks.ValueKind == JsonValueKind.Array && frameworks.EnumerateArray().Any(IsAspNetCore);
+
+    private static bool IsAspNetCore(JsonElement framework) =>
+        framework.TryGetProperty("name", out var name) && name.GetString() == "Microsoft.AspNetCore.App";
+}

@@ -1,0 +1,47 @@
+// What `run` prints once the app listens: the addresses, and the nginx block that leads to the first FastCGI one.
+
+using Millrace.Command.FrontEnds;
+using Millrace.Command.Terminals;
+
+namespace Millrace.Command.Running;
+
+internal static class Banner
+{
+    /// <param name="console">Where to print.</param>
+    /// <param name="name">The app's short name.</param>
+    /// <param name="addresses">As reported by the app.</param>
+    /// <param name="isPrivate">Whether the socket is one that the web server may not open.</param>
+    /// <param name="hasIPv6">Whether the machine has IPv6.</param>
+    public static void Print(CommandConsole console, string name, IReadOnlyList<string> addresses, bool isPrivate, bool hasIPv6)
+    {
+        console.Output.WriteLine($"{name} listens on {console.Bold(string.Join(" and ", addresses.Select(WithoutQuery)))}");
+        if (FirstFastCgi(addresses) is not { } address)
+        {
+            return;
+        }
+        console.Output.WriteLine($"Try it: millrace get {address} /");
+        if (isPrivate)
+        {
+            console.Output.WriteLine("The socket is private to you. For a web server that runs as another user: join its group (usermod -aG www-data YOU), or use --urls fastcgi://127.0.0.1:9000");
+        }
+        var site = new FrontEndSite(address, name, Verbs.ConfigVerb.DefaultHostNames, "/", hasIPv6);
+        console.Output.WriteLine();
+        console.Output.WriteLine(console.Dim(new Nginx().Configure(site).TrimEnd('\n')));
+        console.Output.WriteLine();
+    }
+
+    private static ServerAddress? FirstFastCgi(IReadOnlyList<string> addresses)
+    {
+        string? first = addresses.FirstOrDefault(a => a.StartsWith("fastcgi://", StringComparison.OrdinalIgnoreCase));
+        try
+        {
+            return first is null ? null : ServerAddress.Parse(first);
+        }
+        catch (CommandFailure)
+        {
+            return null; // an inherited descriptor, for one, has no address to connect to
+        }
+    }
+
+    private static string WithoutQuery(string address) => address.Split('?')[0];
+}

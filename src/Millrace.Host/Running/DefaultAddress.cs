@@ -1,0 +1,77 @@
+// Where `run` listens when nobody says: on a Unix socket that the web server can reach, with mode 660. Root and services that
+// may write to /run use /run; members of the web server's group a directory in /tmp that this group may enter; anybody else a
+// directory of his own, which then only his own processes can enter.
+
+using System.Globalization;
+
+namespace Millrace.Command.Running;
+
+/// <summary>What is known of the machine and the user; apart from the choice so that the choice can be tested.</summary>
+/// <param name="UserId">Effective user.</param>
+/// <param name="RunIsWritable">Whether sockets may be made in /run.</param>
+/// <param name="WebGroup">The web server's group if this user may give files to it, else null.</param>
+/// <param name="RuntimeDirectory">$XDG_RUNTIME_DIR, or null.</param>
+internal sealed record UserFacts(uint UserId, bool RunIsWritable, WebServerGroup? WebGroup, string? RuntimeDirectory)
+{
+    public static UserFacts OfProcess() => new(
+        Posix.GetEffectiveUser(),
+        Posix.IsWritable("/run"),
+        WebServerGroup.Find(File.Exists("/etc/group") ? File.ReadLines("/etc/group") : [], group => Posix.GetEffectiveUser() == 0 || Posix.Groups().Contains(group)),
+        Environment.GetEnvironmentVariable("XDG_RUNTIME_DIR") is { Length: > 0 } directory && Posix.IsWritable(directory) ? directory : null);
+}
+
+/// <param name="Directory">Holds the socket.</param>
+/// <param name="IsOwn">Whether the directory is Millrace's, to be made when it is lacking.</param>
+/// <param name="File">The socket.</param>
+/// <param name="Group">The group that may connect besides the user, or null.</param>
+internal sealed record SocketPlace(string Directory, bool IsOwn, string File, WebServerGroup? Group)
+{
+    public string Address => Group is null ? $"fastcgi://unix:{File}" : $"fastcgi://unix:{File}?mode=660&group={Group.Name}";
+}
+
+internal static class DefaultAddress
+{
+    /// <summary>The addresses `run` uses when neither the command line nor the environment names any.</summary>
+    public static IReadOnlyList<string> For(SocketPlace place) => [place.Address];
+
+    public static SocketPlace Choose(string name, UserFacts facts)
+    {
+        if (facts.RunIsWritable)
+        {
+            return new SocketPlace("/run", IsOwn: false, $"/run/millrace-{name}.sock", facts.WebGroup);
+        }
+        string temporary = string.Create(CultureInfo.InvariantCulture, $"/tmp/millrace-{facts.UserId}");
+        string directory = facts.WebGroup is null && facts.RuntimeDirectory is not null ? Path.Combine(facts.RuntimeDirectory, "millrace") : temporary;
+        return new SocketPlace(directory, IsOwn: true, $"{directory}/{name}.sock", facts.WebGroup);
+    }
+
+    /// <summary>Makes the directory, open to nobody but the user and the web server's group.</summary>
+    /// <exception cref="CommandFailure">Somebody else made it first.</exception>
+    public static void Prepare(SocketPlace place)
+    {
+        if (!place.IsOwn || OperatingSystem.IsWindows())
+        {
+            return;
+        }
+        const UnixFileMode user = UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.UserExecute;
+        try
+        {
+            var directory = Directory.CreateDirectory(place.Directory, user);
+            // Only its owner may do this: a directory that somebody else put there fails here.
+            File.SetUnixFileMode(place.Directory, place.Group is null ? user : user | UnixFileMode.GroupExecute);
+            directory.Refresh();
+            if (directory.LinkTarget is not null)
+            {
+                throw new UnauthorizedAccessException();
+            }
+        }
+        catch (Exception error) when (error is UnauthorizedAccessException or IOException)
+        {
+            throw new CommandFailure(ExitCode.Failure, $"{place.Directory} cannot hold the socket: it belongs to somebody else. Name a place of your own with --urls fastcgi://unix:/PATH.");
+        }
+        if (place.Group is not null && !Posix.TryChangeGroup(place.Directory, place.Group.Id))
+        {
+            throw new CommandFailure(ExitCode.Failure, $"{place.Directory} cannot be given to the group {place.Group.Name}. Name another place with --urls fastcgi://unix:/PATH.");
+        }
+    }
+}

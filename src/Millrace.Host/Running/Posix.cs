@@ -1,0 +1,46 @@
+// The few system calls the command needs that .NET does not offer. The server's own are elsewhere.
+
+using System.Runtime.InteropServices;
+
+namespace Millrace.Command.Running;
+
+internal static partial class Posix
+{
+    public const int SigInt = 2;
+    public const int SigKill = 9;
+    public const int SigTerm = 15;
+    private const int WriteOk = 2;
+
+    public static bool IsWritable(string path) => Access(path, WriteOk) == 0;
+
+    /// <summary>The groups this process belongs to, its primary one included.</summary>
+    public static IReadOnlySet<uint> Groups()
+    {
+        var groups = new HashSet<uint> { GetEffectiveGroup() };
+        var list = new uint[1024];
+        int count = GetGroups(list.Length, list);
+        groups.UnionWith(list.AsSpan(0, Math.Max(count, 0)).ToArray());
+        return groups;
+    }
+
+    /// <summary>Gives a file to a group, leaving its owner.</summary>
+    public static bool TryChangeGroup(string path, uint group) => ChangeOwner(path, uint.MaxValue, group) == 0;
+
+    [LibraryImport("libc", EntryPoint = "kill")]
+    public static partial int Kill(int process, int signal);
+
+    [LibraryImport("libc", EntryPoint = "geteuid")]
+    public static partial uint GetEffectiveUser();
+
+    [LibraryImport("libc", EntryPoint = "getegid")]
+    private static partial uint GetEffectiveGroup();
+
+    [LibraryImport("libc", EntryPoint = "getgroups")]
+    private static partial int GetGroups(int size, [Out] uint[] list);
+
+    [LibraryImport("libc", EntryPoint = "access", StringMarshalling = StringMarshalling.Utf8)]
+    private static partial int Access(string path, int mode);
+
+    [LibraryImport("libc", EntryPoint = "chown", StringMarshalling = StringMarshalling.Utf8)]
+    private static partial int ChangeOwner(string path, uint owner, uint group);
+}

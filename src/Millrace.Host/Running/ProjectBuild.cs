@@ -1,0 +1,51 @@
+// Builds a project in Release and finds its assembly, with one call of `dotnet build`. Quiet unless the build fails.
+
+using System.Diagnostics;
+
+namespace Millrace.Command.Running;
+
+internal static class ProjectBuild
+{
+    /// <returns>The path of the built assembly.</returns>
+    /// <exception cref="CommandFailure">The build failed; its output has been written to <paramref name="error"/>.</exception>
+    public static async Task<string> BuildAsync(string project, TextWriter error, CancellationToken ct)
+    {
+        var start = new ProcessStartInfo(DotNet.Path)
+        {
+            RedirectStandardOutput = true,
+            RedirectStandardError = true,
+            ArgumentList = { "build", project, "-c", "Release", "--nologo", "-v", "quiet", "-t:Build", "-getProperty:TargetPath" },
+        };
+        // A build server that outlives us would keep our pipes open.
+        start.Environment["MSBUILDDISABLENODEREUSE"] = "1";
+        using var build = Process.Start(start)!;
+        var output = build.StandardOutput.ReadToEndAsync(ct);
+        var complaints = build.StandardError.ReadToEndAsync(ct);
+        try
+        {
+            await build.WaitForExitAsync(ct);
+        }
+        catch (OperationCanceledException)
+        {
+            build.Kill(entireProcessTree: true);
+            throw;
+        }
+        string assembly = (await output).Trim();
+        if (build.ExitCode != 0)
+        {
+            error.Write(await complaints);
+            throw new CommandFailure(ExitCode.Failure, $"{Path.GetFileName(project)} does not build; the errors are above.");
+        }
+        if (assembly.Length == 0 || !File.Exists(assembly))
+        {
+            throw new CommandFailure(ExitCode.Failure, $"{Path.GetFileName(project)} builds no single assembly (several target frameworks?). Publish it, and run the published folder.");
+        }
+        return assembly;
+    }
+}
+
+internal static class DotNet
+{
+    /// <summary>The `dotnet` that runs this command, else the one on PATH.</summary>
+    public static string Path { get; } = Environment.ProcessPath is { } self && System.IO.Path.GetFileName(self) == "dotnet" ? self : "dotnet";
+}

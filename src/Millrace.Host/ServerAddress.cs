@@ -1,0 +1,137 @@
+// The address of a running server as a client needs it: scheme and a Unix socket or host and port. What a listener may add
+// after '?' (mode, group, allow) is left out. Not the listener's own address type.
+
+using System.Globalization;
+using System.Net;
+using System.Net.Sockets;
+
+namespace Millrace.Command;
+
+internal enum ServerScheme
+{
+    FastCgi,
+    Http,
+}
+
+/// <param name="Scheme">The protocol spoken at the address.</param>
+/// <param name="SocketPath">An absolute path, or null for TCP.</param>
+/// <param name="Host">Host name or IP address without brackets; empty for a Unix socket.</param>
+/// <param name="Port">In [1, 65535]; 0 for a Unix socket.</param>
+internal sealed record ServerAddress(ServerScheme Scheme, string? SocketPath, string Host, int Port)
+{
+    private const string Forms = "Write fastcgi://unix:/run/app.sock, fastcgi://127.0.0.1:9000, or the same with http.";
+
+    /// <summary>host:port as URLs and configuration files write it; IPv6 in brackets.</summary>
+    public string HostAndPort
+    {
+        get
+        {
+            string host = Host.Contains(':', StringComparison.Ordinal) ? $"[{Host}]" : Host;
+            return string.Create(CultureInfo.InvariantCulture, $"{host}:{Port}");
+        }
+    }
+
+    public static ServerAddress Parse(string text)
+    {
+        ServerScheme scheme;
+        if (text.StartsWith("fastcgi://", StringComparison.OrdinalIgnoreCase))
+        {
+            scheme = ServerScheme.FastCgi;
+        }
+        else if (text.StartsWith("http://", StringComparison.OrdinalIgnoreCase))
+        {
+            scheme = ServerScheme.Http;
+        }
+        else
+        {
+            throw CommandFailure.Usage($"'{text}' is not an address. {Forms}");
+        }
+        string rest = text[(text.IndexOf("//", StringComparison.Ordinal) + 2)..];
+        int query = rest.IndexOf('?', StringComparison.Ordinal);
+        rest = query < 0 ? rest : rest[..query];
+        return rest.StartsWith("unix:", StringComparison.OrdinalIgnoreCase) ? OfSocket(text, scheme, rest["unix:".Length..]) : OfHost(text, scheme, rest.TrimEnd('/'));
+    }
+
+    /// <summary>Connects a stream socket; the caller owns it.</summary>
+    public async Task<Socket> ConnectAsync(CancellationToken ct)
+    {
+        Socket socket;
+        EndPoint endPoint;
+        if (SocketPath is not null)
+        {
+            socket = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
+            endPoint = new UnixDomainSocketEndPoint(SocketPath);
+        }
+        else
+        {
+            socket = new Socket(SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
+            endPoint = IPAddress.TryParse(Host, out var address) ? new IPEndPoint(address, Port) : new DnsEndPoint(Host, Port);
+        }
+        try
+        {
+            await socket.ConnectAsync(endPoint, ct);
+            return socket;
+        }
+        catch (SocketException error)
+        {
+            socket.Dispose();
+            throw new CommandFailure(ExitCode.CannotConnect, WhyNot(error));
+        }
+        catch
+        {
+            socket.Dispose();
+            throw;
+        }
+    }
+
+    public override string ToString()
+    {
+        string scheme = Scheme == ServerScheme.FastCgi ? "fastcgi" : "http";
+        return SocketPath is not null ? $"{scheme}://unix:{SocketPath}" : $"{scheme}://{HostAndPort}";
+    }
+
+    private static ServerAddress OfSocket(string text, ServerScheme scheme, string path)
+    {
+        if (!path.StartsWith('/'))
+        {
+            throw CommandFailure.Usage($"'{text}' names a socket without an absolute path. {Forms}");
+        }
+        // sun_path holds 108 bytes, the last of them NUL (unix(7)).
+        if (System.Text.Encoding.UTF8.GetByteCount(path) > 107)
+        {
+            throw CommandFailure.Usage($"The socket path '{path}' is longer than the 107 bytes the system allows. Choose a shorter one.");
+        }
+        return new ServerAddress(scheme, path, "", 0);
+    }
+
+    private static ServerAddress OfHost(string text, ServerScheme scheme, string authority)
+    {
+        int colon = authority.LastIndexOf(':');
+        bool hasPort = colon >= 0 && !authority.EndsWith(']');
+        string host = hasPort ? authority[..colon] : authority;
+        int port = 80;
+        bool good = hasPort
+            ? int.TryParse(authority.AsSpan(colon + 1), NumberStyles.None, CultureInfo.InvariantCulture, out port) && port is >= 1 and <= 65535
+            : scheme == ServerScheme.Http;
+        if (host.StartsWith('[') && host.EndsWith(']'))
+        {
+            host = host[1..^1];
+            good &= IPAddress.TryParse(host, out var address) && address.AddressFamily == AddressFamily.InterNetworkV6;
+        }
+        else
+        {
+            good &= Uri.CheckHostName(host) is UriHostNameType.Dns or UriHostNameType.IPv4;
+        }
+        return good ? new ServerAddress(scheme, null, host, port) : throw CommandFailure.Usage($"'{text}' has no valid host and port. {Forms}");
+    }
+
+    private string WhyNot(SocketException error) => error.SocketErrorCode switch
+    {
+        SocketError.ConnectionRefused when SocketPath is not null => $"Nothing listens on {SocketPath}: the socket is left over from a server that has ended. Start the server again.",
+        SocketError.ConnectionRefused => $"Nothing listens on {HostAndPort}. Start the server, or check the port.",
+        SocketError.AddressNotAvailable when SocketPath is not null => $"There is no socket {SocketPath}. Start the server, or check the path.",
+        SocketError.AccessDenied => $"You may not open {SocketPath ?? HostAndPort}. Run as a member of the socket's group, or give the listener ?mode=660&group=YOURS.",
+        SocketError.HostNotFound or SocketError.TryAgain or SocketError.NoData => $"The host name {Host} is not known. Check its spelling.",
+        _ => $"Cannot connect to {this}: {error.Message}.",
+    };
+}

@@ -1,0 +1,46 @@
+// Where the command writes: text and raw bytes in one order on standard output, sentences on standard error.
+// Colours only on a terminal, and not when NO_COLOR is set (https://no-color.org).
+
+using System.Text;
+
+namespace Millrace.Command.Terminals;
+
+internal sealed class CommandConsole : IDisposable
+{
+    private static readonly UTF8Encoding s_utf8 = new(encoderShouldEmitUTF8Identifier: false);
+
+    public CommandConsole(Stream output, Stream error, bool colour)
+    {
+        RawOutput = output;
+        Output = new StreamWriter(output, s_utf8) { AutoFlush = true, NewLine = "\n" };
+        Error = new StreamWriter(error, s_utf8) { AutoFlush = true, NewLine = "\n" };
+        Colour = colour;
+    }
+
+    /// <summary>Standard output as bytes; text written to <see cref="Output"/> is always ahead of it.</summary>
+    public Stream RawOutput { get; }
+
+    public TextWriter Output { get; }
+
+    public TextWriter Error { get; }
+
+    public bool Colour { get; }
+
+    public static CommandConsole OfProcess()
+    {
+        bool colour = !Console.IsOutputRedirected
+            && string.IsNullOrEmpty(Environment.GetEnvironmentVariable("NO_COLOR"))
+            && Environment.GetEnvironmentVariable("TERM") is not (null or "dumb");
+        return new CommandConsole(Console.OpenStandardOutput(), Console.OpenStandardError(), colour);
+    }
+
+    public string Bold(string text) => Colour ? $"\e[1m{text}\e[0m" : text;
+
+    public string Dim(string text) => Colour ? $"\e[2m{text}\e[0m" : text;
+
+    public void Dispose()
+    {
+        Output.Dispose();
+        Error.Dispose();
+    }
+}

@@ -1,0 +1,70 @@
+// `millrace config FRONT-END ADDRESS`: prints a web server's side of the connection. Writes nothing but its standard output.
+
+using System.CommandLine;
+using System.Net.Sockets;
+using Millrace.Command.FrontEnds;
+using Millrace.Command.Terminals;
+
+namespace Millrace.Command.Verbs;
+
+internal static class ConfigVerb
+{
+    private static readonly Help s_help = new(
+        Examples:
+        [
+            ("millrace config nginx 'fastcgi://unix:/run/app.sock' > /etc/nginx/conf.d/app.conf", "the whole of what nginx needs"),
+            ("millrace config nginx fastcgi://127.0.0.1:9000 --host shop.example.org --path /shop", "a site of its own, the application below /shop"),
+        ],
+        ExitCodes: [(ExitCode.Success, "printed"), (ExitCode.Usage, "the command line is wrong, or the web server is not supported")]);
+
+    public static System.CommandLine.Command Create(CommandConsole console)
+    {
+        var frontEnd = new Argument<string>("FRONT-END") { Description = "The web server: " + string.Join(", ", FrontEnd.All.Select(f => $"{f.Name} ({f.Description})")) };
+        var address = new Argument<string>("ADDRESS") { Description = "Where the application listens, e.g. fastcgi://unix:/run/app.sock" };
+        var host = new Option<string>("--host") { Description = "Host name of the site (several: separated by spaces)", HelpName = "NAME", DefaultValueFactory = _ => DefaultHostNames };
+        var path = new Option<string>("--path") { Description = "Serve the application below this path only", HelpName = "PREFIX", DefaultValueFactory = _ => "/" };
+        var command = new System.CommandLine.Command("config", "Print the matching configuration of a web server, ready to paste.") { frontEnd, address, host, path };
+        command.SetAction(result =>
+        {
+            var where = ServerAddress.Parse(result.GetRequiredValue(address));
+            var site = new FrontEndSite(where, NameOf(where), CheckHosts(result.GetRequiredValue(host)), CheckPath(result.GetRequiredValue(path)), Socket.OSSupportsIPv6);
+            console.Output.Write(Find(result.GetRequiredValue(frontEnd)).Configure(site));
+            return ExitCode.Success;
+        });
+        return command.WithHelp(s_help);
+    }
+
+    /// <summary>What a request from the same machine names.</summary>
+    public const string DefaultHostNames = "localhost 127.0.0.1";
+
+    internal static FrontEnd Find(string name) =>
+        FrontEnd.All.FirstOrDefault(f => string.Equals(f.Name, name, StringComparison.OrdinalIgnoreCase))
+        ?? throw CommandFailure.Usage($"There is no configuration for '{name}'. Supported: {string.Join(", ", FrontEnd.All.Select(f => f.Name))}.");
+
+    /// <summary>A name for the upstream and the file, from the socket's file name or the port.</summary>
+    internal static string NameOf(ServerAddress address)
+    {
+        if (address.SocketPath is null)
+        {
+            return $"app{address.Port}";
+        }
+        string file = Path.GetFileNameWithoutExtension(address.SocketPath);
+        file = file.StartsWith("millrace-", StringComparison.Ordinal) ? file["millrace-".Length..] : file;
+        string name = string.Concat(file.ToLowerInvariant().Select(c => char.IsAsciiLetterOrDigit(c) || c is '-' or '_' ? c : '-')).Trim('-');
+        return name.Length == 0 ? "app" : name;
+    }
+
+    private static string CheckHosts(string names) =>
+        names.Length > 0 && names.All(c => char.IsAsciiLetterOrDigit(c) || c is '.' or '-' or '_' or '*' or ':' or '[' or ']' or ' ')
+            ? names
+            : throw CommandFailure.Usage($"'{names}' is not a host name. Use letters, digits, dots and hyphens; an international name in its xn-- form.");
+
+    private static string CheckPath(string path)
+    {
+        if (!path.StartsWith('/') || path.Any(c => char.IsControl(c) || c is ' ' or '"' or '?' or '#' or '\\'))
+        {
+            throw CommandFailure.Usage($"'{path}' is not a path. It starts with '/' and holds no spaces, quotes, '?' or '#'.");
+        }
+        return path.TrimEnd('/') is { Length: > 0 } prefix ? prefix : "/";
+    }
+}

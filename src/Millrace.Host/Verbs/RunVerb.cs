@@ -1,0 +1,95 @@
+// `millrace run TARGET`: an unmodified ASP.NET Core app with its server swapped. The parts are in Running/.
+
+using System.CommandLine;
+using System.Net.Sockets;
+using Millrace.Command.Running;
+using Millrace.Command.Terminals;
+
+namespace Millrace.Command.Verbs;
+
+internal static class RunVerb
+{
+    // Where ASP.NET Core takes addresses from besides the command line.
+    private static readonly string[] s_urlVariables = ["ASPNETCORE_URLS", "DOTNET_URLS", "URLS"];
+
+    private static readonly Help s_help = new(
+        Examples:
+        [
+            ("millrace run samples/Hello", "builds the project, listens on a Unix socket, prints the nginx block for it"),
+            ("millrace run /srv/shop/Shop.dll --urls 'fastcgi://unix:/run/shop.sock?mode=660&group=www-data'", "a published app on a socket that nginx may open"),
+            ("millrace run . --urls fastcgi://127.0.0.1:9000 --environment Development -- --Greeting=Hi", "the project here, with an argument of its own"),
+        ],
+        ExitCodes:
+        [
+            (ExitCode.Failure, "the application could not be built or started"),
+            (ExitCode.Usage, "the command line is wrong"),
+            (-1, "the application's own exit code (128 + signal if a signal ended it)"),
+        ]);
+
+    public static System.CommandLine.Command Create(CommandConsole console)
+    {
+        var target = new Argument<string>("TARGET") { Description = "App.dll, a published folder, a project folder or a project file (built in Release)" };
+        var arguments = new Argument<string[]>("ARGUMENTS") { HelpName = "-- ARGUMENTS...", Description = "Arguments for the application, after --", Arity = ArgumentArity.ZeroOrMore };
+        var urls = new Option<string?>("--urls")
+        {
+            Description = "Addresses to listen on, separated by ';', whatever the application's code says. Default: ASPNETCORE_URLS, else a Unix socket in /run or in a directory of your own",
+            HelpName = "LIST",
+        };
+        var environment = new Option<string?>("--environment") { Description = "ASP.NET Core environment, e.g. Development", HelpName = "NAME" };
+        var command = new System.CommandLine.Command("run", "Run an unmodified ASP.NET Core application with its server swapped.") { target, arguments, urls, environment };
+        command.SetAction((result, ct) => RunAsync(
+            console,
+            result.GetRequiredValue(target),
+            result.GetValue(urls),
+            result.GetValue(environment),
+            result.GetValue(arguments) ?? [],
+            ct));
+        return command.WithHelp(s_help);
+    }
+
+    private static async Task<int> RunAsync(CommandConsole console, string target, string? urls, string? environment, string[] arguments, CancellationToken ct)
+    {
+        var app = await FindAsync(target, console.Error, ct);
+        bool isPrivate = false;
+        var addresses = Addresses(urls);
+        if (addresses is null && !AppHasAddresses(arguments, Environment.GetEnvironmentVariable))
+        {
+            var place = DefaultAddress.Choose(app.ShortName, UserFacts.OfProcess());
+            DefaultAddress.Prepare(place);
+            addresses = DefaultAddress.For(place);
+            isPrivate = place.Group is null;
+        }
+
+        using var process = AppProcess.Start(new AppStart(app, addresses, environment, arguments));
+        var listening = await process.WaitForAddressesAsync();
+        if (listening.Count > 0)
+        {
+            Banner.Print(console, app.ShortName, listening, isPrivate, Socket.OSSupportsIPv6);
+        }
+        return await process.WaitForExitAsync();
+    }
+
+    internal static IReadOnlyList<string>? Addresses(string? urls)
+    {
+        if (urls is null)
+        {
+            return null;
+        }
+        var list = urls.Split(';', StringSplitOptions.RemoveEmptyEntries | StringSplitOptions.TrimEntries);
+        return list.Length > 0 ? list : throw CommandFailure.Usage("--urls is empty. Name an address such as fastcgi://127.0.0.1:9000.");
+    }
+
+    internal static bool AppHasAddresses(IEnumerable<string> arguments, Func<string, string?> variable) =>
+        arguments.Any(a => a.TrimStart('-', '/') is var name && (name.Equals("urls", StringComparison.OrdinalIgnoreCase) || name.StartsWith("urls=", StringComparison.OrdinalIgnoreCase)))
+        || s_urlVariables.Any(name => !string.IsNullOrEmpty(variable(name)));
+
+    private static async Task<RunnableApp> FindAsync(string target, TextWriter error, CancellationToken ct)
+    {
+        if (AppTarget.FindProject(target) is not { } project)
+        {
+            return AppTarget.FindApp(target);
+        }
+        string assembly = await ProjectBuild.BuildAsync(project, error, ct);
+        return AppTarget.Inspect(assembly, Path.GetDirectoryName(project)!);
+    }
+}
