@@ -5,12 +5,12 @@ using Millrace.Interop.FrontEnds;
 
 namespace Millrace.Interop;
 
-public abstract class EndToEndRig(Combination combination) : IAsyncLifetime
+public abstract class EndToEndRig(Combination combination, bool alwaysMillrace = false) : IAsyncLifetime
 {
     private readonly TemporaryDirectory _sockets = new("sockets");
     private int _socketCount;
 
-    public Combination Combination { get; } = ServerUnderTest.Adjust(combination);
+    public Combination Combination { get; } = alwaysMillrace ? combination : ServerUnderTest.Adjust(combination);
 
     public EndToEndApp App { get; private set; } = null!;
 

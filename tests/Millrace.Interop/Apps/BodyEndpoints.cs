@@ -16,7 +16,7 @@ internal static class BodyEndpoints
     internal static void Map(IEndpointRouteBuilder routes, EndToEndApp app)
     {
         routes.MapPost("/hash", (HttpContext context) => HashAsync(context, app.Signals));
-        routes.MapPost("/size", CountAsync);
+        routes.MapPost("/size", (HttpContext context) => CountAsync(context, app.Signals));
         routes.MapPost("/echo", EchoAsync);
         routes.MapPost("/ignore", static (HttpContext context) => context.Response.WriteAsync("ignored"));
         routes.MapMethods("/big", Endpoints.GetAndHead, WriteBigAsync);
@@ -46,9 +46,10 @@ internal static class BodyEndpoints
         await context.Response.WriteAsync($"{length} {Convert.ToHexStringLower(hash.GetHashAndReset())}");
     }
 
-    // Reads by the other road, the pipe: the size, and what the head said about it.
-    private static async Task CountAsync(HttpContext context)
+    // Reads by the other road, the pipe: the size, and what the head said about it. "TAG started" comes before it reads.
+    private static async Task CountAsync(HttpContext context, Signals signals)
     {
+        signals.Raise($"{context.Query("tag")} started");
         long length = 0;
         while (true)
         {

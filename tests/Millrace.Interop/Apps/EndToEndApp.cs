@@ -14,14 +14,23 @@ public sealed class EndToEndApp : IAsyncDisposable
     private static readonly TimeSpan DrainTimeMax = TimeSpan.FromSeconds(10);
 
     private readonly WebApplication _web;
-    private readonly TemporaryDirectory _directory;
+    private readonly TemporaryDirectory _directory = new("app");
 
-    private EndToEndApp(WebApplication web, TemporaryDirectory directory, CapturedLog log)
+    private EndToEndApp(string address)
     {
-        _web = web;
-        _directory = directory;
-        Log = log;
-        Files = new SampleFiles(directory.Path);
+        Files = new SampleFiles(_directory.Path);
+        WebApplicationBuilder builder = WebApplication.CreateSlimBuilder(new WebApplicationOptions
+        {
+            ContentRootPath = _directory.Path,
+            EnvironmentName = Environments.Production,
+        });
+        builder.Logging.ClearProviders().AddProvider(Log);
+        builder.Services.Configure<HostOptions>(static options => options.ShutdownTimeout = DrainTimeMax);
+        builder.WebHost.UseUrls(address);
+        ServerUnderTest.Use(builder.WebHost, address);
+        _web = builder.Build();
+        _web.UseWebSockets();
+        Endpoints.Map(_web, this);
     }
 
     /// <summary>The address it is reached at, with the real port.</summary>
@@ -31,37 +40,22 @@ public sealed class EndToEndApp : IAsyncDisposable
 
     public SampleFiles Files { get; }
 
-    public CapturedLog Log { get; }
+    public CapturedLog Log { get; } = new();
 
     /// <summary>Starts the application on an address such as <c>fastcgi://127.0.0.1:0</c>.</summary>
     public static async Task<EndToEndApp> StartAsync(string address)
     {
-        var directory = new TemporaryDirectory("app");
-        var log = new CapturedLog();
-        WebApplicationBuilder builder = WebApplication.CreateSlimBuilder(new WebApplicationOptions
-        {
-            ContentRootPath = directory.Path,
-            EnvironmentName = Environments.Production,
-        });
-        builder.Logging.ClearProviders().AddProvider(log);
-        builder.Services.Configure<HostOptions>(static options => options.ShutdownTimeout = DrainTimeMax);
-        builder.WebHost.UseUrls(address);
-        ServerUnderTest.Use(builder.WebHost);
-
-        var app = new EndToEndApp(builder.Build(), directory, log);
-        app._web.UseWebSockets();
-        Endpoints.Map(app._web, app);
+        var app = new EndToEndApp(address);
         try
         {
             await app._web.StartAsync();
+            return app;
         }
         catch
         {
             await app.DisposeAsync();
             throw;
         }
-
-        return app;
     }
 
     /// <summary>Drains: takes no new request, finishes those that run.</summary>

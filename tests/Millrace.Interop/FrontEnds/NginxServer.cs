@@ -26,15 +26,18 @@ public sealed class NginxServer : IFrontEnd
     public IPEndPoint Streaming { get; }
 
     /// <summary>Starts nginx in front of the given application and waits until it accepts connections.</summary>
-    public static async Task<NginxServer> StartAsync(Upstream upstream)
+    /// <param name="upstream">The application.</param>
+    /// <param name="template">A file of FrontEnds/nginx; without it the one of the upstream's protocol.</param>
+    public static async Task<NginxServer> StartAsync(Upstream upstream, string? template = null)
     {
+        template ??= upstream.Combination.Protocol == AppProtocol.FastCgi ? "fastcgi.conf" : "http.conf";
         string program = FrontEndProcess.Find("nginx", "/usr/sbin/nginx", "/usr/local/sbin/nginx", "/usr/bin/nginx");
         for (int attempt = 1; ; attempt++)
         {
             // A free port is free only until somebody takes it: then try two others.
             try
             {
-                return await StartOnFreePortsAsync(program, upstream);
+                return await StartOnFreePortsAsync(program, upstream, template);
             }
             catch (IOException failure) when (attempt < StartAttemptsMax
                 && failure.Message.Contains("Address already in use", StringComparison.Ordinal))
@@ -51,12 +54,12 @@ public sealed class NginxServer : IFrontEnd
         _directory.Dispose();
     }
 
-    private static async Task<NginxServer> StartOnFreePortsAsync(string program, Upstream upstream)
+    private static async Task<NginxServer> StartOnFreePortsAsync(string program, Upstream upstream, string template)
     {
         var directory = new TemporaryDirectory("nginx");
         (int buffered, int streaming) = TwoFreePorts();
         string configuration = Path.Combine(directory.Path, "nginx.conf");
-        await File.WriteAllTextAsync(configuration, Configure(upstream, directory.Path, buffered, streaming));
+        await File.WriteAllTextAsync(configuration, Configure(upstream, template, directory.Path, buffered, streaming));
 
         try
         {
@@ -74,9 +77,8 @@ public sealed class NginxServer : IFrontEnd
         }
     }
 
-    private static string Configure(Upstream upstream, string directory, int buffered, int streaming)
+    private static string Configure(Upstream upstream, string template, string directory, int buffered, int streaming)
     {
-        string template = upstream.Combination.Protocol == AppProtocol.FastCgi ? "fastcgi.conf" : "http.conf";
         bool keptAlive = upstream.Combination.Connections == UpstreamConnections.KeptAlive;
 
         // max_fails=0: a server that refused one connection is asked again for the next request.
