@@ -20,7 +20,7 @@ public abstract partial class EndToEndList
             }
 
             // A record's content ends at 65,535 bytes; padded to eight it ends at 65,528.
-            sizes.AddRange(65_527, 65_528, 65_529, 65_534, 131_069, 131_070, 131_071, 16 * OneMebibyte);
+            sizes.AddRange(65_527, 65_528, 65_529, 65_534, 131_069, 131_070, 16 * OneMebibyte);
             return sizes;
         }
     }
