@@ -1,0 +1,204 @@
+// The end-to-end list: many requests, handlers that block, and an application that is stopped under load.
+using System.Collections.Concurrent;
+using System.Diagnostics;
+using System.Globalization;
+using System.Net;
+using System.Net.Sockets;
+using Millrace.Interop.Apps;
+using Millrace.Interop.Client;
+using Millrace.Interop.FrontEnds;
+
+namespace Millrace.Interop;
+
+public abstract partial class EndToEndList
+{
+    [Fact]
+    public async Task Ten_thousand_requests_over_one_connection_each_get_their_own_answer()
+    {
+        const int Requests = 10_000;
+        var upstreamConnections = new HashSet<string>(StringComparer.Ordinal);
+        using WireClient client = await ConnectAsync();
+        for (int id = 0; id < Requests; id++)
+        {
+            upstreamConnections.Add(await AssertIdEchoedAsync(client, id.ToString(CultureInfo.InvariantCulture)));
+        }
+
+        // The front end asked over one connection, or over a new one each time: as the combination says.
+        Assert.Equal(IsKeptAlive ? 1 : Requests, upstreamConnections.Count);
+    }
+
+    [Fact]
+    public async Task Parallel_clients_each_get_their_own_answers_and_bodies()
+    {
+        const int Clients = 24;
+        const int RequestsPerClient = 150;
+        await Task.WhenAll(Enumerable.Range(0, Clients).Select(async number =>
+        {
+            var random = new Random(number);
+            using WireClient client = await ConnectAsync();
+            for (int i = 0; i < RequestsPerClient; i++)
+            {
+                _ = await AssertIdEchoedAsync(client, $"{number}-{i}");
+                int size = random.Next(0, 50_000);
+                WireResponse hash = await client.SendAsync("POST", "/hash", DeterministicBytes.Create(size));
+                Assert.Equal($"{size} {DeterministicBytes.Hash(size)}", hash.Text);
+            }
+        }));
+    }
+
+    [Fact]
+    public async Task Blocking_handlers_keep_nobody_waiting()
+    {
+        const int Blocked = 32;
+        const int Rounds = 8;
+        const int BlockedMs = 100;
+        using var finished = new CancellationTokenSource();
+        Task<List<double>> probe = Task.Factory.StartNew(
+            () => MeasureHelloMs(rig.FrontEnd.Buffered, finished.Token), CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default);
+
+        long started = Stopwatch.GetTimestamp();
+        await Task.WhenAll(Enumerable.Range(0, Blocked).Select(async number =>
+        {
+            using WireClient client = await ConnectAsync();
+            for (int round = 0; round < Rounds; round++)
+            {
+                WireResponse response = await client.GetAsync($"/block?ms={BlockedMs}&id={number}-{round}");
+                Assert.Equal($"{number}-{round}", response.Text);
+            }
+        }));
+        TimeSpan elapsed = Stopwatch.GetElapsedTime(started);
+        await finished.CancelAsync();
+        List<double> latenciesMs = await probe;
+
+        // One after the other they would take 25.6 s. Latency is measured closely elsewhere: here two cores are shared with
+        // the web server and all clients, so the border is only what waiting for one blocked handler would cost.
+        Assert.True(elapsed < TimeSpan.FromMilliseconds(3 * Rounds * BlockedMs), $"{Blocked} blocking clients took {elapsed}.");
+        Assert.True(latenciesMs.Count > 100, $"Only {latenciesMs.Count} requests were answered meanwhile.");
+        latenciesMs.Sort();
+        double p99 = latenciesMs[(int)(latenciesMs.Count * 0.99)];
+        Assert.True(p99 < BlockedMs / 2.0, $"p99 of {latenciesMs.Count} requests beside blocked ones is {p99:0.0} ms.");
+    }
+
+    [Fact]
+    public async Task Applications_are_stopped_and_started_under_load_without_one_failed_request()
+    {
+        await using EndToEndApp stable = await EndToEndApp.StartAsync(rig.FreeAddress());
+        EndToEndApp restarted = await EndToEndApp.StartAsync(rig.FreeAddress());
+        string address = restarted.Address;
+        await using IFrontEnd frontEnd = await rig.StartFrontEndAsync(stable, restarted);
+
+        using var finished = new CancellationTokenSource();
+        var load = new DrainLoad(frontEnd.Buffered);
+        Task running = load.RunAsync(finished.Token);
+
+        await Task.Delay(300);
+        for (int i = 0; i < 3; i++)
+        {
+            await restarted.StopAsync();
+            await restarted.DisposeAsync();
+            int whileDown = load.Answered;
+            await Task.Delay(200);
+            Assert.True(load.Answered > whileDown, "No request was answered by the application that runs on.");
+            restarted = await EndToEndApp.StartAsync(address);
+            await Task.Delay(200);
+        }
+
+        // The other way round: the one that was restarted must carry the load alone.
+        await stable.StopAsync();
+        int alone = load.Answered;
+        await Task.Delay(200);
+        Assert.True(load.Answered > alone, "No request was answered by the application that was restarted.");
+
+        await finished.CancelAsync();
+        await running;
+        await restarted.DisposeAsync();
+        Assert.Empty(load.Failures);
+    }
+
+    private static async Task<string> AssertIdEchoedAsync(WireClient client, string id)
+    {
+        WireResponse response = await client.GetAsync($"/id?id={id}", $"X-Id: h{id}");
+        Assert.Equal(200, response.Status);
+        string[] parts = response.Text.Split(' ');
+        Assert.Equal(id, parts[0]);
+        Assert.Equal($"h{id}", parts[1]);
+        return parts[2];
+    }
+
+    // On a thread of its own with a blocking socket: the thread pool's state must not be measured.
+    private static List<double> MeasureHelloMs(IPEndPoint endPoint, CancellationToken finished)
+    {
+        var latenciesMs = new List<double>();
+        using var socket = new Socket(endPoint.AddressFamily, SocketType.Stream, ProtocolType.Tcp) { NoDelay = true, ReceiveTimeout = 20_000 };
+        socket.Connect(endPoint);
+        byte[] request = "GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n"u8.ToArray();
+        byte[] buffer = new byte[4096];
+        while (!finished.IsCancellationRequested)
+        {
+            long started = Stopwatch.GetTimestamp();
+            socket.Send(request);
+            int count = 0;
+            while (buffer.AsSpan(0, count).IndexOf("Hello, World!"u8) < 0)
+            {
+                int received = socket.Receive(buffer, count, buffer.Length - count, SocketFlags.None);
+                Assert.True(received > 0, "The connection ended.");
+                count += received;
+            }
+
+            latenciesMs.Add(Stopwatch.GetElapsedTime(started).TotalMilliseconds);
+
+            // The rest of a chunked body: its last chunk may come with the text or after it.
+            bool chunked = buffer.AsSpan(0, count).IndexOf("chunked"u8) >= 0;
+            while (chunked && !buffer.AsSpan(0, count).EndsWith("0\r\n\r\n"u8))
+            {
+                count += socket.Receive(buffer, count, buffer.Length - count, SocketFlags.None);
+            }
+
+            Thread.Sleep(1);
+        }
+
+        return latenciesMs;
+    }
+
+    /// <summary>Clients that ask for short and slow answers until they are told to end, and note every failure.</summary>
+    private sealed class DrainLoad(IPEndPoint endPoint)
+    {
+        private const int Clients = 8;
+        private readonly ConcurrentQueue<string> _failures = new();
+        private int _answered;
+
+        public IReadOnlyCollection<string> Failures => _failures;
+
+        public int Answered => Volatile.Read(ref _answered);
+
+        public Task RunAsync(CancellationToken finished) =>
+            Task.WhenAll(Enumerable.Range(0, Clients).Select(number => Task.Run(() => RunClientAsync(number, finished))));
+
+        private async Task RunClientAsync(int number, CancellationToken finished)
+        {
+            for (int i = 0; !finished.IsCancellationRequested;)
+            {
+                try
+                {
+                    using WireClient client = await WireClient.ConnectAsync(endPoint);
+                    for (int onThisConnection = 0; onThisConnection < 200 && !finished.IsCancellationRequested; onThisConnection++, i++)
+                    {
+                        string id = $"{number}-{i}";
+                        string target = i % 10 == 0 ? $"/slow?ms=30&id={id}" : $"/id?id={id}";
+                        WireResponse response = await client.GetAsync(target, $"X-Id: {id}");
+                        if (response.Status != 200 || !response.Text.StartsWith(id, StringComparison.Ordinal))
+                        {
+                            _failures.Enqueue($"{target}: {response.Status} {response.Text}");
+                        }
+
+                        Interlocked.Increment(ref _answered);
+                    }
+                }
+                catch (Exception failure) when (failure is IOException or SocketException or TimeoutException)
+                {
+                    _failures.Enqueue(failure.ToString());
+                }
+            }
+        }
+    }
+}

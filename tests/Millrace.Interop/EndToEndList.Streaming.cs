@@ -1,0 +1,152 @@
+// The end-to-end list: bytes that arrive while the exchange still runs, and clients that go away in the middle of it.
+using System.Text;
+using Millrace.Interop.Client;
+
+namespace Millrace.Interop;
+
+public abstract partial class EndToEndList
+{
+    private const int LineLength = 9;
+
+    [Fact]
+    public async Task Lines_arrive_as_they_are_flushed()
+    {
+        string tag = NewTag();
+        using WireClient client = await ConnectStreamingAsync();
+        await client.WriteHeadAsync("GET", $"/lines?tag={tag}&count=20");
+        Assert.Equal(200, (await client.ReadHeadAsync()).Status);
+
+        // The handler writes a line only when the line before it has been read here.
+        for (int line = 1; line <= 20; line++)
+        {
+            Assert.Equal($"line {line:000}\n", await client.ReadBodyTextAsync(LineLength));
+            App.Signals.Raise($"{tag} read");
+        }
+
+        Assert.Equal(0, await client.ReadBodyAsync(new byte[1]));
+    }
+
+    [Fact]
+    public async Task Head_arrives_before_the_first_byte_of_the_body_when_it_is_flushed()
+    {
+        string tag = NewTag();
+        using WireClient client = await ConnectStreamingAsync();
+        await client.WriteHeadAsync("GET", $"/head-first?tag={tag}");
+        WireHead head = await client.ReadHeadAsync();
+        Assert.Equal(200, head.Status);
+        Assert.Equal("text/event-stream", head.Header("Content-Type"));
+        App.Signals.Raise($"{tag} head read");
+        Assert.Equal("data: body\n\n", await client.ReadBodyTextAsync("data: body\n\n".Length));
+        Assert.Equal(0, await client.ReadBodyAsync(new byte[1]));
+    }
+
+    [Fact]
+    public async Task Request_body_is_read_while_the_client_still_sends_it()
+    {
+        string tag = NewTag();
+        using WireClient client = await ConnectStreamingAsync();
+        await client.WriteHeadAsync("POST", $"/hash?tag={tag}", "Transfer-Encoding: chunked");
+        byte[] body = DeterministicBytes.Create(5_000);
+        for (int part = 0; part < 5; part++)
+        {
+            await client.WriteChunkAsync(body.AsMemory(part * 1_000, 1_000));
+            await App.Signals.WaitAsync($"{tag} read");
+        }
+
+        await client.WriteChunkAsync(ReadOnlyMemory<byte>.Empty);
+        WireResponse response = await client.ReadResponseAsync();
+        Assert.Equal($"5000 {DeterministicBytes.Hash(5_000)}", response.Text);
+    }
+
+    [Theory]
+    [InlineData("/abort/silent", false)]
+    [InlineData("/abort/silent", true)]
+    [InlineData("/abort/streaming", false)]
+    [InlineData("/abort/streaming", true)]
+    [InlineData("/abort/blocking", false)]
+    [InlineData("/abort/blocking", true)]
+    public async Task Client_that_goes_away_cancels_RequestAborted_once(string path, bool streaming)
+    {
+        string tag = NewTag();
+        using (WireClient client = await (streaming ? ConnectStreamingAsync() : ConnectAsync()))
+        {
+            await client.WriteHeadAsync("GET", $"{path}?tag={tag}");
+            await App.Signals.WaitAsync($"{tag} started");
+        }
+
+        await App.Signals.WaitAsync($"{tag} aborted");
+        await App.Signals.WaitAsync($"{tag} ended");
+        Assert.Equal(1, App.Signals.Count($"{tag} aborted"));
+        await AssertStillServesAsync();
+    }
+
+    [Fact]
+    public async Task Client_that_goes_away_in_its_body_ends_the_read_with_a_failure()
+    {
+        string tag = NewTag();
+        using (WireClient client = await ConnectStreamingAsync())
+        {
+            await client.WriteHeadAsync("POST", $"/abort/reading?tag={tag}", "Content-Length: 100000");
+            await client.WriteAsync(DeterministicBytes.Create(10_000));
+            await App.Signals.WaitAsync($"{tag} started");
+        }
+
+        await App.Signals.WaitAsync($"{tag} ended");
+        Assert.Equal(0, App.Signals.Count($"{tag} body taken for whole"));
+        await AssertStillServesAsync();
+    }
+
+    [Fact]
+    public async Task Many_clients_that_go_away_at_once_are_all_noticed()
+    {
+        const int Clients = 30;
+        string tag = NewTag();
+        WireClient[] clients = await Task.WhenAll(Enumerable.Range(0, Clients).Select(_ => ConnectAsync()));
+        for (int i = 0; i < Clients; i++)
+        {
+            await clients[i].WriteHeadAsync("GET", $"/abort/silent?tag={tag}-{i}");
+        }
+
+        for (int i = 0; i < Clients; i++)
+        {
+            await App.Signals.WaitAsync($"{tag}-{i} started");
+        }
+
+        foreach (WireClient client in clients)
+        {
+            client.Dispose();
+        }
+
+        for (int i = 0; i < Clients; i++)
+        {
+            await App.Signals.WaitAsync($"{tag}-{i} ended");
+            Assert.Equal(1, App.Signals.Count($"{tag}-{i} aborted"));
+        }
+
+        await AssertStillServesAsync();
+    }
+
+    [Fact]
+    public async Task Client_that_reads_slowly_gets_every_byte()
+    {
+        const int Size = 8 * OneMebibyte;
+        using WireClient client = await ConnectStreamingAsync();
+        await client.WriteHeadAsync("GET", $"/big?bytes={Size}&length=unknown&write=blocks");
+        Assert.Equal(200, (await client.ReadHeadAsync()).Status);
+
+        // Long enough for every buffer on the way to be full and the handler to wait.
+        await Task.Delay(300);
+        string start = Encoding.Latin1.GetString(DeterministicBytes.Create(OneMebibyte));
+        byte[] firstPart = new byte[OneMebibyte];
+        int count = 0;
+        while (count < OneMebibyte)
+        {
+            count += await client.ReadBodyAsync(firstPart.AsMemory(count));
+        }
+
+        Assert.Equal(start, Encoding.Latin1.GetString(firstPart));
+        await Task.Delay(300);
+        (long rest, _) = await client.ReadBodyHashAsync();
+        Assert.Equal(Size - OneMebibyte, rest);
+    }
+}

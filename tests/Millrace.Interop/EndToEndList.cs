@@ -1,0 +1,65 @@
+// The end-to-end list: what must hold behind every front end, over every socket and protocol, with and without
+// keep-alive. One class, run for each combination through a class derived from it. Its parts:
+//   EndToEndList.Requests.cs   methods, targets, headers, cookies, statuses
+//   EndToEndList.Bodies.cs     request and response bodies of every size, files
+//   EndToEndList.Streaming.cs  bytes that arrive while the exchange runs; aborts
+//   EndToEndList.Faults.cs     handlers that throw; what FastCGI cannot carry
+//   EndToEndList.Load.cs       many requests, blocking handlers, drain
+// Not here: what only one front end does; the wire (tests of the protocol layer).
+using Millrace.Interop.Apps;
+using Millrace.Interop.Client;
+using Millrace.Interop.FrontEnds;
+
+namespace Millrace.Interop;
+
+public abstract partial class EndToEndList(EndToEndRig rig) : IAsyncDisposable
+{
+    private readonly int _errorLogStart = rig.FrontEnd.ErrorLog().Count;
+    private readonly List<string> _expectedErrors = [];
+
+    private EndToEndApp App => rig.App;
+
+    private bool IsFastCgi => rig.Combination.Protocol == AppProtocol.FastCgi;
+
+    private bool IsKeptAlive => rig.Combination.Connections == UpstreamConnections.KeptAlive;
+
+    /// <summary>After each test: the front end has nothing to complain about but what the test says it provokes.</summary>
+    public ValueTask DisposeAsync()
+    {
+        GC.SuppressFinalize(this);
+        string[] unexpected =
+        [
+            .. rig.FrontEnd.ErrorLog()
+                .Skip(_errorLogStart)
+                .Where(line => !_expectedErrors.Any(expected => line.Contains(expected, StringComparison.Ordinal))),
+        ];
+        Assert.True(unexpected.Length == 0, $"The front end complains: {string.Join('\n', unexpected)}");
+        return ValueTask.CompletedTask;
+    }
+
+    private static string NewTag() => Guid.NewGuid().ToString("N");
+
+    private Task<WireClient> ConnectAsync() => WireClient.ConnectAsync(rig.FrontEnd.Buffered);
+
+    private Task<WireClient> ConnectStreamingAsync() => WireClient.ConnectAsync(rig.FrontEnd.Streaming);
+
+    private void ExpectInErrorLog(string text) => _expectedErrors.Add(text);
+
+    private async Task<WireResponse> GetAsync(string target, params string[] headers)
+    {
+        using WireClient client = await ConnectAsync();
+        return await client.GetAsync(target, headers);
+    }
+
+    /// <summary>The application is as it was: it answers on a new connection, and on one that was kept.</summary>
+    private async Task AssertStillServesAsync()
+    {
+        using WireClient client = await ConnectAsync();
+        for (int i = 0; i < 2; i++)
+        {
+            WireResponse response = await client.GetAsync("/hello");
+            Assert.Equal(200, response.Status);
+            Assert.Equal("Hello, World!", response.Text);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+// What one class of end-to-end tests stands on: the application on one kind of socket and a front end before it. Further
+// applications and front ends of the same combination can be started for tests that stop them.
+using Millrace.Interop.Apps;
+using Millrace.Interop.FrontEnds;
+
+namespace Millrace.Interop;
+
+public abstract class EndToEndRig(Combination combination, bool alwaysMillrace = false) : IAsyncLifetime
+{
+    private readonly TemporaryDirectory _sockets = new("sockets");
+    private int _socketCount;
+
+    public Combination Combination { get; } = alwaysMillrace ? combination : ServerUnderTest.Adjust(combination);
+
+    public EndToEndApp App { get; private set; } = null!;
+
+    public IFrontEnd FrontEnd { get; private set; } = null!;
+
+    public async ValueTask InitializeAsync()
+    {
+        App = await EndToEndApp.StartAsync(FreeAddress());
+        FrontEnd = await StartFrontEndAsync(App);
+    }
+
+    /// <summary>An address for one more application, of this combination's scheme and kind of socket.</summary>
+    public string FreeAddress()
+    {
+        string scheme = Combination.Protocol == AppProtocol.FastCgi ? "fastcgi" : "http";
+        return Combination.Transport == Transport.Tcp
+            ? $"{scheme}://127.0.0.1:0"
+            : $"{scheme}://unix:{Path.Combine(_sockets.Path, $"app{++_socketCount}.sock")}";
+    }
+
+    public Task<IFrontEnd> StartFrontEndAsync(params EndToEndApp[] apps) =>
+        StartFrontEndAsync(new Upstream(Combination, [.. apps.Select(static app => app.Address)]));
+
+    public async ValueTask DisposeAsync()
+    {
+        // The front end first: the application then sees its connections end, as at a shutdown of a machine.
+        if (FrontEnd is not null)
+        {
+            await FrontEnd.DisposeAsync();
+        }
+
+        if (App is not null)
+        {
+            await App.DisposeAsync();
+        }
+
+        _sockets.Dispose();
+        GC.SuppressFinalize(this);
+    }
+
+    protected abstract Task<IFrontEnd> StartFrontEndAsync(Upstream upstream);
+}
