@@ -19,8 +19,9 @@ FULL_PARAMETERS = '''
 # What an ASP.NET Core application needs: the set that `millrace config nginx` prints. Request headers come by themselves.
 MINIMAL_PARAMETERS = '''
     fastcgi_param REQUEST_METHOD $request_method; fastcgi_param REQUEST_URI $request_uri; fastcgi_param SERVER_PROTOCOL $server_protocol;
-    fastcgi_param REMOTE_ADDR $remote_addr; fastcgi_param REMOTE_PORT $remote_port; fastcgi_param HTTPS $https if_not_empty;
-    fastcgi_param CONTENT_LENGTH $content_length if_not_empty; fastcgi_param CONTENT_TYPE $content_type if_not_empty;'''
+    fastcgi_param SERVER_NAME $server_name; fastcgi_param REMOTE_ADDR $remote_addr; fastcgi_param REMOTE_PORT $remote_port;
+    fastcgi_param HTTPS $https if_not_empty; fastcgi_param CONTENT_LENGTH $content_length; fastcgi_param CONTENT_TYPE $content_type;
+    fastcgi_param HTTP_PROXY "";'''
 
 PARAMETERS = {'full': FULL_PARAMETERS, 'minimal': MINIMAL_PARAMETERS}
 

@@ -62,8 +62,10 @@ def read_field(path, name):
 
 
 def allow_many_descriptors():
+    """Raises the limit as far as it goes, for this process and those it starts, and returns it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
 
 
 class Process:
