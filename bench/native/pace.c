@@ -1,0 +1,211 @@
+// An open-loop load: GET requests that fall due at a fixed rate, whether or not the earlier ones were answered.
+// Latency counts from the moment a request fell due, so a server that stalls is charged for everything that piled up behind it.
+// Not a load maximiser (wrk is), and not an HTTP client: it looks only for the end of each answer.
+//
+// usage: pace http|fcgi unix:PATH|IPv4:PORT TARGET REQUESTS_PER_SECOND SECONDS CONNECTIONS
+// prints one JSON object: sent, done, errors, and p50, p99, p999, max in milliseconds
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { END_REQUEST = 3, HEADER_SIZE = 8, DRAIN_SECONDS = 3 };
+
+typedef struct {
+  int fd;
+  int64_t due;             // ns; when the request in flight fell due, 0 while the connection is free
+  int filled;
+  unsigned char in[16 * 1024];
+} Connection;
+
+static int fcgi;
+static const char *address;
+static unsigned char request[4096];
+static int request_size;
+static int epoll;
+static Connection **idle;   // ring of free connections: they take turns
+static int idle_size, idle_head, idle_count;
+static int64_t *latency;    // ns
+static int64_t done, errors;
+
+static int64_t now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+static void put_idle(Connection *c) { idle[(idle_head + idle_count++) % idle_size] = c; }
+
+static Connection *take_idle(void) {
+  Connection *c = idle[idle_head];
+  idle_head = (idle_head + 1) % idle_size;
+  idle_count--;
+  return c;
+}
+
+static void die(const char *what) { perror(what); exit(1); }
+
+static void connect_to(Connection *c) {
+  if (!strncmp(address, "unix:", 5)) {
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    strncpy(name.sun_path, address + 5, sizeof name.sun_path - 1);
+    c->fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    if (connect(c->fd, (void *)&name, sizeof name)) die("connect");
+  } else {
+    struct sockaddr_in name = {.sin_family = AF_INET};
+    char host[64] = {0};
+    const char *colon = strchr(address, ':');
+    int one = 1;
+    strncpy(host, address, colon - address);
+    name.sin_port = htons(atoi(colon + 1));
+    inet_pton(AF_INET, host, &name.sin_addr);
+    c->fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(c->fd, (void *)&name, sizeof name)) die("connect");
+    setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  }
+  fcntl(c->fd, F_SETFL, O_NONBLOCK);
+  c->due = 0;
+  c->filled = 0;
+  struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
+  epoll_ctl(epoll, EPOLL_CTL_ADD, c->fd, &event);
+  put_idle(c);
+}
+
+static unsigned char *add_parameter(unsigned char *p, const char *name, const char *value) {
+  *p++ = strlen(name);
+  *p++ = strlen(value);
+  return (unsigned char *)stpcpy(stpcpy((char *)p, name), value);
+}
+
+static unsigned char *add_header(unsigned char *p, int type, int length) {
+  unsigned char header[HEADER_SIZE] = {1, type, 0, 1, length >> 8, length, 0, 0};
+  memcpy(p, header, HEADER_SIZE);
+  return p + HEADER_SIZE;
+}
+
+static void build_request(const char *target) {
+  if (strlen(target) > 120) { fprintf(stderr, "the target is too long\n"); exit(2); }
+  if (!fcgi) {
+    request_size = sprintf((char *)request, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", target);
+    return;
+  }
+  unsigned char pairs[1024], *end = pairs;
+  end = add_parameter(end, "REQUEST_METHOD", "GET");
+  end = add_parameter(end, "REQUEST_URI", target);
+  end = add_parameter(end, "SERVER_PROTOCOL", "HTTP/1.1");
+  end = add_parameter(end, "REMOTE_ADDR", "127.0.0.1");
+  end = add_parameter(end, "HTTP_HOST", "127.0.0.1");
+  static const unsigned char begin[8] = {0, 1 /* responder */, 1 /* keep the connection */};
+  unsigned char *p = add_header(request, 1, 8);
+  p = mempcpy(p, begin, 8);
+  p = add_header(p, 4, end - pairs);
+  p = mempcpy(p, pairs, end - pairs);
+  p = add_header(p, 4, 0);
+  p = add_header(p, 5, 0);
+  request_size = p - request;
+}
+
+// The size of the whole answer at the start of the buffer, or 0 while it is incomplete. `good` says whether it is a 200.
+static int answer_size(Connection *c, int *good) {
+  if (fcgi) {
+    *good = !memcmp(c->in + HEADER_SIZE, "Status: 200", 11);
+    for (int at = 0; c->filled - at >= HEADER_SIZE;) {
+      unsigned char *h = c->in + at;
+      at += HEADER_SIZE + (h[4] << 8 | h[5]) + h[6];
+      if (h[1] == END_REQUEST) return c->filled >= at ? at : 0;
+    }
+    return 0;
+  }
+  unsigned char *end = memmem(c->in, c->filled, "\r\n\r\n", 4);
+  if (!end) return 0;
+  int head = end + 4 - c->in;
+  *end = 0;
+  *good = !strncmp((char *)c->in, "HTTP/1.1 200", 12);
+  char *length = strcasestr((char *)c->in, "\r\nContent-Length:");
+  *end = '\r';
+  if (length) return c->filled >= head + atoi(length + 17) ? head + atoi(length + 17) : 0;
+  unsigned char *last = memmem(c->in + head, c->filled - head, "0\r\n\r\n", 5); // chunked, with a body of text
+  return last ? last + 5 - c->in : 0;
+}
+
+static void reopen(Connection *c) {
+  errors++;
+  close(c->fd);
+  connect_to(c);
+}
+
+static void receive(Connection *c) {
+  int n = read(c->fd, c->in + c->filled, sizeof c->in - c->filled), good = 0;
+  if (n < 0 && errno == EAGAIN) return;
+  if (n <= 0) {
+    if (!c->due) { fprintf(stderr, "the server closed an idle connection\n"); exit(1); }
+    reopen(c);
+    return;
+  }
+  c->filled += n;
+  if (!answer_size(c, &good)) return;
+  if (good) latency[done++] = now() - c->due; else errors++;
+  c->due = 0;
+  c->filled = 0;
+  put_idle(c);
+}
+
+static int by_value(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+static double percentile(double share) {
+  return done ? latency[(int64_t)((done - 1) * share)] / 1e6 : 0;
+}
+
+int main(int argc, char **argv) {
+  if (argc != 7) { fprintf(stderr, "usage: pace http|fcgi ADDRESS TARGET REQUESTS_PER_SECOND SECONDS CONNECTIONS\n"); return 2; }
+  fcgi = !strcmp(argv[1], "fcgi");
+  address = argv[2];
+  build_request(argv[3]);
+  double rate = atof(argv[4]), seconds = atof(argv[5]);
+  int connections = idle_size = atoi(argv[6]);
+  int64_t total = rate * seconds, sent = 0;
+  signal(SIGPIPE, SIG_IGN);
+  epoll = epoll_create1(0);
+  idle = calloc(connections, sizeof *idle);
+  latency = calloc(total + 1, sizeof *latency);
+  Connection *all = calloc(connections, sizeof *all);
+  for (int i = 0; i < connections; i++) connect_to(all + i);
+
+  struct epoll_event events[512];
+  int64_t start = now(), deadline = start + (seconds + DRAIN_SECONDS) * 1e9;
+  while (done + errors < total) {
+    int64_t t = now();
+    if (t > deadline) break;
+    int64_t next = start + (int64_t)(sent / rate * 1e9);
+    while (sent < total && next <= t && idle_count) {
+      Connection *c = take_idle();
+      c->due = next;
+      if (write(c->fd, request, request_size) != request_size) reopen(c);
+      next = start + (int64_t)(++sent / rate * 1e9);
+    }
+    int64_t wait = sent < total && idle_count ? next - t : 100000000;
+    struct timespec timeout = {.tv_nsec = wait < 0 ? 0 : wait > 100000000 ? 100000000 : wait};
+    int n = epoll_pwait2(epoll, events, 512, &timeout, 0);
+    for (int i = 0; i < n; i++) receive(events[i].data.ptr);
+  }
+  errors += total - done - errors; // what was never answered
+  qsort(latency, done, sizeof *latency, by_value);
+  printf("{\"sent\": %ld, \"done\": %ld, \"errors\": %ld, \"p50\": %.3f, \"p99\": %.3f, \"p999\": %.3f, \"max\": %.3f}\n",
+         (long)sent, (long)done, (long)errors, percentile(.5), percentile(.99), percentile(.999), done ? latency[done - 1] / 1e6 : 0);
+  return 0;
+}

@@ -1,0 +1,2 @@
+-- wrk: one request on each connection.
+wrk.headers["Connection"] = "close"
