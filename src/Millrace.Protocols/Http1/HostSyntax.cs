@@ -1,0 +1,164 @@
+// Who a request may be for: Host values and authorities, stricter than RFC 3986 where two readers could differ.
+//
+//   Host     = uri-host [ ":" port ]                                    (RFC 9110 §7.2)
+//   uri-host = IP-literal / IPv4address / reg-name                      (RFC 3986 §3.2.2)
+//
+// No userinfo (RFC 9110 §4.2.4), no percent-encoding, no comma, no IPvFuture, no zone; a port is 0 to 65535.
+
+using System.Runtime.CompilerServices;
+using System.Runtime.InteropServices;
+
+namespace Millrace.Protocols.Http1;
+
+internal enum PortRule
+{
+    Optional,
+    Required,
+}
+
+internal static class HostSyntax
+{
+    /// <summary>Bytes of "http://" or "https://" at the start, in any case; 0 if neither stands there.</summary>
+    internal static int HttpSchemeLength(ReadOnlySpan<byte> target) =>
+        target.Length >= 7 && Ascii.EqualsIgnoreCase(target[..7], "http://"u8) ? 7 :
+        target.Length >= 8 && Ascii.EqualsIgnoreCase(target[..8], "https://"u8) ? 8 : 0;
+
+    internal static bool IsValid(ReadOnlySpan<byte> value, PortRule port)
+    {
+        int host = HostLength(value);
+        if (host <= 0)
+        {
+            return false;
+        }
+
+        return host == value.Length ? port == PortRule.Optional : value[host] == ':' && IsPort(value[(host + 1)..], port);
+    }
+
+    private static int HostLength(ReadOnlySpan<byte> value)
+    {
+        if (!value.IsEmpty && value[0] == '[')
+        {
+            int close = value.IndexOf((byte)']');
+            return close > 0 && IsIPv6(value[1..close]) ? close + 1 : -1;
+        }
+
+        return HttpChars.HostName.IndexOfStop(ref MemoryMarshal.GetReference(value), 0, value.Length);
+    }
+
+    // port = *DIGIT  (RFC 3986 §3.2.3)
+    private static bool IsPort(ReadOnlySpan<byte> digits, PortRule rule)
+    {
+        if (digits.IsEmpty)
+        {
+            return rule == PortRule.Optional;
+        }
+
+        int number = 0;
+        foreach (byte b in digits)
+        {
+            if (!HttpChars.IsDigit(b) || (number = number * 10 + (b - '0')) > ushort.MaxValue)
+            {
+                return false;
+            }
+        }
+
+        return true;
+    }
+
+    // Eight groups of 1 to 4 hexadecimal digits, the last two perhaps as an IPv4 address; "::" once for one group of zeros or more.
+    private static bool IsIPv6(ReadOnlySpan<byte> text)
+    {
+        int groups = 0;
+        bool compressed = false;
+        int at = 0;
+        if (text.StartsWith("::"u8))
+        {
+            compressed = true;
+            at = 2;
+        }
+
+        while (at < text.Length)
+        {
+            int digits = HexDigits(text[at..]);
+            if (digits > 0 && at + digits < text.Length && text[at + digits] == '.')
+            {
+                groups += 2;
+                return IsIPv4(text[at..]) && (compressed ? groups <= 7 : groups == 8);
+            }
+
+            if (digits is 0 or > 4)
+            {
+                return false;
+            }
+
+            groups++;
+            at += digits;
+            if (at == text.Length)
+            {
+                break;
+            }
+
+            if (text[at++] != ':' || at == text.Length)
+            {
+                return false;
+            }
+
+            if (text[at] == ':')
+            {
+                if (compressed)
+                {
+                    return false;
+                }
+
+                compressed = true;
+                at++;
+            }
+        }
+
+        return compressed ? groups <= 7 : groups == 8;
+    }
+
+    private static int HexDigits(ReadOnlySpan<byte> text)
+    {
+        int count = 0;
+        while (count < text.Length && HttpChars.IsHexDigit(text[count]))
+        {
+            count++;
+        }
+
+        return count;
+    }
+
+    private static bool IsIPv4(ReadOnlySpan<byte> text)
+    {
+        for (int part = 0; part < 4; part++)
+        {
+            int count = 0;
+            int number = 0;
+            while (count < text.Length && HttpChars.IsDigit(text[count]) && count < 4)
+            {
+                number = number * 10 + (text[count++] - '0');
+            }
+
+            if (count is 0 or > 3 || number > 255 || (count > 1 && text[0] == '0'))
+            {
+                return false;
+            }
+
+            text = text[count..];
+            if (part == 3)
+            {
+                return text.IsEmpty;
+            }
+
+            if (text.IsEmpty || text[0] != '.')
+            {
+                return false;
+            }
+
+            text = text[1..];
+        }
+
+        return false;
+    }
+}

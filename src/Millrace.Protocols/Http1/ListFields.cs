@@ -1,0 +1,87 @@
+// Comma-separated lists that matter to the connection: Connection and Transfer-Encoding.
+//
+//   #element => [ element ] *( OWS "," OWS [ element ] )     (RFC 9110 §5.6.1)
+
+using System.Runtime.CompilerServices;
+
+namespace Millrace.Protocols.Http1;
+
+/// <summary>The connection options this layer acts on (RFC 9110 §7.6.1).</summary>
+[Flags]
+internal enum ConnectionOptions : byte
+{
+    None = 0,
+    Close = 1,
+    KeepAlive = 2,
+    Upgrade = 4,
+}
+
+internal static class ConnectionField
+{
+    /// <summary>Adds the options of one Connection line; false if an element is no token. Empty elements are allowed.</summary>
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    internal static bool Read(ReadOnlySpan<byte> value, ref ConnectionOptions options)
+    {
+        // One word is what nearly every client sends.
+        ConnectionOptions option = OptionOf(value);
+        if (option != ConnectionOptions.None)
+        {
+            options |= option;
+            return true;
+        }
+
+        return ReadList(value, ref options);
+    }
+
+    private static bool ReadList(ReadOnlySpan<byte> value, ref ConnectionOptions options)
+    {
+        while (!value.IsEmpty)
+        {
+            ReadOnlySpan<byte> element = Ascii.NextElement(ref value);
+            if (!Ascii.IsToken(element) && !element.IsEmpty)
+            {
+                return false;
+            }
+
+            options |= OptionOf(element);
+        }
+
+        return true;
+    }
+
+    private static ConnectionOptions OptionOf(ReadOnlySpan<byte> word) => word.Length switch
+    {
+        5 => Ascii.EqualsIgnoreCase(word, "close"u8) ? ConnectionOptions.Close : ConnectionOptions.None,
+        7 => Ascii.EqualsIgnoreCase(word, "upgrade"u8) ? ConnectionOptions.Upgrade : ConnectionOptions.None,
+        10 => Ascii.EqualsIgnoreCase(word, "keep-alive"u8) ? ConnectionOptions.KeepAlive : ConnectionOptions.None,
+        _ => ConnectionOptions.None,
+    };
+}
+
+internal static class TransferCodings
+{
+    /// <summary>Why a Transfer-Encoding other than exactly "chunked" is refused (RFC 9112 §6.1).</summary>
+    internal static Http1Fault FaultOf(ReadOnlySpan<byte> value)
+    {
+        bool chunkedSeen = false;
+        bool chunkedNotFinal = false;
+        if (value.EndsWith(","u8))
+        {
+            return Http1Fault.TransferEncodingSyntax;
+        }
+
+        do
+        {
+            ReadOnlySpan<byte> coding = Ascii.NextElement(ref value);
+            if (!Ascii.IsToken(coding))
+            {
+                return Http1Fault.TransferEncodingSyntax;
+            }
+
+            chunkedNotFinal |= chunkedSeen;
+            chunkedSeen |= Ascii.EqualsIgnoreCase(coding, "chunked"u8);
+        }
+        while (!value.IsEmpty);
+        return chunkedNotFinal ? Http1Fault.ChunkedNotFinal : Http1Fault.TransferEncodingUnknown;
+    }
+}

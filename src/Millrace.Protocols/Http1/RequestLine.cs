@@ -1,0 +1,259 @@
+// The request line of Http1Head.
+//
+//   request-line   = method SP request-target SP HTTP-version                                (RFC 9112 §3)
+//   request-target = origin-form / absolute-form / authority-form / asterisk-form            (RFC 9112 §3.2)
+//   HTTP-version   = "HTTP/" DIGIT "." DIGIT                                                 (RFC 9112 §2.3)
+//
+// The rules are checked in an order that depends on no packet border: method, length, line end, version, target.
+
+using System.Buffers.Binary;
+using System.Numerics;
+using System.Runtime.CompilerServices;
+using System.Runtime.InteropServices;
+
+namespace Millrace.Protocols.Http1;
+
+public sealed partial class Http1Head
+{
+    private const int VersionLength = 8;
+    private const byte TlsHandshakeRecord = 0x16;
+
+    private ReadResult ReadRequestLine(ref byte start, int length, in Http1Limits limits)
+    {
+        if (_stage == Stage.Start && !SkipEmptyLine(ref start, length))
+        {
+            return Fault == Http1Fault.None ? ReadResult.NeedMore : Fail(Fault);
+        }
+
+        int line = _line;
+        int end = HttpChars.LineText.IndexOfStop(ref start, _scanned, length);
+        Http1Fault fault = ReadMethod(ref start, line, length);
+        if (fault != Http1Fault.None)
+        {
+            return Fail(fault);
+        }
+
+        if (end - line > limits.RequestLineMax - 2)
+        {
+            return Fail(Http1Fault.RequestLineTooLong);
+        }
+
+        ReadResult lineEnd = FieldLine.LineEnd(ref start, end, length, out fault);
+        if (lineEnd != ReadResult.Done)
+        {
+            _scanned = end;
+            return lineEnd == ReadResult.NeedMore ? ReadResult.NeedMore : Fail(fault);
+        }
+
+        fault = ReadVersionAndTarget(ref start, Method.End + 1, end, length);
+        if (fault != Http1Fault.None)
+        {
+            return Fail(fault);
+        }
+
+        _line = _scanned = _fieldsStart = end + 2;
+        _stage = Stage.Fields;
+        return ReadResult.Done;
+    }
+
+    // RFC 9112 §2.2: a server should ignore at least one empty line before the request line. This one ignores just one.
+    private bool SkipEmptyLine(ref byte start, int length)
+    {
+        if (length == 0)
+        {
+            return false;
+        }
+
+        if (start == HttpChars.Cr)
+        {
+            if (length == 1)
+            {
+                return false;
+            }
+
+            if (Unsafe.Add(ref start, 1) != HttpChars.Lf)
+            {
+                Fault = Http1Fault.EmptyLines;
+                return false;
+            }
+
+            if (length == 2)
+            {
+                return false;
+            }
+
+            _line = _scanned = 2;
+        }
+
+        _stage = Stage.RequestLine;
+        return true;
+    }
+
+    // The method is looked at as soon as its first byte is there: what is not HTTP at all is refused without waiting for a line end.
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    private Http1Fault ReadMethod(ref byte start, int line, int length)
+    {
+        if (length - line >= 4 && Unsafe.ReadUnaligned<uint>(ref Unsafe.Add(ref start, line)) == MemoryMarshal.Read<uint>("GET "u8))
+        {
+            Method = new ByteRange(line, 3);
+            return Http1Fault.None;
+        }
+
+        return ReadOtherMethod(ref start, line, length);
+    }
+
+    private Http1Fault ReadOtherMethod(ref byte start, int line, int length)
+    {
+        ulong stops = HttpChars.Token.Stops(ref start, line, length);
+        int count = stops != 0 ? BitOperations.TrailingZeroCount(stops) : Math.Min(length - line, ByteSet.BlockSize);
+        if (count > Http1Limits.MethodMax)
+        {
+            return Http1Fault.MethodTooLong;
+        }
+
+        if (stops == 0)
+        {
+            return Http1Fault.None;
+        }
+
+        byte stop = Unsafe.Add(ref start, line + count);
+        if (count == 0)
+        {
+            return stop switch
+            {
+                TlsHandshakeRecord => Http1Fault.TlsHandshake,
+                HttpChars.Cr => Http1Fault.EmptyLines,
+                HttpChars.Lf => Http1Fault.BareLf,
+                _ => Http1Fault.Method,
+            };
+        }
+
+        if (stop != HttpChars.Sp)
+        {
+            return Http1Fault.Method;
+        }
+
+        Method = new ByteRange(line, count);
+        return MemoryMarshal.CreateReadOnlySpan(ref Unsafe.Add(ref start, line), count).ContainsAnyInRange((byte)'a', (byte)'z')
+            ? Http1Fault.MethodCase
+            : Http1Fault.None;
+    }
+
+    private Http1Fault ReadVersionAndTarget(ref byte start, int target, int lineEnd, int length)
+    {
+        // target SP "HTTP/1.x" CR
+        int targetEnd = lineEnd - VersionLength - 1;
+        if (targetEnd <= target || Unsafe.Add(ref start, targetEnd) != HttpChars.Sp)
+        {
+            return VersionFault(ref start, target, lineEnd);
+        }
+
+        ulong version = BinaryPrimitives.ReverseEndianness(MemoryMarshal.Read<ulong>("HTTP/1.1"u8));
+        ulong found = Unsafe.ReadUnaligned<ulong>(ref Unsafe.Add(ref start, targetEnd + 1));
+        found = BitConverter.IsLittleEndian ? BinaryPrimitives.ReverseEndianness(found) : found;
+        ulong minor = found - ((BitConverter.IsLittleEndian ? version : MemoryMarshal.Read<ulong>("HTTP/1.1"u8)) - 1);
+        if (minor > 1)
+        {
+            return VersionFault(ref start, target, lineEnd);
+        }
+
+        Version = (HttpVersion)minor;
+        Target = new ByteRange(target, targetEnd - target);
+        return Unsafe.Add(ref start, target) == '/' && !MethodIs(ref start, "CONNECT"u8)
+            ? ReadPathAndQuery(ref start, target, targetEnd, length, TargetForm.Origin)
+            : ReadOtherTarget(ref start, target, targetEnd, length);
+    }
+
+    // What stands where the version should be: nothing, something else, or a version of another protocol.
+    private Http1Fault VersionFault(ref byte start, int target, int lineEnd)
+    {
+        ReadOnlySpan<byte> rest = MemoryMarshal.CreateReadOnlySpan(ref Unsafe.Add(ref start, target), lineEnd - target);
+        int space = rest.LastIndexOf(HttpChars.Sp);
+        ReadOnlySpan<byte> version = rest[(space + 1)..];
+        bool wellFormed = version.Length == VersionLength && version.StartsWith("HTTP/"u8) && HttpChars.IsDigit(version[5]) && version[6] == '.' && HttpChars.IsDigit(version[7]);
+        if (space <= 0)
+        {
+            return wellFormed || rest.IsEmpty ? Http1Fault.TargetMissing : space < 0 ? Http1Fault.VersionMissing : Http1Fault.VersionSyntax;
+        }
+
+        return !wellFormed ? Http1Fault.VersionSyntax :
+            MethodIs(ref start, "PRI"u8) && rest.SequenceEqual("* HTTP/2.0"u8) ? Http1Fault.Http2Preface : Http1Fault.VersionUnsupported;
+    }
+
+    private bool MethodIs(ref byte start, ReadOnlySpan<byte> name) =>
+        Method.Length == name.Length && MemoryMarshal.CreateReadOnlySpan(ref Unsafe.Add(ref start, Method.Start), name.Length).SequenceEqual(name);
+
+    // path = *( "/" segment ), query after the first "?"; no fragment is ever sent (RFC 9112 §3.2.1).
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    private Http1Fault ReadPathAndQuery(ref byte start, int path, int targetEnd, int length, TargetForm form)
+    {
+        Form = form;
+        int end = HttpChars.PlainPath.IndexOfStop(ref start, path, length);
+        Path = new ByteRange(path, end - path);
+        return end == targetEnd ? Http1Fault.None : ReadUnplainPath(ref start, path, end, targetEnd, length);
+    }
+
+    private Http1Fault ReadUnplainPath(ref byte start, int path, int at, int targetEnd, int length)
+    {
+        while (at < targetEnd && Unsafe.Add(ref start, at) == '%')
+        {
+            // pct-encoded = "%" HEXDIG HEXDIG  (RFC 3986 §2.1); %00 would end the path for whoever reads it as a C string.
+            if (targetEnd - at < 3 || !HttpChars.IsHexDigit(Unsafe.Add(ref start, at + 1)) || !HttpChars.IsHexDigit(Unsafe.Add(ref start, at + 2)) ||
+                (Unsafe.Add(ref start, at + 1) == '0' && Unsafe.Add(ref start, at + 2) == '0'))
+            {
+                return Http1Fault.TargetEscape;
+            }
+
+            at = HttpChars.PlainPath.IndexOfStop(ref start, at + 3, length);
+        }
+
+        Path = new ByteRange(path, at - path);
+        if (at == targetEnd)
+        {
+            return Http1Fault.None;
+        }
+
+        if (Unsafe.Add(ref start, at) != '?' || HttpChars.Query.IndexOfStop(ref start, at, length) != targetEnd)
+        {
+            return Http1Fault.TargetSyntax;
+        }
+
+        Query = new ByteRange(at, targetEnd - at);
+        return Http1Fault.None;
+    }
+
+    private Http1Fault ReadOtherTarget(ref byte start, int target, int targetEnd, int length)
+    {
+        ReadOnlySpan<byte> text = MemoryMarshal.CreateReadOnlySpan(ref Unsafe.Add(ref start, target), targetEnd - target);
+        if (HttpChars.Query.IndexOfStop(ref start, target, length) != targetEnd)
+        {
+            return Http1Fault.TargetSyntax;
+        }
+
+        if (MethodIs(ref start, "CONNECT"u8))
+        {
+            Form = TargetForm.Authority;
+            Authority = Target;
+            return HostSyntax.IsValid(text, PortRule.Required) ? Http1Fault.None : Http1Fault.TargetAuthority;
+        }
+
+        if (text.Length == 1 && text[0] == '*')
+        {
+            Form = TargetForm.Asterisk;
+            return MethodIs(ref start, "OPTIONS"u8) ? Http1Fault.None : Http1Fault.TargetForm;
+        }
+
+        int scheme = HostSyntax.HttpSchemeLength(text);
+        if (scheme == 0)
+        {
+            return Http1Fault.TargetForm;
+        }
+
+        int authority = text[scheme..].IndexOfAny((byte)'/', (byte)'?');
+        authority = authority < 0 ? text.Length - scheme : authority;
+        Authority = new ByteRange(target + scheme, authority);
+        return HostSyntax.IsValid(text.Slice(scheme, authority), PortRule.Optional)
+            ? ReadPathAndQuery(ref start, target + scheme + authority, targetEnd, length, TargetForm.Absolute)
+            : Http1Fault.TargetAuthority;
+    }
+}
