@@ -75,8 +75,7 @@ internal abstract partial class Connection<TKernel>
         BeginDeadlines(exchange);
         if (!Loop.Dispatch.RunsInline(Loop.NowMs))
         {
-            SendToWorker(driver, exchange);
-            return true;
+            return SendToWorker(driver, exchange);
         }
 
         Volatile.Write(ref Word, Exchanging);
@@ -109,7 +108,7 @@ internal abstract partial class Connection<TKernel>
         }
 
         task.GetAwaiter().UnsafeOnCompleted(exchange.OnRunCompleted);
-        return mine && (!IsHolding || !TryTouch() || FeedHeld(driver));
+        return mine && LookAfter(driver);
     }
 
     private static void StopDeferring(Exchange exchange)
@@ -119,7 +118,7 @@ internal abstract partial class Connection<TKernel>
         exchange.SendDeferred();
     }
 
-    private void SendToWorker(LoopDriver driver, Exchange exchange)
+    private bool SendToWorker(LoopDriver driver, Exchange exchange)
     {
         Loop.Counters.Workers++;
         if (!driver.Output.IsEmpty)
@@ -131,7 +130,11 @@ internal abstract partial class Connection<TKernel>
         EnsureWatched();
         Volatile.Write(ref Word, Exchanging);
         Services.Standby.Run(this);
+        return LookAfter(driver);
     }
+
+    // The edge of what came along with a request has been consumed: it is looked at now or never.
+    private bool LookAfter(LoopDriver driver) => (!IsHolding && !_readable) || !TryTouch() || FeedHeld(driver);
 
     public sealed override void RunOnWorker(LoopDriver driver)
     {
@@ -370,31 +373,44 @@ internal abstract partial class Connection<TKernel>
         return true;
     }
 
-    // Touching is held. Bytes that came with a request whose handler goes on: an abort, or a request for this side.
+    // Touching is held. Bytes that came with a request whose handler goes on, or that its read left in the socket: the rest
+    // of its body, an abort, or a request for this side.
     private bool FeedHeld(LoopDriver driver)
     {
         Exchange exchange = Exchange!;
-        if (_held is not { } held || !ReadsWhileExchanging)
+        exchange.Body.Readers.BeginCatch();
+        if (ReadsWhileExchanging && _held is { } held)
         {
-            Release();
-            return true;
+            (int from, int to) = (_heldStart, _heldEnd);
+            _held = null;
+            ProcessWhileExchanging(driver, held, from, to);
+            _ = exchange.Body.Flush(exchange.OnBodyDrained);
+            BufferPool.Return(held);
         }
 
-        (int from, int to) = (_heldStart, _heldEnd);
-        _held = null;
-        exchange.Body.Readers.BeginCatch();
-        ProcessWhileExchanging(driver, held, from, to);
-        _ = exchange.Body.Flush(exchange.OnBodyDrained);
-        BufferPool.Return(held);
-        if (IsHolding)
+        return ReadUnlessHolding(driver, exchange, wanted: _readable, resumeFlush: false);
+    }
+
+    // Touching is held on entry and released here, before any user code runs.
+    private bool ReadUnlessHolding(LoopDriver driver, Exchange exchange, bool wanted, bool resumeFlush)
+    {
+        if (!ReadsWhileExchanging || exchange.Body.IsPaused || IsHolding)
         {
-            _readable = true;
-            Note();
+            _readable |= wanted || IsHolding;
+            if (_readable)
+            {
+                Note();
+            }
+        }
+        else if (wanted)
+        {
+            _readable = false;
+            ReadAndFeed(driver, exchange);
         }
 
         bool caught = exchange.Body.Readers.TryTake(out Action<object?> action, out object? state);
         Release();
-        return RunResumed(driver, exchange, caught ? action : null, state, resumeFlush: false);
+        return RunResumed(driver, exchange, caught ? action : null, state, resumeFlush);
     }
 
     private bool OnEventWhileExchanging(LoopDriver driver, Readiness ready)
@@ -426,25 +442,11 @@ internal abstract partial class Connection<TKernel>
         return ReadForExchange(driver, resumeFlush);
     }
 
-    // Touching is held on entry and released here, before any user code runs.
     private bool ReadForExchange(LoopDriver driver, bool resumeFlush)
     {
         Exchange exchange = Exchange!;
-        ContinuationCatcher readers = exchange.Body.Readers;
-        readers.BeginCatch();
-        if (!ReadsWhileExchanging || exchange.Body.IsPaused || IsHolding)
-        {
-            _readable = true;
-            Note();
-        }
-        else
-        {
-            ReadAndFeed(driver, exchange);
-        }
-
-        bool caught = readers.TryTake(out Action<object?> action, out object? state);
-        Release();
-        return RunResumed(driver, exchange, caught ? action : null, state, resumeFlush);
+        exchange.Body.Readers.BeginCatch();
+        return ReadUnlessHolding(driver, exchange, wanted: true, resumeFlush);
     }
 
     private void ReadAndFeed(LoopDriver driver, Exchange exchange)

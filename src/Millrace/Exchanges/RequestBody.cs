@@ -77,6 +77,7 @@ internal sealed class RequestBody
         if (State == BodyState.Open)
         {
             _ = Use();
+            _ = Flush(_exchange.OnBodyDrained);
         }
     }
 
