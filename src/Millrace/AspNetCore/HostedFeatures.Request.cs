@@ -36,16 +36,7 @@ internal partial class HostedFeatures :
     private RequestHead Head => _exchange.Head;
 
     /// <summary>The path, decoded. False: the request is refused with 400.</summary>
-    public bool TryBegin()
-    {
-        if (Head.IsAsterisk || Head.Path.Length == 0)
-        {
-            _path = "";
-            return true;
-        }
-
-        return Head.TryGetPath(out _path);
-    }
+    public bool TryBegin() => Head.TryGetPath(out _path);
 
     string IHttpRequestFeature.Protocol
     {

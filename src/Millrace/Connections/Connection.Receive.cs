@@ -16,6 +16,7 @@ internal abstract partial class Connection<TKernel> : Connection
     private int _heldEnd;
     private bool _watched;
     private bool _lingering;
+    private bool _away;                  // the exchange outlived its turn; the loop has not taken note of its end yet
     private bool _closeWhenSent;
     private bool _readable;              // an edge came while nobody read
     private bool _peerFinished;
@@ -149,8 +150,9 @@ internal abstract partial class Connection<TKernel> : Connection
     private void Settle()
     {
         Word = 0;
-        if (Exchange is not null && !IsWaitingForGate)
+        if (_away)
         {
+            _away = false;
             Exchange = null;
             OnExchangeEnded(keepsOpen: true);
             _lastActiveMs = Loop.NowMs;
@@ -176,7 +178,7 @@ internal abstract partial class Connection<TKernel> : Connection
                     return false;
                 }
 
-                if (IsClosed || !IsLoops())
+                if (IsClosed || _away)
                 {
                     return true;
                 }
@@ -225,7 +227,7 @@ internal abstract partial class Connection<TKernel> : Connection
 
         while (true)
         {
-            if (IsClosed || !IsLoops())
+            if (IsClosed || _away)
             {
                 return true;
             }
@@ -345,7 +347,7 @@ internal abstract partial class Connection<TKernel> : Connection
                 return false;
             }
 
-            if (IsClosed || !IsLoops() || _pending is not null || IsHolding)
+            if (IsClosed || _away || _pending is not null || IsHolding)
             {
                 return true;
             }
@@ -425,6 +427,11 @@ internal abstract partial class Connection<TKernel> : Connection
         if (IsClosed)
         {
             return;
+        }
+
+        if (IsLoops())
+        {
+            Settle();
         }
 
         if (cut)

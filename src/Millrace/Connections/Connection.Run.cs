@@ -103,6 +103,7 @@ internal abstract partial class Connection<TKernel>
         StopDeferring(exchange);
         if (mine)
         {
+            _away = true;
             Loop.Counters.WentAsync++;
             EnsureWatched();
         }
@@ -128,6 +129,7 @@ internal abstract partial class Connection<TKernel>
 
         exchange.TakeBuffers(driver);
         EnsureWatched();
+        _away = true;
         Volatile.Write(ref Word, Exchanging);
         Services.Standby.Run(this);
         return LookAfter(driver);
@@ -272,7 +274,7 @@ internal abstract partial class Connection<TKernel>
         {
             IsWaitingForGate = false;
             _countedByGate = true;
-            return Run(driver, Exchange!) && (!IsLoops() || AfterTurn(driver));
+            return Run(driver, Exchange!) && (_away || AfterTurn(driver));
         }
 
         if ((reasons & PostedDeadline) != 0)
@@ -301,6 +303,7 @@ internal abstract partial class Connection<TKernel>
     {
         Exchange exchange = Exchange!;
         Exchange = null;
+        _away = false;
         Volatile.Write(ref Word, 0);
         _pending = _rest;
         _rest = null;
@@ -360,6 +363,7 @@ internal abstract partial class Connection<TKernel>
 
     public sealed override bool OnHandedOver(LoopDriver driver)
     {
+        _away = true;
         if (!IsLoops())
         {
             EnsureWatched();

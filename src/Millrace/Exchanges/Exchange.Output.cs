@@ -409,6 +409,11 @@ internal sealed partial class Exchange : IValueTaskSource
     {
         lock (_sendLock)
         {
+            if (Output is null)
+            {
+                return;     // the response has ended and left
+            }
+
             int end = Volatile.Read(ref _deferredEnd);
             if (end > Output.Start && !IsAborted && !_flushPending)
             {

@@ -95,6 +95,13 @@ internal sealed class RequestHead
     public bool TryGetPath(out string path)
     {
         ReadOnlySpan<byte> raw = this[Path];
+        if (raw.IsEmpty)
+        {
+            // RFC 9110 §7.1: an absolute URI without a path means its root; the asterisk and an authority have none.
+            path = TargetPath.AuthorityStart(this[Target]) > 0 ? "/" : "";
+            return true;
+        }
+
         if (!TargetPath.NeedsDecoding(raw))
         {
             path = StringTable.ForThisThread.Get(raw);

@@ -84,16 +84,7 @@ public sealed class Request
     public ValueTask<int> ReadAsync(Memory<byte> destination, CancellationToken cancellationToken = default) =>
         ((BodyReader)_exchange.Body.Reader).ReadAsync(destination, cancellationToken);
 
-    internal bool Begin()
-    {
-        if (Head.Path.Length == 0)
-        {
-            _path = "";
-            return true;
-        }
-
-        return Head.TryGetPath(out _path);
-    }
+    internal bool Begin() => Head.TryGetPath(out _path);
 
     internal void End()
     {
