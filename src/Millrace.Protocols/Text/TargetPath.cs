@@ -161,11 +161,10 @@ public static class TargetPath
             return first == 0 ? 0 : EscapeSize;
         }
 
-        // 2 to 4 escapes that make one scalar value (RFC 3629 §4)
+        // 2 to 4 escapes that make one scalar value (RFC 3629 §4); what stands behind a shorter one is not looked at.
         Span<byte> sequence = stackalloc byte[4];
-        int expected = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
         int count = 0;
-        for (int next = first; next >= 0 && count < expected; next = ReadEscape(source[Math.Min(count * EscapeSize, source.Length)..]))
+        for (int next = first; next >= 0 && count < sequence.Length; next = ReadEscape(source[Math.Min(count * EscapeSize, source.Length)..]))
         {
             sequence[count++] = (byte)next;
         }

@@ -67,8 +67,9 @@ public sealed class CgiHeadTests
         Assert.All(absent, slice => Assert.False(slice.IsPresent));
         Assert.Equal((-1L, false, 0, 2), (head.ContentLength, head.IsHttps, head.Headers.Length, head.Parameters.Length));
 
+        Assert.Equal(CgiFault.None, head.Read(full, ParametersMax));
         head.Reset();
-        Assert.Equal((0, false), (head.Parameters.Length, head.Method.IsPresent));
+        Assert.Equal((-1L, false, 0, 0, false), (head.ContentLength, head.IsHttps, head.Headers.Length, head.Parameters.Length, head.Method.IsPresent));
     }
 
     [Theory]
@@ -90,6 +91,15 @@ public sealed class CgiHeadTests
         var head = new CgiHead { KeepUpgrade = true };
         Assert.Equal(CgiFault.None, head.Read(parameters, ParametersMax));
         Assert.Equal(["Upgrade"], HeaderNames(head, parameters));
+    }
+
+    [Theory]
+    [InlineData(20, CgiFault.None)]
+    [InlineData(21, CgiFault.TargetTooLong)]
+    public void Length_of_the_target_is_limited_RFC9110_15_5_15(int length, CgiFault expected)
+    {
+        byte[] parameters = CgiParameters.Write(("REQUEST_METHOD", "GET"), ("REQUEST_URI", "/" + new string('a', length - 1)));
+        Assert.Equal(expected, new CgiHead { TargetLengthMax = 20 }.Read(parameters, ParametersMax));
     }
 
     [Theory]
