@@ -29,7 +29,7 @@ internal static class RunVerb
     public static System.CommandLine.Command Create(CommandConsole console)
     {
         var target = new Argument<string>("TARGET") { Description = "App.dll, a published folder, a project folder or a project file (built in Release)" };
-        var arguments = new Argument<string[]>("ARGUMENTS") { HelpName = "-- ARGUMENTS...", Description = "Arguments for the application, after --", Arity = ArgumentArity.ZeroOrMore };
+        var arguments = new Argument<string[]>("ARGUMENTS") { Description = "Arguments for the application, after --", Arity = ArgumentArity.ZeroOrMore };
         var urls = new Option<string?>("--urls")
         {
             Description = "Addresses to listen on, separated by ';', whatever the application's code says. Default: ASPNETCORE_URLS, else a Unix socket in /run or in a directory of your own",

@@ -1,0 +1,93 @@
+// Where `millrace run` listens when nobody says.
+
+using System.Runtime.Versioning;
+using Millrace.Command;
+using Millrace.Command.Running;
+
+namespace Millrace.Tests.Command;
+
+public sealed class DefaultAddressTests
+{
+    private static readonly WebServerGroup s_webGroup = new("www-data", 33);
+
+    [Fact]
+    public void Root_gets_a_socket_in_run_that_the_web_server_may_open()
+    {
+        var place = DefaultAddress.Choose("hello", new UserFacts(0, RunIsWritable: true, s_webGroup, RuntimeDirectory: "/run/user/0"));
+
+        Assert.Equal(["fastcgi://unix:/run/millrace-hello.sock?mode=660&group=www-data"], DefaultAddress.For(place));
+        Assert.False(place.IsOwn);
+    }
+
+    [Fact]
+    public void Member_of_the_web_servers_group_gets_a_directory_that_it_may_enter()
+    {
+        var place = DefaultAddress.Choose("hello", new UserFacts(1000, RunIsWritable: false, s_webGroup, RuntimeDirectory: "/run/user/1000"));
+
+        Assert.Equal(["fastcgi://unix:/tmp/millrace-1000/hello.sock?mode=660&group=www-data"], DefaultAddress.For(place));
+        Assert.True(place.IsOwn);
+    }
+
+    [Theory]
+    [InlineData("/run/user/1000", "fastcgi://unix:/run/user/1000/millrace/hello.sock")]
+    [InlineData(null, "fastcgi://unix:/tmp/millrace-1000/hello.sock")]
+    public void Anybody_else_gets_a_directory_of_his_own(string? runtimeDirectory, string address)
+    {
+        var place = DefaultAddress.Choose("hello", new UserFacts(1000, RunIsWritable: false, WebGroup: null, runtimeDirectory));
+
+        Assert.Equal([address], DefaultAddress.For(place));
+        Assert.True(place.IsOwn);
+    }
+
+    [Fact]
+    [SupportedOSPlatform("linux")]
+    public void Directory_is_closed_to_others_even_if_it_was_open()
+    {
+        var folder = Directory.CreateTempSubdirectory("millrace-test-");
+        try
+        {
+            string open = Path.Combine(folder.FullName, "open");
+            Directory.CreateDirectory(open, (UnixFileMode)0b111_111_111);
+
+            DefaultAddress.Prepare(new SocketPlace(open, IsOwn: true, open + "/s", Group: null));
+
+            Assert.Equal(UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.UserExecute, File.GetUnixFileMode(open));
+        }
+        finally
+        {
+            folder.Delete(recursive: true);
+        }
+    }
+
+    [Fact]
+    public void Directory_that_is_a_link_is_refused()
+    {
+        var folder = Directory.CreateTempSubdirectory("millrace-test-");
+        try
+        {
+            string target = Path.Combine(folder.FullName, "target");
+            string link = Path.Combine(folder.FullName, "link");
+            Directory.CreateDirectory(target);
+            Directory.CreateSymbolicLink(link, target);
+
+            var failure = Assert.Throws<CommandFailure>(() => DefaultAddress.Prepare(new SocketPlace(link, IsOwn: true, link + "/s", Group: null)));
+
+            Assert.Contains("belongs to somebody else", failure.Message, StringComparison.Ordinal);
+        }
+        finally
+        {
+            folder.Delete(recursive: true);
+        }
+    }
+
+    [Fact]
+    public void Group_is_the_first_known_one_that_may_be_used()
+    {
+        string[] groups = ["root:x:0:", "broken", "nginx:x:101:", "www-data:x:33:me,you"];
+
+        Assert.Equal(s_webGroup, WebServerGroup.Find(groups, _ => true));
+        Assert.Equal(new WebServerGroup("nginx", 101), WebServerGroup.Find(groups, id => id == 101));
+        Assert.Null(WebServerGroup.Find(groups, _ => false));
+        Assert.Null(WebServerGroup.Find([], _ => true));
+    }
+}

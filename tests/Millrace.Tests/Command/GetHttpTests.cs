@@ -1,0 +1,55 @@
+// `millrace get` over HTTP, to a server that answers with bytes written down in the test.
+
+using System.Net;
+using System.Net.Sockets;
+using System.Text;
+
+namespace Millrace.Tests.Command;
+
+public sealed class GetHttpTests
+{
+    [Fact]
+    public async Task Target_and_headers_go_out_as_written_and_the_answer_is_printed()
+    {
+        using var listener = new TcpListener(IPAddress.Loopback, 0);
+        listener.Start();
+        var request = AnswerAsync(listener, "HTTP/1.1 404 Not Here\r\nX-A: 1\r\nContent-Length: 2\r\n\r\nno");
+
+        var result = await CommandLine.RunAsync("get", $"http://{listener.LocalEndpoint}", "/a%2Fb/../c?x=%41", "-X", "DELETE", "-H", "Host: shop.example", "-H", "X-B: 2");
+
+        Assert.Equal(new CommandLine(22, "404 Not Here\nX-A: 1\nContent-Length: 2\n\nno", ""), result);
+        string sent = await request;
+        Assert.StartsWith("DELETE /a%2Fb/../c?x=%41 HTTP/1.1\r\n", sent, StringComparison.Ordinal);
+        Assert.Contains("\r\nHost: shop.example\r\n", sent, StringComparison.Ordinal);
+        Assert.Contains("\r\nX-B: 2\r\n", sent, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Answer_that_is_not_HTTP_is_exit_code_56()
+    {
+        using var listener = new TcpListener(IPAddress.Loopback, 0);
+        listener.Start();
+        var request = AnswerAsync(listener, "\u0001\u0003 not HTTP");
+
+        var result = await CommandLine.RunAsync("get", $"http://{listener.LocalEndpoint}", "/");
+
+        Assert.Equal(56, result.ExitCode);
+        Assert.Contains("Does the server speak HTTP?", result.Error, StringComparison.Ordinal);
+        Assert.StartsWith("GET / HTTP/1.1\r\n", await request, StringComparison.Ordinal);
+    }
+
+    private static async Task<string> AnswerAsync(TcpListener listener, string answer)
+    {
+        using var socket = await listener.AcceptSocketAsync();
+        var head = new byte[8192];
+        int length = 0;
+        while (head.AsSpan(0, length).IndexOf("\r\n\r\n"u8) < 0)
+        {
+            int received = await socket.ReceiveAsync(head.AsMemory(length));
+            Assert.NotEqual(0, received);
+            length += received;
+        }
+        await socket.SendAsync(Encoding.Latin1.GetBytes(answer));
+        return Encoding.Latin1.GetString(head, 0, length);
+    }
+}

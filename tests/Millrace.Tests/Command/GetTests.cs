@@ -1,0 +1,246 @@
+// `millrace get` against a scripted FastCGI peer: what goes out, what is printed, and the exit code.
+
+using System.Security.Cryptography;
+using System.Text;
+using Millrace.Command;
+using Millrace.Protocols.FastCgi;
+using static Millrace.Tests.Command.ScriptedResponder;
+
+namespace Millrace.Tests.Command;
+
+public sealed class GetTests
+{
+    private const string Hello = "Status: 200 OK\r\nContent-Type: text/plain\r\nX-A: 1\r\n\r\nHello, World!";
+
+    [Theory]
+    [InlineData(1)]
+    [InlineData(7)]
+    [InlineData(int.MaxValue)]
+    public async Task Status_headers_and_body_are_printed_however_the_answer_is_cut(int chunk)
+    {
+        await using var responder = new ScriptedResponder(Answer(Hello), chunk);
+
+        var result = await CommandLine.RunAsync("get", responder.Address, "/hello");
+
+        Assert.Equal(new CommandLine(0, "200 OK\nContent-Type: text/plain\nX-A: 1\n\nHello, World!", ""), result);
+    }
+
+    [Fact]
+    public async Task Request_is_BEGIN_PARAMS_STDIN_with_their_ends_FastCGI_3_3()
+    {
+        await using var responder = new ScriptedResponder(Answer(Hello));
+
+        await CommandLine.RunAsync("get", responder.Address, "/hello?x=1&y=a b", "-H", "Host: shop.example:8080", "-H", "X-Two-Words: v", "-H", "X-Two-Words: w");
+
+        Assert.Equal([RecordType.BeginRequest, RecordType.Params, RecordType.Params, RecordType.Stdin], responder.Records);
+        Assert.Equal("GET", responder.Parameter("REQUEST_METHOD"));
+        Assert.Equal("/hello?x=1&y=a%20b", responder.Parameter("REQUEST_URI"));
+        Assert.Equal("x=1&y=a%20b", responder.Parameter("QUERY_STRING"));
+        Assert.Equal("shop.example:8080", responder.Parameter("HTTP_HOST"));
+        Assert.Equal("shop.example", responder.Parameter("SERVER_NAME"));
+        Assert.Equal("8080", responder.Parameter("SERVER_PORT"));
+        Assert.Equal(["v", "w"], responder.Parameters.Where(p => p.Key == "HTTP_X_TWO_WORDS").Select(p => p.Value));
+        Assert.DoesNotContain(responder.Parameters, p => p.Key is "CONTENT_LENGTH" or "CONTENT_TYPE");
+    }
+
+    [Fact]
+    public async Task Escapes_reach_the_server_as_written_and_letters_beyond_ASCII_as_UTF8()
+    {
+        await using var responder = new ScriptedResponder(Answer(Hello));
+
+        await CommandLine.RunAsync("get", responder.Address, "/a%2Fb/../ä");
+
+        Assert.Equal("/a%2Fb/../%C3%A4", responder.Parameter("REQUEST_URI"));
+    }
+
+    [Fact]
+    public async Task Data_makes_a_POST_with_length_and_type()
+    {
+        await using var responder = new ScriptedResponder(Answer(Hello));
+
+        await CommandLine.RunAsync("get", responder.Address, "/", "-d", "a=1");
+
+        Assert.Equal("POST", responder.Parameter("REQUEST_METHOD"));
+        Assert.Equal("3", responder.Parameter("CONTENT_LENGTH"));
+        Assert.Equal("application/x-www-form-urlencoded", responder.Parameter("CONTENT_TYPE"));
+        Assert.Equal("a=1", Encoding.UTF8.GetString(responder.Body.ToArray()));
+    }
+
+    [Theory]
+    [InlineData(0)]
+    [InlineData(32 * 1024)]
+    [InlineData(70_001)]
+    public async Task File_is_sent_as_it_is(int size)
+    {
+        var content = new byte[size];
+        RandomNumberGenerator.Fill(content);
+        string file = Path.GetTempFileName();
+        try
+        {
+            await File.WriteAllBytesAsync(file, content);
+            await using var responder = new ScriptedResponder(Answer(Hello));
+
+            var result = await CommandLine.RunAsync("get", responder.Address, "/", "-X", "PUT", "-d", "@" + file, "-H", "Content-Type: a/b");
+
+            Assert.Equal(0, result.ExitCode);
+            Assert.Equal("PUT", responder.Parameter("REQUEST_METHOD"));
+            Assert.Equal("a/b", responder.Parameter("CONTENT_TYPE"));
+            Assert.Equal(content, responder.Body.ToArray());
+        }
+        finally
+        {
+            File.Delete(file);
+        }
+    }
+
+    [Fact]
+    public async Task Answer_before_the_body_is_read_is_printed()
+    {
+        string file = Path.GetTempFileName();
+        try
+        {
+            await File.WriteAllBytesAsync(file, new byte[4 << 20]);
+            await using var responder = new ScriptedResponder(Answer("Status: 413 Too Large\r\n\r\nno"), readsRequest: false);
+
+            var result = await CommandLine.RunAsync("get", responder.Address, "/", "-d", "@" + file);
+
+            Assert.Equal(new CommandLine(22, "413 Too Large\n\nno", ""), result);
+        }
+        finally
+        {
+            File.Delete(file);
+        }
+    }
+
+    [Fact]
+    public async Task Body_only_prints_nothing_else()
+    {
+        await using var responder = new ScriptedResponder(Answer(Hello));
+
+        var result = await CommandLine.RunAsync("get", responder.Address, "/", "--body-only");
+
+        Assert.Equal("Hello, World!", result.Output);
+    }
+
+    [Theory]
+    [InlineData("Content-Type: a/b\n\n", 0, "200 OK")]
+    [InlineData("Location: /x\r\n\r\n", 0, "302 Found")]
+    [InlineData("Status: 404 Not Found\r\n\r\n", 22, "404 Not Found")]
+    [InlineData("Status: 500\r\n\r\n", 22, "500")]
+    public async Task Status_is_that_of_RFC3875_6_3_3_and_400_or_more_is_exit_code_22(string head, int exitCode, string status)
+    {
+        await using var responder = new ScriptedResponder(Answer(head));
+
+        var result = await CommandLine.RunAsync("get", responder.Address, "/");
+
+        Assert.Equal(exitCode, result.ExitCode);
+        Assert.StartsWith(status + "\n", result.Output, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task STDERR_goes_to_standard_error_in_order_with_nothing_added()
+    {
+        await using var responder = new ScriptedResponder([.. Record(RecordType.Stderr, "it broke\n"), .. Answer(Hello)]);
+
+        var result = await CommandLine.RunAsync("get", responder.Address, "/");
+
+        Assert.Equal("it broke\n", result.Error);
+        Assert.EndsWith("Hello, World!", result.Output, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Verbose_shows_the_records_both_ways()
+    {
+        await using var responder = new ScriptedResponder(Answer(Hello));
+
+        var result = await CommandLine.RunAsync("get", responder.Address, "/", "-v");
+
+        Assert.Contains("> BEGIN_REQUEST id=1 8 bytes role=RESPONDER\n", result.Error, StringComparison.Ordinal);
+        Assert.Contains(">   REQUEST_URI = /\n", result.Error, StringComparison.Ordinal);
+        Assert.Contains("> STDIN id=1 0 bytes\n", result.Error, StringComparison.Ordinal);
+        Assert.Contains($"< STDOUT id=1 {Hello.Length} bytes\n< STDOUT id=1 0 bytes\n< END_REQUEST id=1 8 bytes app-status=0 REQUEST_COMPLETE\n", result.Error, StringComparison.Ordinal);
+    }
+
+    public static TheoryData<string, byte[], string> BrokenAnswers => new()
+    {
+        { "closed at once", [], "closed the connection before it ended the request" },
+        { "no END_REQUEST", Record(RecordType.Stdout, Hello), "closed the connection before it ended the request" },
+        { "cut inside a record", Answer(Hello)[..^3], "closed the connection before it ended the request" },
+        { "no head", [.. Record(RecordType.Stdout, "Status: 200 OK\r\n"), .. End()], "before its headers were complete" },
+        { "not a head", Answer("HTTP/1.1 200 OK\r\n\r\n"), "is not a header" },
+        { "not a status", Answer("Status: fine\r\n\r\n"), "'fine' is not a status" },
+        { "another protocol", "HTTP/1.1 400 Bad Request\r\n\r\n"u8.ToArray(), "does not speak FastCGI version 1" },
+        { "END_REQUEST of 4 bytes (FastCGI 5.5)", Record(RecordType.EndRequest, new byte[4]), "carries 4 bytes instead of 8" },
+        { "END_REQUEST of 9 bytes (FastCGI 5.5)", Record(RecordType.EndRequest, new byte[9]), "carries 9 bytes instead of 8" },
+        { "overloaded", End(status: ProtocolStatus.Overloaded), "refused the request: OVERLOADED" },
+        { "unknown role", End(status: ProtocolStatus.UnknownRole), "refused the request: UNKNOWN_ROLE" },
+        { "application failed", [.. Record(RecordType.Stdout, Hello), .. End(appStatus: 1)], "ended it with status 1" },
+    };
+
+    [Theory]
+    [MemberData(nameof(BrokenAnswers))]
+    public async Task Broken_answer_is_exit_code_56_with_the_reason(string what, byte[] answer, string reason)
+    {
+        await using var responder = new ScriptedResponder(answer);
+
+        var result = await CommandLine.RunAsync("get", responder.Address, "/");
+
+        Assert.True(result.ExitCode == ExitCode.BrokenResponse, what);
+        Assert.Contains(reason, result.Error, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Records_of_other_ids_are_passed_over()
+    {
+        await using var responder = new ScriptedResponder([.. Record(RecordType.Stdout, "Status: 500\r\n\r\n", id: 2), .. Record(RecordType.UnknownType, new byte[8], id: 0), .. Answer(Hello)]);
+
+        Assert.Equal(0, (await CommandLine.RunAsync("get", responder.Address, "/")).ExitCode);
+    }
+
+    [Fact]
+    public async Task Silent_server_is_exit_code_28()
+    {
+        using var listener = new System.Net.Sockets.TcpListener(System.Net.IPAddress.Loopback, 0);
+        listener.Start();
+
+        var result = await CommandLine.RunAsync("get", $"fastcgi://{listener.LocalEndpoint}", "/", "--timeout", "0.2");
+
+        Assert.Equal(ExitCode.TimedOut, result.ExitCode);
+        Assert.Contains("within 0.2 seconds", result.Error, StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData("fastcgi://unix:/nowhere/at/all.sock", "There is no socket /nowhere/at/all.sock")]
+    [InlineData("http://unix:/nowhere/at/all.sock", "There is no socket /nowhere/at/all.sock")]
+    [InlineData("fastcgi://127.0.0.1:1", "Nothing listens on 127.0.0.1:1")]
+    public async Task No_connection_is_exit_code_7_with_a_cure(string address, string reason)
+    {
+        var result = await CommandLine.RunAsync("get", address, "/");
+
+        Assert.Equal(ExitCode.CannotConnect, result.ExitCode);
+        Assert.Contains(reason, result.Error, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Stale_socket_is_told_apart_from_a_missing_one()
+    {
+        var folder = Directory.CreateTempSubdirectory("millrace-test-");
+        try
+        {
+            string path = Path.Combine(folder.FullName, "s");
+            using (var bound = new System.Net.Sockets.Socket(System.Net.Sockets.AddressFamily.Unix, System.Net.Sockets.SocketType.Stream, System.Net.Sockets.ProtocolType.Unspecified))
+            {
+                bound.Bind(new System.Net.Sockets.UnixDomainSocketEndPoint(path));
+
+                var result = await CommandLine.RunAsync("get", "fastcgi://unix:" + path, "/");
+
+                Assert.Equal(ExitCode.CannotConnect, result.ExitCode);
+                Assert.Contains("left over", result.Error, StringComparison.Ordinal);
+            }
+        }
+        finally
+        {
+            folder.Delete(recursive: true);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+// `millrace config nginx`: the whole output, because people paste it.
+
+using Millrace.Command;
+using Millrace.Command.FrontEnds;
+
+namespace Millrace.Tests.Command;
+
+public sealed class NginxConfigTests
+{
+    [Fact]
+    public void Unix_socket_gives_this_block()
+    {
+        var site = new FrontEndSite(ServerAddress.Parse("fastcgi://unix:/run/millrace-hello.sock"), "hello", "localhost 127.0.0.1", "/", ListenOnIPv6: true);
+
+        Assert.Equal("""
+            # /etc/nginx/conf.d/hello.conf, then: nginx -t && nginx -s reload
+            upstream hello {
+                server unix:/run/millrace-hello.sock;
+                keepalive 64;                   # idle connections kept per worker
+            }
+
+            server {
+                listen 80;
+                listen [::]:80;
+                server_name localhost 127.0.0.1;
+                client_max_body_size 30m;       # ASP.NET Core's own default
+
+                location / {
+                    fastcgi_pass hello;
+                    fastcgi_keep_conn on;
+                    fastcgi_buffer_size 16k;    # holds the response headers
+                    fastcgi_buffers 8 16k;
+
+                    # request headers need no lines: they travel by themselves
+                    fastcgi_param REQUEST_METHOD  $request_method;
+                    fastcgi_param REQUEST_URI     $request_uri;
+                    fastcgi_param SERVER_PROTOCOL $server_protocol;
+                    fastcgi_param SERVER_NAME     $server_name;     # for clients that send no Host
+                    fastcgi_param REMOTE_ADDR     $remote_addr;
+                    fastcgi_param REMOTE_PORT     $remote_port;
+                    fastcgi_param HTTPS           $https if_not_empty;
+                    fastcgi_param CONTENT_LENGTH  $content_length;
+                    fastcgi_param CONTENT_TYPE    $content_type;
+                    fastcgi_param HTTP_PROXY      "";               # httpoxy
+                }
+            }
+
+            """, new Nginx().Configure(site));
+    }
+
+    [Fact]
+    public void Machine_without_IPv6_is_not_told_to_listen_on_it()
+    {
+        var site = new FrontEndSite(ServerAddress.Parse("fastcgi://[::1]:9000"), "app9000", "a.example", "/", ListenOnIPv6: false);
+
+        string block = new Nginx().Configure(site);
+
+        Assert.Contains("    server [::1]:9000;\n", block, StringComparison.Ordinal);
+        Assert.DoesNotContain("listen [::]", block, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Host_and_path_are_taken_over()
+    {
+        var result = await CommandLine.RunAsync("config", "nginx", "fastcgi://127.0.0.1:9000", "--host", "shop.example.org", "--path", "/a.b/");
+
+        Assert.Equal(0, result.ExitCode);
+        Assert.Contains("# /etc/nginx/conf.d/app9000.conf", result.Output, StringComparison.Ordinal);
+        Assert.Contains("    server_name shop.example.org;\n", result.Output, StringComparison.Ordinal);
+        Assert.Contains("    location ~ \"^/a\\\\.b(/|$)\" {\n", result.Output, StringComparison.Ordinal);
+        Assert.Contains("app.UsePathBase(\"/a.b\")", result.Output, StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData("--host", "a;return 200")]
+    [InlineData("--host", "a\nb")]
+    [InlineData("--host", "")]
+    [InlineData("--path", "shop")]
+    [InlineData("--path", "/a b")]
+    [InlineData("--path", "/a\"b")]
+    [InlineData("--path", "/a\n")]
+    public async Task What_would_break_out_of_the_block_is_refused(string option, string value)
+    {
+        var result = await CommandLine.RunAsync("config", "nginx", "fastcgi://127.0.0.1:9000", option, value);
+
+        Assert.Equal(2, result.ExitCode);
+        Assert.Empty(result.Output);
+    }
+
+    [Fact]
+    public async Task Http_address_is_refused_because_the_block_is_FastCGI()
+    {
+        var result = await CommandLine.RunAsync("config", "nginx", "http://127.0.0.1:5000");
+
+        Assert.Equal(2, result.ExitCode);
+        Assert.Contains("is not", result.Error, StringComparison.Ordinal);
+    }
+}

@@ -1,0 +1,123 @@
+// `millrace run`: what it can be pointed at, and what it hands to the app. Starting one is an end-to-end test.
+
+using Millrace.Command;
+using Millrace.Command.Running;
+using Millrace.Command.Verbs;
+
+namespace Millrace.Tests.Command;
+
+public sealed class RunTargetTests : IDisposable
+{
+    private const string WebApp = """{"runtimeOptions":{"frameworks":[{"name":"Microsoft.NETCore.App"},{"name":"Microsoft.AspNetCore.App"}]}}""";
+
+    private readonly DirectoryInfo _folder = Directory.CreateTempSubdirectory("millrace-test-");
+
+    public void Dispose() => _folder.Delete(recursive: true);
+
+    [Fact]
+    public void Project_folder_and_project_file_are_built()
+    {
+        string project = Add("Shop.csproj", "");
+
+        Assert.Equal(project, AppTarget.FindProject(_folder.FullName));
+        Assert.Equal(project, AppTarget.FindProject(project));
+    }
+
+    [Fact]
+    public void Folder_with_two_projects_is_refused_by_name()
+    {
+        Add("A.csproj", "");
+        Add("B.fsproj", "");
+
+        var failure = Assert.Throws<CommandFailure>(() => AppTarget.FindProject(_folder.FullName));
+
+        Assert.Contains("A.csproj, B.fsproj", failure.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public void Published_folder_and_assembly_are_started_where_they_lie()
+    {
+        Add("Shop.runtimeconfig.json", WebApp);
+        string assembly = Add("Shop.dll", "");
+
+        Assert.Null(AppTarget.FindProject(_folder.FullName));
+        Assert.Equal(new RunnableApp(assembly, _folder.FullName, null), AppTarget.FindApp(_folder.FullName));
+        Assert.Equal(new RunnableApp(assembly, _folder.FullName, null), AppTarget.FindApp(assembly));
+    }
+
+    [Fact]
+    public void App_that_brings_its_runtime_is_started_by_its_own_executable()
+    {
+        Add("Shop.runtimeconfig.json", """{"runtimeOptions":{"includedFrameworks":[{"name":"Microsoft.AspNetCore.App"}]}}""");
+        string assembly = Add("Shop.dll", "");
+
+        Assert.Equal(Path.ChangeExtension(assembly, null), AppTarget.FindApp(assembly).Executable);
+    }
+
+    [Theory]
+    [InlineData("""{"runtimeOptions":{"framework":{"name":"Microsoft.NETCore.App"}}}""", "is not an ASP.NET Core application")]
+    [InlineData("""{"runtimeOptions":{"framework":{"name":"Microsoft.AspNetCore.App"},"configProperties":{"System.StartupHook.Provider.IsSupported":false}}}""", "without support for start-up hooks")]
+    [InlineData("{}", "cannot be read")]
+    [InlineData("nonsense", "cannot be read")]
+    public void App_whose_server_cannot_be_swapped_is_refused_with_the_reason(string settings, string reason)
+    {
+        Add("Shop.runtimeconfig.json", settings);
+        string assembly = Add("Shop.dll", "");
+
+        var failure = Assert.Throws<CommandFailure>(() => AppTarget.FindApp(assembly));
+
+        Assert.Equal(ExitCode.Failure, failure.ExitCode);
+        Assert.Contains(reason, failure.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public void Library_and_empty_folder_and_two_apps_are_refused()
+    {
+        Assert.Contains("holds neither", Assert.Throws<CommandFailure>(() => AppTarget.FindApp(_folder.FullName)).Message, StringComparison.Ordinal);
+        Assert.Contains("is not an application", Assert.Throws<CommandFailure>(() => AppTarget.FindApp(Add("Library.dll", ""))).Message, StringComparison.Ordinal);
+        Add("A.runtimeconfig.json", WebApp);
+        Add("B.runtimeconfig.json", WebApp);
+        Assert.Contains("A.dll, B.dll", Assert.Throws<CommandFailure>(() => AppTarget.FindApp(_folder.FullName)).Message, StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData("/srv/Shop.dll", "shop")]
+    [InlineData("/srv/My.Web Shop.dll", "my-web-shop")]
+    [InlineData("/srv/Läden.dll", "l-den")]
+    [InlineData("/srv/--.dll", "app")]
+    public void Short_name_suits_a_socket(string assembly, string name) => Assert.Equal(name, new RunnableApp(assembly, "/srv", null).ShortName);
+
+    [Fact]
+    public void Child_gets_the_hook_the_addresses_and_its_own_arguments()
+    {
+        var start = AppProcess.Describe(new AppStart(new RunnableApp("/srv/Shop.dll", "/srv", null), ["fastcgi://127.0.0.1:9000", "http://127.0.0.1:5000"], "Development", ["--a", "b c"]), "17");
+
+        Assert.Equal(["/srv/Shop.dll", "--a", "b c"], start.ArgumentList);
+        Assert.Equal("/srv", start.WorkingDirectory);
+        Assert.EndsWith("/Millrace.StartupHook.dll", start.Environment["DOTNET_STARTUP_HOOKS"], StringComparison.Ordinal);
+        Assert.True(File.Exists(start.Environment["DOTNET_STARTUP_HOOKS"]));
+        Assert.Equal("fastcgi://127.0.0.1:9000;http://127.0.0.1:5000", start.Environment["ASPNETCORE_URLS"]);
+        Assert.Equal("Development", start.Environment["ASPNETCORE_ENVIRONMENT"]);
+        Assert.Equal("17", start.Environment["MILLRACE_RUN_REPORT"]);
+    }
+
+    [Theory]
+    [InlineData(true, "--urls", "http://127.0.0.1:1")]
+    [InlineData(true, "--urls=http://127.0.0.1:1")]
+    [InlineData(true, "/Urls", "x")]
+    [InlineData(false, "--urlset", "x")]
+    [InlineData(false)]
+    public void Addresses_among_the_arguments_of_the_app_are_its_own_business(bool has, params string[] arguments) =>
+        Assert.Equal(has, RunVerb.AppHasAddresses(arguments, _ => null));
+
+    [Fact]
+    public void Addresses_in_the_environment_are_left_to_the_app() =>
+        Assert.True(RunVerb.AppHasAddresses([], name => name == "ASPNETCORE_URLS" ? "http://127.0.0.1:1" : null));
+
+    private string Add(string name, string content)
+    {
+        string path = Path.Combine(_folder.FullName, name);
+        File.WriteAllText(path, content);
+        return path;
+    }
+}
