@@ -5,12 +5,15 @@ namespace Millrace.Interop;
 
 public abstract partial class EndToEndList
 {
+    // The kind of exception goes to the web server's log; its message, which may hold secrets, only to the application's.
+    private const string ExceptionInErrorLog = "unhandled System.InvalidOperationException";
+
     [Theory]
     [InlineData("/throw/at-once", "thrown at once")]
     [InlineData("/throw/before", "thrown before the first byte")]
     public async Task Handler_that_throws_before_the_first_byte_is_a_500_that_tells_visitors_nothing(string path, string message)
     {
-        ExpectInErrorLog(message);
+        ExpectInErrorLog(ExceptionInErrorLog);
         using WireClient client = await ConnectAsync();
         WireResponse response = await client.GetAsync(path);
         Assert.Equal(500, response.Status);
@@ -25,11 +28,11 @@ public abstract partial class EndToEndList
     [Fact]
     public async Task Exception_of_a_handler_is_one_line_in_the_log_of_the_web_server_over_FastCgi_3_STDERR()
     {
-        ExpectInErrorLog("thrown before the first byte");
+        ExpectInErrorLog(ExceptionInErrorLog);
         int before = rig.FrontEnd.ErrorLog().Count;
         Assert.Equal(500, (await GetAsync("/throw/before")).Status);
         int lines = rig.FrontEnd.ErrorLog().Skip(before)
-            .Count(static line => line.Contains("thrown before the first byte", StringComparison.Ordinal));
+            .Count(static line => line.Contains(ExceptionInErrorLog, StringComparison.Ordinal));
         Assert.Equal(IsFastCgi ? 1 : 0, lines);
     }
 
@@ -40,7 +43,7 @@ public abstract partial class EndToEndList
     {
         ExpectInErrorLog("upstream prematurely closed");
         ExpectInErrorLog("Connection reset by peer");
-        ExpectInErrorLog("thrown after the first byte");
+        ExpectInErrorLog(ExceptionInErrorLog);
         string tag = NewTag();
         using WireClient client = await ConnectStreamingAsync();
         await client.WriteHeadAsync("GET", $"/throw/after?tag={tag}&length={length}");
@@ -65,7 +68,7 @@ public abstract partial class EndToEndList
     {
         ExpectInErrorLog("upstream prematurely closed");
         ExpectInErrorLog("Connection reset by peer");
-        ExpectInErrorLog("thrown after the first byte");
+        ExpectInErrorLog(ExceptionInErrorLog);
         string tag = NewTag();
         App.Signals.Raise($"{tag} read");
         using WireClient client = await ConnectAsync();

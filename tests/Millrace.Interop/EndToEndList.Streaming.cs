@@ -1,5 +1,4 @@
 // The end-to-end list: bytes that arrive while the exchange still runs, and clients that go away in the middle of it.
-using System.Text;
 using Millrace.Interop.Client;
 
 namespace Millrace.Interop;
@@ -127,26 +126,62 @@ public abstract partial class EndToEndList
     }
 
     [Fact]
-    public async Task Client_that_reads_slowly_gets_every_byte()
+    public async Task Handler_waits_for_a_client_that_does_not_read()
     {
-        const int Size = 8 * OneMebibyte;
+        const int Size = 64 * OneMebibyte;
+        string tag = NewTag();
         using WireClient client = await ConnectStreamingAsync();
-        await client.WriteHeadAsync("GET", $"/big?bytes={Size}&length=unknown&write=blocks");
+        await client.WriteHeadAsync("GET", $"/big?bytes={Size}&length=unknown&write=blocks&tag={tag}");
         Assert.Equal(200, (await client.ReadHeadAsync()).Status);
 
-        // Long enough for every buffer on the way to be full and the handler to wait.
-        await Task.Delay(300);
-        string start = Encoding.Latin1.GetString(DeterministicBytes.Create(OneMebibyte));
-        byte[] firstPart = new byte[OneMebibyte];
-        int count = 0;
-        while (count < OneMebibyte)
+        int blocks = await WaitUntilStableAsync(() => App.Signals.Count($"{tag} block"));
+        Assert.InRange(blocks, 1, (Size / 65_536) - 1);
+
+        (long length, string hash) = await client.ReadBodyHashAsync();
+        Assert.Equal(Size, length);
+        Assert.Equal(DeterministicBytes.Hash(Size), hash);
+    }
+
+    [Fact]
+    public async Task Client_waits_for_a_handler_that_does_not_read()
+    {
+        const int Size = 28 * OneMebibyte;
+        const int BlockSize = 65_536;
+        string tag = NewTag();
+        using WireClient client = await ConnectStreamingAsync();
+        await client.WriteHeadAsync("POST", $"/hash?tag={tag}&wait=1", $"Content-Length: {Size}");
+        byte[] body = DeterministicBytes.Create(Size);
+        int sent = 0;
+        Task sending = Task.Run(async () =>
         {
-            count += await client.ReadBodyAsync(firstPart.AsMemory(count));
+            while (sent < Size)
+            {
+                await client.WriteAsync(body.AsMemory(sent, BlockSize));
+                Volatile.Write(ref sent, sent + BlockSize);
+            }
+        });
+
+        int taken = await WaitUntilStableAsync(() => Volatile.Read(ref sent));
+        Assert.InRange(taken, 0, Size - BlockSize);
+
+        App.Signals.Raise($"{tag} go");
+        await sending;
+        WireResponse response = await client.ReadResponseAsync();
+        Assert.Equal($"{Size} {DeterministicBytes.Hash(Size)}", response.Text);
+    }
+
+    // A number that has not moved for half a second: every buffer on the way is full.
+    private static async Task<int> WaitUntilStableAsync(Func<int> read)
+    {
+        int last = -1;
+        for (int unmoved = 0; unmoved < 5;)
+        {
+            await Task.Delay(100);
+            int now = read();
+            unmoved = now == last ? unmoved + 1 : 0;
+            last = now;
         }
 
-        Assert.Equal(start, Encoding.Latin1.GetString(firstPart));
-        await Task.Delay(300);
-        (long rest, _) = await client.ReadBodyHashAsync();
-        Assert.Equal(Size - OneMebibyte, rest);
+        return last;
     }
 }

@@ -19,15 +19,21 @@ internal static class BodyEndpoints
         routes.MapPost("/size", (HttpContext context) => CountAsync(context, app.Signals));
         routes.MapPost("/echo", EchoAsync);
         routes.MapPost("/ignore", static (HttpContext context) => context.Response.WriteAsync("ignored"));
-        routes.MapMethods("/big", Endpoints.GetAndHead, WriteBigAsync);
+        routes.MapMethods("/big", Endpoints.GetAndHead, (HttpContext context) => WriteBigAsync(context, app.Signals));
         routes.MapMethods("/file", Endpoints.GetAndHead, (HttpContext context) =>
             Results.File(app.Files.PathOf(context.Number("bytes")), "application/octet-stream", enableRangeProcessing: true));
     }
 
-    // With ?tag= each read is signalled as "TAG read", so that a test sees that the body is streamed.
+    // With ?tag= each read is signalled as "TAG read", so that a test sees that the body is streamed; with ?wait= the first
+    // read waits for "TAG go", so that a test sees that an unread body is not taken in.
     private static async Task HashAsync(HttpContext context, Signals signals)
     {
         string tag = context.Request.Query["tag"].ToString();
+        if (context.Request.Query.ContainsKey("wait"))
+        {
+            await signals.WaitAsync($"{tag} go", context.RequestAborted);
+        }
+
         using var hash = IncrementalHash.CreateHash(HashAlgorithmName.SHA256);
         byte[] block = ArrayPool<byte>.Shared.Rent(BlockSize);
         long length = 0;
@@ -75,7 +81,7 @@ internal static class BodyEndpoints
         await context.Response.Body.WriteAsync(body.GetBuffer().AsMemory(0, (int)body.Length), context.RequestAborted);
     }
 
-    private static async Task WriteBigAsync(HttpContext context)
+    private static async Task WriteBigAsync(HttpContext context, Signals signals)
     {
         int length = context.Number("bytes");
         if (context.Query("length") == "known")
@@ -94,7 +100,7 @@ internal static class BodyEndpoints
                 await context.Response.Body.WriteAsync(DeterministicBytes.Create(length), context.RequestAborted);
                 break;
             case "blocks":
-                await WriteBlocksAsync(context, length);
+                await WriteBlocksAsync(context, length, signals);
                 break;
             case "pipe":
                 await WritePipeAsync(context, length);
@@ -102,14 +108,20 @@ internal static class BodyEndpoints
         }
     }
 
-    private static async Task WriteBlocksAsync(HttpContext context, int length)
+    // With ?tag= each block that was taken is signalled as "TAG block", so that a test sees where the handler waits.
+    private static async Task WriteBlocksAsync(HttpContext context, int length, Signals signals)
     {
+        string tag = context.Request.Query["tag"].ToString();
         byte[] block = ArrayPool<byte>.Shared.Rent(BlockSize);
         for (int offset = 0; offset < length; offset += BlockSize)
         {
             int count = Math.Min(BlockSize, length - offset);
             DeterministicBytes.Fill(block.AsSpan(0, count), offset);
             await context.Response.Body.WriteAsync(block.AsMemory(0, count), context.RequestAborted);
+            if (tag.Length > 0)
+            {
+                signals.Raise($"{tag} block");
+            }
         }
 
         ArrayPool<byte>.Shared.Return(block);

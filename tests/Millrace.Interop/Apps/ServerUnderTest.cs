@@ -21,7 +21,7 @@ public static class ServerUnderTest
             return;
         }
 
-        throw new NotSupportedException("UseMillrace() is not there yet.");
+        builder.UseMillrace();
     }
 
     /// <summary>The combination as it is really run: Kestrel knows no FastCGI.</summary>

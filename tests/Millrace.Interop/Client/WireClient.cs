@@ -11,10 +11,11 @@ namespace Millrace.Interop.Client;
 public sealed class WireClient : IDisposable
 {
     private const int BufferSize = 64 * 1024;
-    private static readonly TimeSpan Patience = TimeSpan.FromSeconds(60);
+    // How long the other side may be silent.
+    private static readonly TimeSpan Patience = TimeSpan.FromSeconds(20);
 
     private readonly Socket _socket;
-    private readonly CancellationTokenSource _deadline = new(Patience);
+    private readonly CancellationTokenSource _deadline = new();
     private readonly byte[] _buffer = new byte[BufferSize];
     private int _start;
     private int _end;
@@ -78,6 +79,7 @@ public sealed class WireClient : IDisposable
     {
         while (!bytes.IsEmpty)
         {
+            _deadline.CancelAfter(Patience);
             int sent = await _socket.SendAsync(bytes, SocketFlags.None, _deadline.Token);
             bytes = bytes[sent..];
         }
@@ -259,6 +261,7 @@ public sealed class WireClient : IDisposable
         }
 
         _start = 0;
+        _deadline.CancelAfter(Patience);
         try
         {
             _end = await _socket.ReceiveAsync(_buffer, SocketFlags.None, _deadline.Token);
