@@ -14,7 +14,7 @@ internal abstract partial class Connection<TKernel> : Connection
     private byte[]? _held;               // received bytes that cannot be looked at yet
     private int _heldStart;
     private int _heldEnd;
-    private bool _watched;
+    private int _watch;                  // Watched and Writing
     private bool _lingering;
     private bool _away;                  // the exchange outlived its turn; the loop has not taken note of its end yet
     private bool _closeWhenSent;
@@ -87,16 +87,43 @@ internal abstract partial class Connection<TKernel> : Connection
         return true;
     }
 
+    private const int Watched = 1;
+    private const int Writing = 2;
+
     protected void EnsureWatched()
     {
-        if (!_watched)
+        if ((Volatile.Read(ref _watch) & Watched) != 0)
         {
-            _watched = true;
-            if (!Loop.Watch(this))
-            {
-                Loop.Counters.Refused(Observe.Refusal.DescriptorsExhausted);
-                Cut();
-            }
+            return;
+        }
+
+        int before = Interlocked.Or(ref _watch, Watched);
+        if (!Loop.Watch(this, (before & Writing) != 0))
+        {
+            Loop.Counters.Refused(Observe.Refusal.DescriptorsExhausted);
+            Cut();
+        }
+        else if ((before & Writing) == 0 && (Volatile.Read(ref _watch) & Writing) != 0)
+        {
+            Loop.Rewatch(this, writing: true);   // asked for while it was being registered
+        }
+    }
+
+    /// <summary>Any thread, while it owns what is to be sent.</summary>
+    private void WatchWriting()
+    {
+        if ((Interlocked.Or(ref _watch, Writing) & Watched) != 0)
+        {
+            Loop.Rewatch(this, writing: true);
+        }
+    }
+
+    // A writable edge that nobody waits for: the wait is over.
+    private void UnwatchWriting()
+    {
+        if ((Interlocked.And(ref _watch, ~Writing) & Writing) != 0)
+        {
+            Loop.Rewatch(this, writing: false);
         }
     }
 
@@ -122,6 +149,11 @@ internal abstract partial class Connection<TKernel> : Connection
         {
             Close(reset: false);
             return true;
+        }
+
+        if (_pending is null && (ready & Readiness.Write) != 0)
+        {
+            UnwatchWriting();
         }
 
         if (_pending is not null && (ready & (Readiness.Write | Readiness.HangUp | Readiness.Error)) != 0 && !SendPending(driver))
@@ -291,6 +323,7 @@ internal abstract partial class Connection<TKernel> : Connection
                     _pending = driver.GiveOutputAway();
                     SetDeadline(Loop.NowMs + (long)Options.SendTimeout.TotalMilliseconds);
                     EnsureWatched();
+                    WatchWriting();
                     return;
                 default:
                     output.Clear();
@@ -310,6 +343,7 @@ internal abstract partial class Connection<TKernel> : Connection
         switch (SendOutput(null, output))
         {
             case SendResult.Again:
+                WatchWriting();
                 return true;
             case SendResult.Broken:
                 Close(reset: false);

@@ -222,7 +222,7 @@ internal abstract partial class Connection<TKernel>
 
         DeadlineMs = Loop.Kernel.NowMs + (long)Options.IdleTimeout.TotalMilliseconds;
         int word = Volatile.Read(ref Word);
-        return (word & ~Writable) == Exchanging && Interlocked.CompareExchange(ref Word, 0, word) == word;
+        return word == Exchanging && Interlocked.CompareExchange(ref Word, 0, word) == word;
     }
 
     private void LeaveGate()
@@ -421,11 +421,20 @@ internal abstract partial class Connection<TKernel>
     {
         Exchange exchange = Exchange!;
         bool resumeFlush = false;
-        if ((ready & (Readiness.Write | Readiness.HangUp | Readiness.Error)) != 0
-            && (Interlocked.Or(ref Word, Writable) & WantsWritable) != 0
-            && (Interlocked.And(ref Word, ~(WantsWritable | Writable)) & WantsWritable) != 0)
+        if ((ready & (Readiness.Write | Readiness.HangUp | Readiness.Error)) != 0)
         {
-            resumeFlush = exchange.ContinueSending();
+            if ((Interlocked.And(ref Word, ~WantsWritable) & WantsWritable) != 0)
+            {
+                resumeFlush = exchange.ContinueSending();
+            }
+            else
+            {
+                UnwatchWriting();
+                if ((Volatile.Read(ref Word) & WantsWritable) != 0)
+                {
+                    WatchWriting();     // wanted just now
+                }
+            }
         }
 
         if ((ready & (Readiness.HangUp | Readiness.Error)) != 0)
@@ -746,7 +755,7 @@ internal abstract partial class Connection<TKernel>
         }
     }
 
-    public sealed override bool WantWritable(Exchange exchange)
+    public sealed override void WantWritable(Exchange exchange)
     {
         _writeBlockedSinceMs = Loop.Kernel.NowMs;
         long due = _writeBlockedSinceMs + (long)Options.SendTimeout.TotalMilliseconds;
@@ -759,11 +768,7 @@ internal abstract partial class Connection<TKernel>
             }
         }
 
-        if ((Interlocked.Or(ref Word, WantsWritable) & Writable) == 0)
-        {
-            return true;
-        }
-
-        return (Interlocked.And(ref Word, ~(WantsWritable | Writable)) & WantsWritable) == 0;
+        Interlocked.Or(ref Word, WantsWritable);
+        WatchWriting();
     }
 }

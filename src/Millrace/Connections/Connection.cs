@@ -25,7 +25,6 @@ internal abstract class Connection
     protected const int Exchanging = 1;
     protected const int Touching = 2;
     protected const int GivenBack = 4;
-    protected const int Writable = 8;        // an edge that nobody waited for
     protected const int WantsWritable = 16;  // the exchange waits for one
 
     // ---- reasons for being posted ----
@@ -92,8 +91,8 @@ internal abstract class Connection
     /// <summary>Sends what lies before <paramref name="end"/>.</summary>
     public abstract void SendUpTo(Exchange exchange, OutputBuffer output, int end);
 
-    /// <summary>False when the socket has become writable meanwhile; else the loop will continue the sending.</summary>
-    public abstract bool WantWritable(Exchange exchange);
+    /// <summary>The loop continues the sending when the socket takes bytes again.</summary>
+    public abstract void WantWritable(Exchange exchange);
 
     /// <summary>Bytes of a file, without a copy through managed memory. <paramref name="offset"/> moves on.</summary>
     public abstract SendResult SendFilePart(int file, ref long offset, ref int count);

@@ -83,7 +83,7 @@ internal sealed partial class Exchange
                 return true;
             }
 
-            writable = WaitWritable(onlyReadiness: true);
+            writable = WaitWritable();
             return false;
         }
     }

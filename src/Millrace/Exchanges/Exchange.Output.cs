@@ -377,8 +377,8 @@ internal sealed partial class Exchange : IValueTaskSource
         return default;
     }
 
-    // Under the lock. The loop calls ContinueSending when the socket takes bytes again.
-    private ValueTask WaitWritable(bool onlyReadiness = false)
+    // Under the lock. The loop calls ContinueSending when the socket takes bytes again, perhaps at once.
+    private ValueTask WaitWritable()
     {
         if (_flushPending)
         {
@@ -388,20 +388,8 @@ internal sealed partial class Exchange : IValueTaskSource
         _flushed.Reset();
         _flushPending = true;
         var pending = new ValueTask(this, _flushed.Version);
-        if (Connection.WantWritable(this))
-        {
-            return pending;
-        }
-
-        // Writable again meanwhile, or gone.
-        _flushPending = false;
-        if (onlyReadiness)
-        {
-            return default;
-        }
-
-        SendResult result = Connection.SendOutput(this, Output);
-        return result == SendResult.Again ? WaitWritable() : default;
+        Connection.WantWritable(this);
+        return pending;
     }
 
     /// <summary>Driver or loop: sends what an inline handler flushed and nobody has sent yet.</summary>
@@ -434,7 +422,13 @@ internal sealed partial class Exchange : IValueTaskSource
                 return false;
             }
 
-            return Connection.SendOutput(this, Output) != SendResult.Again || !Connection.WantWritable(this);
+            if (Connection.SendOutput(this, Output) != SendResult.Again)
+            {
+                return true;
+            }
+
+            Connection.WantWritable(this);
+            return false;
         }
     }
 

@@ -272,7 +272,10 @@ internal sealed class EventLoop<TKernel> : EventLoop
     }
 
     /// <summary>Registers a connection with the event queue; false when the kernel has no room.</summary>
-    public bool Watch(Connection connection) => Kernel.Watch(_poller, connection.Descriptor, connection.Token);
+    public bool Watch(Connection connection, bool writing) => Kernel.Watch(_poller, connection.Descriptor, connection.Token, writing);
+
+    /// <summary>Starts or ends waiting for writability. Any thread that owns the connection.</summary>
+    public void Rewatch(Connection connection, bool writing) => Kernel.Rewatch(_poller, connection.Descriptor, connection.Token, writing);
 
     private void PauseAccepting(ListenSocket listener)
     {

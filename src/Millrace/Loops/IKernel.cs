@@ -54,8 +54,11 @@ internal interface IKernel
     /// <summary>Makes a <see cref="Wait"/> of another thread return.</summary>
     void Wake(Poller poller);
 
-    /// <summary>Registers a connection once, edge-triggered, for both directions. False when the kernel has no room.</summary>
-    bool Watch(Poller poller, int descriptor, ulong token);
+    /// <summary>Registers a connection, edge-triggered, for reading, and for writing where asked. False when the kernel has no room.</summary>
+    bool Watch(Poller poller, int descriptor, ulong token, bool writing);
+
+    /// <summary>Changes what a connection is registered for. What it is ready for at that moment brings an edge. Any thread.</summary>
+    void Rewatch(Poller poller, int descriptor, ulong token, bool writing);
 
     /// <summary>Registers a listening descriptor, level-triggered; shared ones wake one loop only.</summary>
     bool WatchListener(Poller poller, int descriptor, ulong token, bool shared);

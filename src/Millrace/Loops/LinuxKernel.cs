@@ -68,9 +68,16 @@ internal readonly unsafe struct LinuxKernel : IKernel
         _ = SystemCalls.Write(poller.WakeUp, &one, 8);
     }
 
-    public bool Watch(Poller poller, int descriptor, ulong token) =>
-        Control(poller.Queue, SystemCalls.EPOLL_CTL_ADD, descriptor,
-            SystemCalls.EPOLLIN | SystemCalls.EPOLLOUT | SystemCalls.EPOLLRDHUP | SystemCalls.EPOLLET, token);
+    public bool Watch(Poller poller, int descriptor, ulong token, bool writing) =>
+        Control(poller.Queue, SystemCalls.EPOLL_CTL_ADD, descriptor, Interest(writing), token);
+
+    public void Rewatch(Poller poller, int descriptor, ulong token, bool writing) =>
+        Control(poller.Queue, SystemCalls.EPOLL_CTL_MOD, descriptor, Interest(writing), token);
+
+    // Writability only while somebody waits for it: a Unix socket brings that edge each time its peer reads a response,
+    // a wake-up per request for nothing (docs/decisions, write interest).
+    private static uint Interest(bool writing) =>
+        SystemCalls.EPOLLIN | SystemCalls.EPOLLRDHUP | SystemCalls.EPOLLET | (writing ? SystemCalls.EPOLLOUT : 0);
 
     public bool WatchListener(Poller poller, int descriptor, ulong token, bool shared) =>
         Control(poller.Queue, SystemCalls.EPOLL_CTL_ADD, descriptor, SystemCalls.EPOLLIN | (shared ? SystemCalls.EPOLLEXCLUSIVE : 0), token);

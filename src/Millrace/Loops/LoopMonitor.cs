@@ -5,6 +5,12 @@ namespace Millrace.Loops;
 
 internal sealed class LoopMonitor(LoopServices services) : IDisposable
 {
+    // A look costs as much as several requests on a small machine. Where no handler has blocked for a while, looks are
+    // further apart: the first that blocks is found after 2 to 4 ms, those that follow after 1 to 2.
+    private const int AlertMs = 1;
+    private const int CalmMs = 2;
+    private const int AlertLooks = 1_000;
+
     // Quiet looks before deep sleep: waking the monitor costs a loop more than a few looks cost the machine.
     private const int QuietLooks = 20;
 
@@ -13,6 +19,7 @@ internal sealed class LoopMonitor(LoopServices services) : IDisposable
     private long[] _lastWord = [];
     private long[] _lastTurns = [];
     private int _sleeping;
+    private int _alert;
     private volatile bool _stopped;
 
     public void Start(EventLoop[] loops)
@@ -52,7 +59,7 @@ internal sealed class LoopMonitor(LoopServices services) : IDisposable
             quiet = Look() ? 0 : quiet + 1;
             if (quiet < QuietLooks)
             {
-                Thread.Sleep(1);
+                SystemCalls.SleepMs(_alert > 0 ? AlertMs : CalmMs);
                 continue;
             }
 
@@ -74,6 +81,7 @@ internal sealed class LoopMonitor(LoopServices services) : IDisposable
     public bool Look()
     {
         bool busy = false;
+        _alert = Math.Max(0, _alert - 1);
         for (int i = 0; i < _loops.Length; i++)
         {
             EventLoop loop = _loops[i];
@@ -107,6 +115,7 @@ internal sealed class LoopMonitor(LoopServices services) : IDisposable
             return;
         }
 
+        _alert = AlertLooks;
         loop.Counters.HandOvers++;
         loop.Dispatch.HandedOver();
         standby.Give(loop);
