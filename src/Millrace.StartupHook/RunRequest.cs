@@ -1,5 +1,6 @@
 // What `millrace run` asks of the hook through the environment: the addresses to listen on, whatever the app's code says,
-// and a pipe to report the real ones on. Without these variables the hook leaves the addresses alone.
+// and a pipe to report on: one line, the real addresses separated by ';', or '!' and the reason why there are none. Without
+// these variables the hook leaves the addresses alone.
 
 using System.Globalization;
 using System.IO.Pipes;
@@ -33,8 +34,13 @@ internal static class RunRequest
         Environment.SetEnvironmentVariable(ReportVariable, null);
     }
 
-    /// <summary>Writes the addresses, separated by ';', and a line end to the pipe; once.</summary>
-    public static void Report(IEnumerable<string> addresses)
+    /// <summary>Says over the pipe that the app listens; the pipe is closed behind it.</summary>
+    public static void ReportAddresses(IEnumerable<string> addresses) => Report(string.Join(';', addresses));
+
+    /// <summary>Says over the pipe why the server could not start; the pipe is closed behind it.</summary>
+    public static void ReportFailure(string reason) => Report("!" + reason.ReplaceLineEndings(" "));
+
+    private static void Report(string line)
     {
         int descriptor = Interlocked.Exchange(ref s_reportDescriptor, -1);
         if (descriptor < 0)
@@ -44,7 +50,7 @@ internal static class RunRequest
         try
         {
             using var pipe = new AnonymousPipeClientStream(PipeDirection.Out, descriptor.ToString(CultureInfo.InvariantCulture));
-            pipe.Write(Encoding.UTF8.GetBytes(string.Join(';', addresses) + "\n"));
+            pipe.Write(Encoding.UTF8.GetBytes(line + "\n"));
         }
         catch (Exception error) when (error is IOException or ArgumentException)
         {

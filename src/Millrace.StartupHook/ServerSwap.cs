@@ -1,6 +1,5 @@
 // Replaces the server of one host: the only file that touches the types of ASP.NET Core and Millrace on the generic road.
 
-using Microsoft.AspNetCore.Hosting;
 using Microsoft.AspNetCore.Hosting.Server;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Hosting;
@@ -27,7 +26,13 @@ internal static class ServerSwap
         services.AddMillrace();
         if (RunRequest.Addresses is not null || RunRequest.HasReportPipe)
         {
-            services.AddSingleton<IStartupFilter, RunRequestFilter>();
+            Wrap(services, services.Last(static service => service.ServiceType == typeof(IServer)));
         }
+    }
+
+    private static void Wrap(IServiceCollection services, ServiceDescriptor real)
+    {
+        services.Remove(real);
+        services.AddSingleton<IServer>(provider => new RunServer((IServer)ActivatorUtilities.CreateInstance(provider, real.ImplementationType!)));
     }
 }

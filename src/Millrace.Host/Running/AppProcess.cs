@@ -48,11 +48,17 @@ internal sealed class AppProcess : IDisposable
     }
 
     /// <summary>Waits until the app listens.</summary>
-    /// <returns>Its addresses with real ports; empty if it ended, or is not a web app after all.</returns>
+    /// <returns>Its addresses with real ports; empty if it ended, or builds no web host after all.</returns>
+    /// <exception cref="CommandFailure">The server could not start.</exception>
     public async Task<IReadOnlyList<string>> WaitForAddressesAsync()
     {
         using var reader = new StreamReader(_report, leaveOpen: true);
         string? line = await reader.ReadLineAsync();
+        if (line is ['!', .. var reason])
+        {
+            await WaitForExitAsync();
+            throw new CommandFailure(ExitCode.Failure, reason);
+        }
         return line is null ? [] : line.Split(';', StringSplitOptions.RemoveEmptyEntries);
     }
 

@@ -1,5 +1,6 @@
 // What `run` prints once the app listens: the addresses, and the nginx block that leads to the first FastCGI one.
 
+using System.Text;
 using Millrace.Command.FrontEnds;
 using Millrace.Command.Terminals;
 
@@ -14,20 +15,20 @@ internal static class Banner
     /// <param name="hasIPv6">Whether the machine has IPv6.</param>
     public static void Print(CommandConsole console, string name, IReadOnlyList<string> addresses, bool isPrivate, bool hasIPv6)
     {
-        console.Output.WriteLine($"{name} listens on {console.Bold(string.Join(" and ", addresses.Select(WithoutQuery)))}");
-        if (FirstFastCgi(addresses) is not { } address)
+        // One write, so that the app's log does not get in between.
+        var text = new StringBuilder();
+        text.AppendLine($"{name} listens on {console.Bold(string.Join(" and ", addresses.Select(WithoutQuery)))}");
+        if (FirstFastCgi(addresses) is { } address)
         {
-            return;
+            text.AppendLine($"Try it: millrace get {address} /");
+            if (isPrivate)
+            {
+                text.AppendLine("The socket is private to you. For a web server that runs as another user: join its group (usermod -aG www-data YOU), or use --urls fastcgi://127.0.0.1:9000");
+            }
+            var site = new FrontEndSite(address, name, Verbs.ConfigVerb.DefaultHostNames, "/", hasIPv6);
+            text.AppendLine().AppendLine(console.Dim(new Nginx().Configure(site).TrimEnd('\n'))).AppendLine();
         }
-        console.Output.WriteLine($"Try it: millrace get {address} /");
-        if (isPrivate)
-        {
-            console.Output.WriteLine("The socket is private to you. For a web server that runs as another user: join its group (usermod -aG www-data YOU), or use --urls fastcgi://127.0.0.1:9000");
-        }
-        var site = new FrontEndSite(address, name, Verbs.ConfigVerb.DefaultHostNames, "/", hasIPv6);
-        console.Output.WriteLine();
-        console.Output.WriteLine(console.Dim(new Nginx().Configure(site).TrimEnd('\n')));
-        console.Output.WriteLine();
+        console.Output.Write(text);
     }
 
     private static ServerAddress? FirstFastCgi(IReadOnlyList<string> addresses)
