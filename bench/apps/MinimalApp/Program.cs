@@ -104,6 +104,7 @@ app.MapGet("/download", async (HttpContext context, int mb) =>
         await context.Response.Body.WriteAsync(block, context.RequestAborted);
     }
 });
+app.MapGet("/heap", () => GC.GetTotalMemory(forceFullCollection: true).ToString(System.Globalization.CultureInfo.InvariantCulture));
 app.MapGet("/alloc", () => GC.GetTotalAllocatedBytes(precise: true).ToString(System.Globalization.CultureInfo.InvariantCulture));
 
 await app.RunAsync();

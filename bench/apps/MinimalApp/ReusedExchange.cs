@@ -1,5 +1,7 @@
-// The features of one GET /hello, reused for every request: the least that hosting accepts. Used by HostingOnlyServer alone.
+// The features of one GET /hello, reused for every request: the least that hosting accepts. What hosting itself has set stays,
+// as it does in a server that reuses its features. Used by HostingOnlyServer alone.
 using System.Collections;
+using System.Globalization;
 using System.IO.Pipelines;
 using Microsoft.AspNetCore.Hosting.Server.Abstractions;
 using Microsoft.AspNetCore.Http.Features;
@@ -14,6 +16,7 @@ internal sealed class ReusedExchange<TContext> : IFeatureCollection, IHostContex
     private readonly HeaderDictionary responseHeaders = [];
     private readonly Dictionary<Type, object> set = [];
     private readonly DiscardingWriter writer = new();
+    private int requests;
 
     public TContext? HostContext { get; set; }
 
@@ -86,8 +89,8 @@ internal sealed class ReusedExchange<TContext> : IFeatureCollection, IHostContex
     {
         StatusCode = 200;
         responseHeaders.Clear();
-        set.Clear();
         Revision++;
+        TraceIdentifier = string.Create(CultureInfo.InvariantCulture, $"1:{++requests:X8}");    // hosting asks each request for its own
     }
 
     private sealed class DiscardingWriter : PipeWriter

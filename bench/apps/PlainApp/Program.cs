@@ -38,6 +38,9 @@ void Answer(Request request, Response response)
 
             response.WriteText("Hello, mixed");
             break;
+        case "/heap":
+            response.WriteText(GC.GetTotalMemory(forceFullCollection: true).ToString(CultureInfo.InvariantCulture));
+            break;
         case "/alloc":
             response.WriteText(GC.GetTotalAllocatedBytes(precise: true).ToString(CultureInfo.InvariantCulture));
             break;

@@ -10,8 +10,8 @@ OTHER_DESCRIPTORS = 500
 SETTLE_SECONDS = 4
 WATCH_SECONDS = 10
 COLUMNS = [
-    ('connections', 'connections', ',d'), ('per_connection', 'bytes/connection', ',.0f'), ('before', 'PSS before MB', '.1f'),
-    ('after', 'PSS after MB', '.1f'), ('cpu', 'idle CPU %', '.2f'),
+    ('connections', 'connections', ',d'), ('per_connection', 'resident B each', ',.0f'), ('heap', 'live heap B each', ',.0f'),
+    ('before', 'PSS before MB', '.1f'), ('after', 'PSS after MB', '.1f'), ('cpu', 'idle CPU %', '.2f'),
 ]
 
 
@@ -36,7 +36,9 @@ def idle(session):
 
 
 def hold_connections(server, number):
-    load.pace(server.protocol, server.address, '/hello', 10_000, 3, 64)   # warmed up: code compiled, pools filled
+    warm_up(server)
+    heap = live_heap(server)
+    warm_up(server)
     time.sleep(SETTLE_SECONDS)
     before = process.memory_kilobytes(server.process.pid)
     connections = []
@@ -50,8 +52,19 @@ def hold_connections(server, number):
         cpu = server.process.cpu_seconds()
         time.sleep(WATCH_SECONDS)
         cpu = (server.process.cpu_seconds() - cpu) / WATCH_SECONDS * 100
+        heap = live_heap(server) - heap
     finally:
         for connection in connections:
             connection.close()
     return {'connections': number, 'before': before / 1024, 'after': after / 1024, 'cpu': cpu,
-            'per_connection': (after - before) * 1024 / number}
+            'per_connection': (after - before) * 1024 / number, 'heap': heap / number}
+
+
+def warm_up(server):
+    """Code compiled, pools filled."""
+    load.pace(server.protocol, server.address, '/hello', 10_000, 3, 64)
+
+
+def live_heap(server):
+    """Managed bytes that are in use, after a full collection."""
+    return int(client.get(server.protocol, server.address, '/heap'))

@@ -96,6 +96,8 @@ def run_rounds(session, report, servers, addresses, nginx, script):
             for server, address in competing:
                 samples[server.name].append(sample(session, server, address, nginx, script))
     for server in servers:
+        if not server.failure and not server.process.alive():
+            server.failure = f'ended under load: {server.process.last_words()}'
         if server.failure:
             report.add(server.name, failed=server.failure)
         else:
