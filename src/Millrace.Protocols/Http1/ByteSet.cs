@@ -16,10 +16,15 @@ internal readonly struct ByteSet
     /// <summary>Bytes looked at in one step.</summary>
     internal const int BlockSize = 64;
 
-    private readonly Vector128<byte> _low;
-    private readonly Vector128<byte> _high;
+    // Each table four times over, once for every 128-bit lane: a lane shuffles for itself.
+    private readonly Vector512<byte> _low;
+    private readonly Vector512<byte> _high;
 
-    private ByteSet(Vector128<byte> low, Vector128<byte> high) => (_low, _high) = (low, high);
+    private ByteSet(Vector128<byte> low, Vector128<byte> high)
+    {
+        _low = FourTimes(low);
+        _high = FourTimes(high);
+    }
 
     /// <summary>The ASCII bytes for which <paramref name="isMember"/> is true; bytes over 0x7F as <paramref name="withHigh"/> says.</summary>
     internal static ByteSet Of(Func<byte, bool> isMember, bool withHigh = false)
@@ -46,6 +51,8 @@ internal readonly struct ByteSet
             : new ByteSet(Vector128.Create<byte>(low), Vector128.Create<byte>(high));
     }
 
+    private static Vector512<byte> FourTimes(Vector128<byte> table) => Vector512.Create(Vector256.Create(table, table), Vector256.Create(table, table));
+
     internal bool Contains(byte b) => (_low[b & 15] & _high[b >> 4]) != 0;
 
     /// <summary>Index of the first byte in [from, length) that is not a member, or length.</summary>
@@ -68,28 +75,34 @@ internal readonly struct ByteSet
 
         if (from < length)
         {
-            ulong stops = StopsOfTail(ref start, from, length);
+            ulong stops = Stops(ref start, from, length);
             return stops != 0 ? from + BitOperations.TrailingZeroCount(stops) : length;
         }
 
         return length;
     }
 
-    /// <summary>Bit i is set if the byte at from + i is inside the buffer and not a member; 64 bytes are looked at.</summary>
+    /// <summary>
+    /// Bit i is set if the byte at from + i is inside the buffer and not a member; 64 bytes are looked at.
+    /// Near the end of the buffer those are the last 64, and the ones before <paramref name="from"/>, which must be inside, are shifted out.
+    /// </summary>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
-    internal ulong Stops(ref byte start, int from, int length) =>
-        length - from >= BlockSize ? StopsOfBlock(ref Unsafe.Add(ref start, from)) : from < length ? StopsOfTail(ref start, from, length) : 0;
-
-    // The last bytes of a buffer: look at the 64 that end there and shift the ones before `from` out; a shorter buffer is copied.
-    [MethodImpl(MethodImplOptions.NoInlining)]
-    private ulong StopsOfTail(ref byte start, int from, int length)
+    internal ulong Stops(ref byte start, int from, int length)
     {
-        int count = length - from;
-        if (length >= BlockSize)
+        if (length < BlockSize)
         {
-            return StopsOfBlock(ref Unsafe.Add(ref start, length - BlockSize)) >> (BlockSize - count);
+            return StopsOfShort(ref start, from, length);
         }
 
+        int skip = Math.Max(0, from + BlockSize - length);
+        return StopsOfBlock(ref Unsafe.Add(ref start, from - skip)) >> skip;
+    }
+
+    // A buffer shorter than a block is copied.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private ulong StopsOfShort(ref byte start, int from, int length)
+    {
+        int count = length - from;
         Span<byte> copy = stackalloc byte[BlockSize];
         MemoryMarshal.CreateReadOnlySpan(ref Unsafe.Add(ref start, from), count).CopyTo(copy);
         return StopsOfBlock(ref MemoryMarshal.GetReference(copy)) & ((1UL << count) - 1);
@@ -117,10 +130,8 @@ internal readonly struct ByteSet
     {
         Vector512<byte> bytes = Vector512.LoadUnsafe(ref block);
         Vector512<byte> nibble = Vector512.Create((byte)0x0F);
-        Vector256<byte> low = Vector256.Create(_low, _low);
-        Vector256<byte> high = Vector256.Create(_high, _high);
-        Vector512<byte> l = Avx512BW.Shuffle(Vector512.Create(low, low), bytes & nibble);
-        Vector512<byte> h = Avx512BW.Shuffle(Vector512.Create(high, high), (bytes.AsUInt16() >>> 4).AsByte() & nibble);
+        Vector512<byte> l = Avx512BW.Shuffle(_low, bytes & nibble);
+        Vector512<byte> h = Avx512BW.Shuffle(_high, (bytes.AsUInt16() >>> 4).AsByte() & nibble);
         return Vector512.Equals(l & h, Vector512<byte>.Zero).ExtractMostSignificantBits();
     }
 
@@ -129,8 +140,8 @@ internal readonly struct ByteSet
     {
         Vector256<byte> bytes = Vector256.LoadUnsafe(ref block);
         Vector256<byte> nibble = Vector256.Create((byte)0x0F);
-        Vector256<byte> l = Avx2.Shuffle(Vector256.Create(_low, _low), bytes & nibble);
-        Vector256<byte> h = Avx2.Shuffle(Vector256.Create(_high, _high), (bytes.AsUInt16() >>> 4).AsByte() & nibble);
+        Vector256<byte> l = Avx2.Shuffle(_low.GetLower(), bytes & nibble);
+        Vector256<byte> h = Avx2.Shuffle(_high.GetLower(), (bytes.AsUInt16() >>> 4).AsByte() & nibble);
         return Vector256.Equals(l & h, Vector256<byte>.Zero).ExtractMostSignificantBits();
     }
 
@@ -139,8 +150,8 @@ internal readonly struct ByteSet
     {
         Vector128<byte> bytes = Vector128.LoadUnsafe(ref block);
         Vector128<byte> nibble = Vector128.Create((byte)0x0F);
-        Vector128<byte> l = Vector128.ShuffleNative(_low, bytes & nibble);
-        Vector128<byte> h = Vector128.ShuffleNative(_high, (bytes.AsUInt16() >>> 4).AsByte() & nibble);
+        Vector128<byte> l = Vector128.ShuffleNative(_low.GetLower().GetLower(), bytes & nibble);
+        Vector128<byte> h = Vector128.ShuffleNative(_high.GetLower().GetLower(), (bytes.AsUInt16() >>> 4).AsByte() & nibble);
         return Vector128.Equals(l & h, Vector128<byte>.Zero).ExtractMostSignificantBits();
     }
 }

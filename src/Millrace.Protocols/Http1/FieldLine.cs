@@ -5,6 +5,7 @@
 
 using System.Numerics;
 using System.Runtime.CompilerServices;
+using System.Runtime.InteropServices;
 
 namespace Millrace.Protocols.Http1;
 
@@ -45,7 +46,7 @@ internal static class FieldLine
         field.NameLength = colon - line;
         field.ValueStart = value;
         field.ValueLength = end - value;
-        field.Known = KnownHeaders.Find(ref Unsafe.Add(ref start, line), colon - line);
+        field.Known = KnownHeaders.Find(MemoryMarshal.CreateReadOnlySpan(ref Unsafe.Add(ref start, line), colon - line));
         return Http1Fault.None;
     }
 

@@ -13,84 +13,83 @@ public sealed partial class Http1Head
     // Longest run of digits that can be a long: 2^63-1 has 19.
     private const int LengthDigitsMax = 19;
 
-    private ConnectionOptions _connection;
-    private bool _expects;
-    private bool _hasUpgrade;
-
-    /// <summary>Bytes of the body in [0, 2^63-1], or -1 without Content-Length (RFC 9112 §6.2).</summary>
-    public long ContentLength { get; private set; }
-
-    /// <summary>The body comes in chunks (RFC 9112 §7.1). Never true together with a Content-Length.</summary>
-    public bool IsChunked { get; private set; }
-
-    /// <summary>The client wants the connection to stay: 1.1 without close, or 1.0 with keep-alive and without close (RFC 9112 §9.3).</summary>
-    public bool KeepAlive { get; private set; }
-
-    /// <summary>An HTTP/1.1 client waits for 100 (Continue) before it sends the body that is announced (RFC 9110 §10.1.1).</summary>
-    public bool ExpectsContinue { get; private set; }
-
-    /// <summary>HTTP/1.1 with <c>Connection: upgrade</c> and an Upgrade field that is not empty (RFC 9110 §7.8). A body may come with it.</summary>
-    public bool IsUpgrade { get; private set; }
-
-    /// <summary>Index of the Host line in <see cref="Headers"/>, -1 if there is none (HTTP/1.0 only).</summary>
-    public int HostIndex { get; private set; }
-
-    private void ResetFraming()
+    // What the fields said (Seen), and what follows from all of them together (Meaning).
+    [Flags]
+    private enum FramingFacts : byte
     {
-        _connection = ConnectionOptions.None;
-        _expects = false;
-        _hasUpgrade = false;
-        ContentLength = -1;
-        IsChunked = false;
-        HostIndex = -1;
+        None = 0,
+        Close = ConnectionOptions.Close,
+        KeepAlive = ConnectionOptions.KeepAlive,
+        Upgrade = ConnectionOptions.Upgrade,
+        UpgradeField = 8,
+        Chunked = 16,
+        ExpectsContinue = 32,
     }
 
-    /// <summary>An empty reader.</summary>
-    public Http1Head() => Reset();
+    /// <summary>Bytes of the body in [0, 2^63-1], or -1 without Content-Length (RFC 9112 §6.2).</summary>
+    public long ContentLength => _now.LengthPlusOne - 1;
 
-    private Http1Fault NoteFramingField(ref byte start, in HeaderField field, int index)
+    /// <summary>The body comes in chunks (RFC 9112 §7.1). Never true together with a Content-Length.</summary>
+    public bool IsChunked => (_now.Seen & FramingFacts.Chunked) != 0;
+
+    /// <summary>The client wants the connection to stay: 1.1 without close, or 1.0 with keep-alive and without close (RFC 9112 §9.3).</summary>
+    public bool KeepAlive => (_now.Meaning & FramingFacts.KeepAlive) != 0;
+
+    /// <summary>An HTTP/1.1 client waits for 100 (Continue) before it sends the body that is announced (RFC 9110 §10.1.1).</summary>
+    public bool ExpectsContinue => (_now.Meaning & FramingFacts.ExpectsContinue) != 0;
+
+    /// <summary>HTTP/1.1 with <c>Connection: upgrade</c> and an Upgrade field that is not empty (RFC 9110 §7.8). A body may come with it.</summary>
+    public bool IsUpgrade => (_now.Meaning & FramingFacts.Upgrade) != 0;
+
+    /// <summary>Index of the Host line in <see cref="Headers"/>, -1 if there is none (HTTP/1.0 only).</summary>
+    public int HostIndex => _now.HostIndexPlusOne - 1;
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private Http1Fault NoteFramingField(ref byte start, int valueStart, int valueLength, KnownHeader known)
     {
-        ReadOnlySpan<byte> value = MemoryMarshal.CreateReadOnlySpan(ref Unsafe.Add(ref start, field.ValueStart), field.ValueLength);
-        switch (field.Known)
+        ReadOnlySpan<byte> value = MemoryMarshal.CreateReadOnlySpan(ref Unsafe.Add(ref start, valueStart), valueLength);
+        switch (known)
         {
             case KnownHeader.Host:
-                return NoteHost(value, index);
+                return NoteHost(value);
             case KnownHeader.Connection:
-                return ConnectionField.Read(value, ref _connection) ? Http1Fault.None : Http1Fault.ConnectionSyntax;
+                return NoteConnection(value);
             case KnownHeader.ContentLength:
                 return NoteContentLength(value);
             case KnownHeader.TransferEncoding:
                 return NoteTransferEncoding(value);
             case KnownHeader.Expect:
-                _expects = true;
+                _now.Seen |= FramingFacts.ExpectsContinue;
                 return Ascii.EqualsIgnoreCase(value, "100-continue"u8) ? Http1Fault.None : Http1Fault.Expectation;
             default:
-                _hasUpgrade |= !value.IsEmpty;
+                _now.Seen |= value.IsEmpty ? FramingFacts.None : FramingFacts.UpgradeField;
                 return Http1Fault.None;
         }
     }
 
-    // RFC 9112 §3.2: exactly one in HTTP/1.1, and valid. An empty one would only be right for a target without authority, which http never has.
-    private Http1Fault NoteHost(ReadOnlySpan<byte> value, int index)
+    private Http1Fault NoteConnection(ReadOnlySpan<byte> value)
     {
-        if (HostIndex >= 0)
+        bool isList = ConnectionField.TryRead(value, out ConnectionOptions options);
+        _now.Seen |= (FramingFacts)options;
+        return isList ? Http1Fault.None : Http1Fault.ConnectionSyntax;
+    }
+
+    // RFC 9112 §3.2: exactly one in HTTP/1.1, and valid. An empty one would only be right for a target without authority, which http never has.
+    private Http1Fault NoteHost(ReadOnlySpan<byte> value)
+    {
+        if (_now.HostIndexPlusOne != 0)
         {
             return Http1Fault.HostRepeated;
         }
 
-        HostIndex = index;
-        if (value.IsEmpty)
-        {
-            return Version == HttpVersion.Http10 ? Http1Fault.None : Http1Fault.HostSyntax;
-        }
-
-        return HostSyntax.IsValid(value, PortRule.Optional) ? Http1Fault.None : Http1Fault.HostSyntax;
+        _now.HostIndexPlusOne = _now.Count;
+        return HostSyntax.IsValid(value, PortRule.Optional) || (value.IsEmpty && _now.Version == HttpVersion.Http10) ? Http1Fault.None : Http1Fault.HostSyntax;
     }
 
     // Content-Length = 1*DIGIT  (RFC 9110 §8.6); leading zeros are refused because some peers read them as octal.
     private Http1Fault NoteContentLength(ReadOnlySpan<byte> value)
     {
-        if (ContentLength >= 0)
+        if (_now.LengthPlusOne != 0)
         {
             return Http1Fault.ContentLengthRepeated;
         }
@@ -111,7 +110,8 @@ public sealed partial class Http1Head
             return Http1Fault.ContentLengthTooLarge;
         }
 
-        ContentLength = (long)sum;
+        // 2^63-1 wraps to -2^63 here and back in ContentLength.
+        _now.LengthPlusOne = unchecked((long)(sum + 1));
         return Http1Fault.None;
     }
 
@@ -123,47 +123,61 @@ public sealed partial class Http1Head
             return Http1Fault.TransferEncodingRepeated;
         }
 
-        if (Ascii.EqualsIgnoreCase(value, "chunked"u8))
+        if (!Ascii.EqualsIgnoreCase(value, "chunked"u8))
         {
-            IsChunked = true;
-            return Http1Fault.None;
+            return TransferCodings.FaultOf(value);
         }
 
-        return TransferCodings.FaultOf(value);
+        _now.Seen |= FramingFacts.Chunked;
+        return Http1Fault.None;
     }
 
     private Http1Fault CheckFraming()
     {
+        bool is11 = _now.Version == HttpVersion.Http11;
+        if (_now.HostIndexPlusOne != 0)
+        {
+            if (_now.Form is TargetForm.Origin or TargetForm.Asterisk)
+            {
+                ref readonly HeaderField host = ref _fields[_now.HostIndexPlusOne - 1];
+                _now.Authority = new ByteRange(host.ValueStart, host.ValueLength);
+            }
+        }
+        else if (is11)
+        {
+            return Http1Fault.HostMissing;
+        }
+
+        FramingFacts seen = _now.Seen;
+        if (is11 && (seen & ~FramingFacts.KeepAlive) == 0)
+        {
+            _now.Meaning = FramingFacts.KeepAlive;
+            return Http1Fault.None;
+        }
+
+        return CheckRareFraming(seen, is11);
+    }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private Http1Fault CheckRareFraming(FramingFacts seen, bool is11)
+    {
         if (IsChunked)
         {
-            if (ContentLength >= 0)
+            if (_now.LengthPlusOne != 0)
             {
                 return Http1Fault.LengthAndEncoding;
             }
 
-            if (Version == HttpVersion.Http10)
+            if (!is11)
             {
                 return Http1Fault.TransferEncodingIn10;
             }
         }
 
-        bool is11 = Version == HttpVersion.Http11;
-        if (HostIndex < 0)
-        {
-            if (is11)
-            {
-                return Http1Fault.HostMissing;
-            }
-        }
-        else if (Form is TargetForm.Origin or TargetForm.Asterisk)
-        {
-            ref readonly HeaderField host = ref _fields[HostIndex];
-            Authority = new ByteRange(host.ValueStart, host.ValueLength);
-        }
-
-        KeepAlive = (_connection & ConnectionOptions.Close) == 0 && (is11 || (_connection & ConnectionOptions.KeepAlive) != 0);
-        IsUpgrade = is11 && _hasUpgrade && (_connection & ConnectionOptions.Upgrade) != 0;
-        ExpectsContinue = is11 && _expects && (IsChunked || ContentLength > 0);
+        bool keep = (seen & FramingFacts.Close) == 0 && (is11 || (seen & FramingFacts.KeepAlive) != 0);
+        bool upgrade = is11 && (seen & (FramingFacts.Upgrade | FramingFacts.UpgradeField)) == (FramingFacts.Upgrade | FramingFacts.UpgradeField);
+        bool expects = is11 && (seen & FramingFacts.ExpectsContinue) != 0 && (IsChunked || _now.LengthPlusOne is not (0 or 1));
+        _now.Meaning = (keep ? FramingFacts.KeepAlive : 0) | (upgrade ? FramingFacts.Upgrade : 0) | (expects ? FramingFacts.ExpectsContinue : 0);
         return Http1Fault.None;
     }
 }

@@ -5,6 +5,7 @@
 //
 // No userinfo (RFC 9110 §4.2.4), no percent-encoding, no comma, no IPvFuture, no zone; a port is 0 to 65535.
 
+using System.Numerics;
 using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
 
@@ -23,9 +24,11 @@ internal static class HostSyntax
         target.Length >= 7 && Ascii.EqualsIgnoreCase(target[..7], "http://"u8) ? 7 :
         target.Length >= 8 && Ascii.EqualsIgnoreCase(target[..8], "https://"u8) ? 8 : 0;
 
+    [MethodImpl(MethodImplOptions.NoInlining)]
     internal static bool IsValid(ReadOnlySpan<byte> value, PortRule port)
     {
-        int host = HostLength(value);
+        int name = HttpChars.HostName.IndexOfStop(ref MemoryMarshal.GetReference(value), 0, value.Length);
+        int host = HostLength(value, name);
         if (host <= 0)
         {
             return false;
@@ -34,7 +37,28 @@ internal static class HostSyntax
         return host == value.Length ? port == PortRule.Optional : value[host] == ':' && IsPort(value[(host + 1)..], port);
     }
 
-    private static int HostLength(ReadOnlySpan<byte> value)
+    /// <summary>
+    /// Whether a value is a name or an IPv4 address of less than 64 bytes, alone or with a port of four digits. False says nothing.
+    /// </summary>
+    /// <param name="first">The value; 64 bytes from here on are readable, and behind the value stands CR.</param>
+    /// <param name="length">Its length.</param>
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    internal static bool IsPlain(ref byte first, nint length)
+    {
+        nint name = BitOperations.TrailingZeroCount(HttpChars.HostName.StopsOfBlock(ref first));
+        return name == length ? length != 0 :
+            name == length - 5 && name != 0 && Unsafe.Add(ref first, name) == ':' && IsFourDigits(ref Unsafe.Add(ref first, name + 1));
+    }
+
+    // Four digits at once: a byte over '9' reaches bit 7 when 0x76 is added to it, one under '0' has a high bit after the exclusive or.
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    private static bool IsFourDigits(ref byte first)
+    {
+        uint values = Unsafe.ReadUnaligned<uint>(ref first) ^ 0x30303030;
+        return (((values + 0x76767676) | values) & 0x80808080) == 0;
+    }
+
+    private static int HostLength(ReadOnlySpan<byte> value, int name)
     {
         if (!value.IsEmpty && value[0] == '[')
         {
@@ -42,7 +66,7 @@ internal static class HostSyntax
             return close > 0 && IsIPv6(value[1..close]) ? close + 1 : -1;
         }
 
-        return HttpChars.HostName.IndexOfStop(ref MemoryMarshal.GetReference(value), 0, value.Length);
+        return name;
     }
 
     // port = *DIGIT  (RFC 3986 §3.2.3)

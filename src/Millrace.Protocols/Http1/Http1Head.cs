@@ -1,12 +1,12 @@
 // RFC 9112 §2 to §5: the head of one request, from bytes to a table of offsets. No I/O, no strings, no body.
-// What the fields mean for framing is in FramingFields.cs, the request line in RequestLine.cs.
+// The usual case is read in WholeLines.cs, the request line in RequestLine.cs; what the fields mean for framing is in FramingFields.cs.
 //
 //   HTTP-message = [ CRLF ] start-line CRLF *( field-line CRLF ) CRLF [ message-body ]
 //
 //   buffer:  [ empty line ) [ request line CRLF ) [ field line CRLF )* [ CRLF ) [ body or next request
-//                           ^ _line: start of the line being read    ^ _scanned: no control byte lies between _line and here
+//                           ^ Line: start of the line being read         ^ Scanned: no control byte lies between Line and here
 //
-// A line is split when its end has come, and never looked at again; an unfinished line is searched on from _scanned.
+// A line is split when its end has come, and never looked at again; an unfinished line is searched on from Scanned.
 // So the cost is one pass over the bytes however they were cut into packets, and a fault shows with the line that has it.
 
 using System.Runtime.CompilerServices;
@@ -29,55 +29,62 @@ public sealed partial class Http1Head
         Faulty,
     }
 
-    private HeaderField[] _fields = new HeaderField[32];
-    private int _count;
-    private int _line;
-    private int _scanned;
-    private int _fieldsStart;
-    private Stage _stage;
+    // Everything that belongs to one request, together so that starting afresh is writing zeros over it.
+    private struct State
+    {
+        internal ByteRange Method;
+        internal ByteRange Target;
+        internal ByteRange Path;
+        internal ByteRange Query;
+        internal ByteRange Authority;
+        internal long LengthPlusOne;
+        internal int HostIndexPlusOne;
+        internal int Count;
+        internal int Line;
+        internal int Scanned;
+        internal int FieldsStart;
+        internal Stage Stage;
+        internal Http1Fault Fault;
+        internal HttpVersion Version;
+        internal TargetForm Form;
+        internal FramingFacts Seen;
+        internal FramingFacts Meaning;
+    }
+
+    private HeaderField[] _fields = new HeaderField[64];
+    private State _now;
 
     /// <summary>What was wrong, after <see cref="ReadResult.Faulty"/>.</summary>
-    public Http1Fault Fault { get; private set; }
+    public Http1Fault Fault => _now.Fault;
 
     /// <summary>The method, upper-case letters or other tchars, 1 to 32 bytes (RFC 9110 §9.1).</summary>
-    public ByteRange Method { get; private set; }
+    public ByteRange Method => _now.Method;
 
     /// <summary>The request target as sent (RFC 9112 §3.2).</summary>
-    public ByteRange Target { get; private set; }
+    public ByteRange Target => _now.Target;
 
     /// <summary>The path, still percent-encoded, every escape well-formed; empty for <c>*</c>, for CONNECT and for <c>http://host</c>.</summary>
-    public ByteRange Path { get; private set; }
+    public ByteRange Path => _now.Path;
 
     /// <summary>The query with its <c>?</c>; empty if there is none.</summary>
-    public ByteRange Query { get; private set; }
+    public ByteRange Query => _now.Query;
 
     /// <summary>
     /// The host and port the request is for: those of the target if it has them, else the value of Host (RFC 9112 §3.3); empty in HTTP/1.0 without Host.
     /// </summary>
-    public ByteRange Authority { get; private set; }
+    public ByteRange Authority => _now.Authority;
 
     /// <summary>The form of the target.</summary>
-    public TargetForm Form { get; private set; }
+    public TargetForm Form => _now.Form;
 
     /// <summary>The version of the request line.</summary>
-    public HttpVersion Version { get; private set; }
+    public HttpVersion Version => _now.Version;
 
     /// <summary>The field lines in the order they came.</summary>
-    public ReadOnlySpan<HeaderField> Headers => _fields.AsSpan(0, _count);
+    public ReadOnlySpan<HeaderField> Headers => _fields.AsSpan(0, _now.Count);
 
     /// <summary>Starts afresh for the next request. <see cref="Read"/> does so itself after Done.</summary>
-    public void Reset()
-    {
-        _count = 0;
-        _line = 0;
-        _scanned = 0;
-        _stage = Stage.Start;
-        Fault = Http1Fault.None;
-        Path = default;
-        Query = default;
-        Authority = default;
-        ResetFraming();
-    }
+    public void Reset() => _now = default;
 
     /// <summary>
     /// Reads a head. After <see cref="ReadResult.NeedMore"/> call again with the same bytes and more behind them: the search goes on where it stopped.
@@ -90,9 +97,9 @@ public sealed partial class Http1Head
     public ReadResult Read(ReadOnlySpan<byte> input, in Http1Limits limits, out int consumed)
     {
         consumed = 0;
-        if (_stage >= Stage.Done)
+        if (_now.Stage >= Stage.Done)
         {
-            if (_stage == Stage.Faulty)
+            if (_now.Stage == Stage.Faulty)
             {
                 return ReadResult.Faulty;
             }
@@ -101,27 +108,44 @@ public sealed partial class Http1Head
         }
 
         ref byte start = ref MemoryMarshal.GetReference(input);
-        if (_stage < Stage.Fields)
+        if (_now.Stage == Stage.Start)
         {
-            ReadResult result = ReadRequestLine(ref start, input.Length, in limits);
+            ReadResult result = input.Length >= ByteSet.BlockSize
+                ? ReadWholeLines(ref start, input.Length, in limits, out consumed)
+                : ReadShort(input, in limits, out consumed);
+            if (result != ReadResult.NeedMore)
+            {
+                return result;
+            }
+        }
+
+        return ReadClosely(ref start, input.Length, in limits, out consumed);
+    }
+
+    private ReadResult ReadClosely(ref byte start, int length, in Http1Limits limits, out int consumed)
+    {
+        consumed = 0;
+        if (_now.Stage < Stage.Fields)
+        {
+            ReadResult result = ReadRequestLine(ref start, length, in limits);
             if (result != ReadResult.Done)
             {
                 return result;
             }
         }
 
-        return ReadFields(ref start, input.Length, in limits, out consumed);
+        return ReadFields(ref start, length, in limits, out consumed);
     }
 
     private ReadResult ReadFields(ref byte start, int length, in Http1Limits limits, out int consumed)
     {
         consumed = 0;
-        int line = _line;
-        int scanned = _scanned;
+        int line = _now.Line;
+        int scanned = _now.Scanned;
         while (true)
         {
             int end = HttpChars.LineText.IndexOfStop(ref start, scanned, length);
-            if (end - _fieldsStart > limits.HeaderBytesMax - 2)
+            if (end - _now.FieldsStart > limits.HeaderBytesMax - 2)
             {
                 return Fail(Http1Fault.HeadersTooLarge);
             }
@@ -129,7 +153,7 @@ public sealed partial class Http1Head
             ReadResult lineEnd = FieldLine.LineEnd(ref start, end, length, out Http1Fault fault);
             if (lineEnd != ReadResult.Done)
             {
-                (_line, _scanned) = (line, end);
+                (_now.Line, _now.Scanned) = (line, end);
                 return lineEnd == ReadResult.NeedMore ? ReadResult.NeedMore : Fail(fault);
             }
 
@@ -153,7 +177,7 @@ public sealed partial class Http1Head
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     private Http1Fault AddField(ref byte start, int line, int end, int length, int countMax)
     {
-        int index = _count;
+        int index = _now.Count;
         if (index >= _fields.Length || index >= countMax)
         {
             if (index >= countMax)
@@ -171,8 +195,10 @@ public sealed partial class Http1Head
             return fault;
         }
 
-        _count = index + 1;
-        return field.Known is > KnownHeader.Other and <= LastFramingField ? NoteFramingField(ref start, in field, index) : Http1Fault.None;
+        _now.Count = index + 1;
+        return field.Known is > KnownHeader.Other and <= LastFramingField
+            ? NoteFramingField(ref start, field.ValueStart, field.ValueLength, field.Known)
+            : Http1Fault.None;
     }
 
     private ReadResult Finish()
@@ -183,15 +209,15 @@ public sealed partial class Http1Head
             return Fail(fault);
         }
 
-        _stage = Stage.Done;
+        _now.Stage = Stage.Done;
         return ReadResult.Done;
     }
 
     [MethodImpl(MethodImplOptions.NoInlining)]
     private ReadResult Fail(Http1Fault fault)
     {
-        Fault = fault;
-        _stage = Stage.Faulty;
+        _now.Fault = fault;
+        _now.Stage = Stage.Faulty;
         return ReadResult.Faulty;
     }
 }

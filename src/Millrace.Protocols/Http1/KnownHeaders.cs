@@ -1,9 +1,10 @@
-// Finds the KnownHeader of a field name: one hash over length, first and last bytes, one table probe, one comparison.
-// The bytes compared must be tchars already (RFC 9110 §5.6.2): among those, setting bit 5 folds letters and nothing else into letters.
+// Finds the KnownHeader of a field name: one hash over its length and last eight bytes, one table slot, one comparison of 32 bytes.
+// The bytes compared must be tchars already (RFC 9110 §5.6.2): among those, setting bit 5 folds letters and turns nothing else into a letter or hyphen.
 
-using System.Diagnostics;
+using System.Numerics;
 using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
+using System.Runtime.Intrinsics;
 using System.Text;
 
 namespace Millrace.Protocols.Http1;
@@ -11,9 +12,13 @@ namespace Millrace.Protocols.Http1;
 /// <summary>Names of <see cref="KnownHeader"/>, both ways.</summary>
 public static class KnownHeaders
 {
+    private const byte CaseBit = 0x20;
     private const ulong CaseBits = 0x2020202020202020;
-    private const int TableBits = 10;
-    private const int NameLengthMax = 32;
+    private const int TableBits = 9;
+
+    // A slot holds the name in lower case, its colon, zeros, and the number of the name in the last byte.
+    private const int SlotSize = 32;
+    private const int NameLengthMax = SlotSize - 2;
 
     // In the order of the enum.
     private static readonly string[] Names =
@@ -33,7 +38,6 @@ public static class KnownHeaders
         "X-Request-ID", "X-Requested-With",
     ];
 
-    private static readonly Entry[] Entries = MakeEntries();
     private static readonly ulong Multiplier = FindMultiplier();
     private static readonly byte[] Table = MakeTable(Multiplier)!;
 
@@ -45,111 +49,73 @@ public static class KnownHeaders
 
     /// <summary>Which usual name this is, whatever its case.</summary>
     /// <param name="name">A field name that consists of tchars only.</param>
-    public static KnownHeader Find(ReadOnlySpan<byte> name) => name.IsEmpty ? KnownHeader.Other : Find(ref MemoryMarshal.GetReference(name), name.Length);
-
-    [MethodImpl(MethodImplOptions.AggressiveInlining)]
-    internal static KnownHeader Find(ref byte name, int length)
+    public static KnownHeader Find(ReadOnlySpan<byte> name)
     {
-        if (length > NameLengthMax)
+        if (name.Length is 0 or > NameLengthMax)
         {
             return KnownHeader.Other;
         }
 
-        (ulong head, ulong tail) = Ends(ref name, length);
-        int id = Unsafe.Add(ref MemoryMarshal.GetArrayDataReference(Table), (nint)Slot(head, tail, length, Multiplier));
-        ref Entry entry = ref Unsafe.Add(ref MemoryMarshal.GetArrayDataReference(Entries), id);
-        if (entry.Head != head | entry.Tail != tail | entry.Length != length)
-        {
-            return KnownHeader.Other;
-        }
-
-        return length <= 16 || MiddleEquals(ref name, length, in entry) ? (KnownHeader)id : KnownHeader.Other;
+        // Laid out as in a buffer, with bytes to read before and behind.
+        Span<byte> copy = stackalloc byte[8 + SlotSize];
+        name.CopyTo(copy[8..]);
+        copy[8 + name.Length] = (byte)':';
+        return FindInside(ref copy[8], name.Length);
     }
 
-    // The ends overlap in names shorter than 16 bytes; together they then cover the whole name.
+    /// <summary>The same for a name in a buffer, its colon behind it.</summary>
+    /// <param name="name">Its first byte; the 8 bytes before it and the 32 from it on are readable.</param>
+    /// <param name="length">At least 1.</param>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
-    private static (ulong Head, ulong Tail) Ends(ref byte name, int length)
+    internal static KnownHeader FindInside(ref byte name, nint length)
     {
-        if (length >= 8)
-        {
-            return (Unsafe.ReadUnaligned<ulong>(ref name) | CaseBits, Unsafe.ReadUnaligned<ulong>(ref Unsafe.Add(ref name, length - 8)) | CaseBits);
-        }
+        ref byte slot = ref Unsafe.Add(ref MemoryMarshal.GetArrayDataReference(Table), (nint)(Slot(ref name, length, Multiplier) * SlotSize));
+        Vector256<byte> folded = Vector256.LoadUnsafe(ref name) | Vector256.Create(CaseBit);
+        uint equal = Vector256.Equals(folded, Vector256.LoadUnsafe(ref slot)).ExtractMostSignificantBits();
 
-        if (length >= 4)
-        {
-            return (Unsafe.ReadUnaligned<uint>(ref name) | CaseBits, Unsafe.ReadUnaligned<uint>(ref Unsafe.Add(ref name, length - 4)) | CaseBits);
-        }
-
-        uint few = name | (uint)Unsafe.Add(ref name, length >> 1) << 8 | (uint)Unsafe.Add(ref name, length - 1) << 16;
-        return (few | CaseBits, 0);
+        // The lowest difference lies behind the colon if name and colon are equal.
+        return BitOperations.TrailingZeroCount(~equal) > length ? (KnownHeader)Unsafe.Add(ref slot, SlotSize - 1) : KnownHeader.Other;
     }
 
+    // The last eight bytes, or as many as there are: what stands before a shorter name is shifted out.
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
-    private static uint Slot(ulong head, ulong tail, int length, ulong multiplier) =>
-        (uint)(((head ^ ulong.RotateLeft(tail, 29)) + (uint)length) * multiplier >> (64 - TableBits));
-
-    // Bytes 8 to 15 and the eight before the tail cover what the ends leave open in names of 17 to 32 bytes.
-    private static bool MiddleEquals(ref byte name, int length, in Entry entry) =>
-        (Unsafe.ReadUnaligned<ulong>(ref Unsafe.Add(ref name, 8)) | CaseBits) == entry.Second &&
-        (Unsafe.ReadUnaligned<ulong>(ref Unsafe.Add(ref name, length - 16)) | CaseBits) == entry.Third;
-
-    private static Entry[] MakeEntries()
+    private static ulong Slot(ref byte name, nint length, ulong multiplier)
     {
-        var entries = new Entry[Names.Length];
-        for (int i = 1; i < Names.Length; i++)
-        {
-            byte[] name = Encoding.ASCII.GetBytes(Names[i]);
-            (ulong head, ulong tail) = Ends(ref name[0], name.Length);
-            bool middle = name.Length > 16;
-            entries[i] = new Entry
-            {
-                Head = head,
-                Tail = tail,
-                Length = name.Length,
-                Second = middle ? Unsafe.ReadUnaligned<ulong>(ref name[8]) | CaseBits : 0,
-                Third = middle ? Unsafe.ReadUnaligned<ulong>(ref name[^16]) | CaseBits : 0,
-            };
-        }
-
-        return entries;
+        ulong tail = Unsafe.ReadUnaligned<ulong>(ref Unsafe.Add(ref name, length - 8)) | CaseBits;
+        tail = BitConverter.IsLittleEndian ? tail >> ((int)nint.Max(0, 8 - length) * 8) : tail << ((int)nint.Max(0, 8 - length) * 8);
+        return (tail + (ulong)length) * multiplier >> (64 - TableBits);
     }
 
     // Tries odd multipliers in a fixed order until no two names share a slot: the same one in every run.
     private static ulong FindMultiplier()
     {
-        for (ulong candidate = 0x9E3779B97F4A7C15; ; candidate = (candidate * 0xD1342543DE82EF95 + 0x632BE59BD9B4E019) | 1)
+        ulong candidate = 0x9E3779B97F4A7C15;
+        while (MakeTable(candidate) is null)
         {
-            if (MakeTable(candidate) is not null)
-            {
-                return candidate;
-            }
+            candidate = (candidate * 0xD1342543DE82EF95 + 0x632BE59BD9B4E019) | 1;
         }
+
+        return candidate;
     }
 
     private static byte[]? MakeTable(ulong multiplier)
     {
-        Debug.Assert(Names.Length <= byte.MaxValue);
-        var table = new byte[1 << TableBits];
-        for (int i = 1; i < Entries.Length; i++)
+        var table = new byte[SlotSize << TableBits];
+        var name = new byte[8 + SlotSize];
+        for (int i = 1; i < Names.Length; i++)
         {
-            ref byte slot = ref table[Slot(Entries[i].Head, Entries[i].Tail, Entries[i].Length, multiplier)];
-            if (slot != 0)
+            Array.Clear(name);
+            Encoding.ASCII.GetBytes(Names[i].ToLowerInvariant() + ":", name.AsSpan(8));
+            Span<byte> slot = table.AsSpan((int)Slot(ref name[8], Names[i].Length, multiplier) * SlotSize, SlotSize);
+            if (slot[0] != 0)
             {
                 return null;
             }
 
-            slot = (byte)i;
+            name.AsSpan(8).CopyTo(slot);
+            slot[SlotSize - 1] = (byte)i;
         }
 
         return table;
-    }
-
-    private struct Entry
-    {
-        internal ulong Head;
-        internal ulong Tail;
-        internal ulong Second;
-        internal ulong Third;
-        internal int Length;
     }
 }

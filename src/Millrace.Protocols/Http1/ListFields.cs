@@ -3,6 +3,7 @@
 //   #element => [ element ] *( OWS "," OWS [ element ] )     (RFC 9110 §5.6.1)
 
 using System.Runtime.CompilerServices;
+using System.Runtime.InteropServices;
 
 namespace Millrace.Protocols.Http1;
 
@@ -18,23 +19,19 @@ internal enum ConnectionOptions : byte
 
 internal static class ConnectionField
 {
-    /// <summary>Adds the options of one Connection line; false if an element is no token. Empty elements are allowed.</summary>
+    /// <summary>The options of one Connection line; false if an element is no token. Empty elements are allowed.</summary>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
-    internal static bool Read(ReadOnlySpan<byte> value, ref ConnectionOptions options)
+    internal static bool TryRead(ReadOnlySpan<byte> value, out ConnectionOptions options)
     {
         // One word is what nearly every client sends.
-        ConnectionOptions option = OptionOf(value);
-        if (option != ConnectionOptions.None)
-        {
-            options |= option;
-            return true;
-        }
-
-        return ReadList(value, ref options);
+        options = OptionOf(value);
+        return options != ConnectionOptions.None || TryReadList(value, out options);
     }
 
-    private static bool ReadList(ReadOnlySpan<byte> value, ref ConnectionOptions options)
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private static bool TryReadList(ReadOnlySpan<byte> value, out ConnectionOptions options)
     {
+        options = ConnectionOptions.None;
         while (!value.IsEmpty)
         {
             ReadOnlySpan<byte> element = Ascii.NextElement(ref value);
@@ -53,9 +50,15 @@ internal static class ConnectionField
     {
         5 => Ascii.EqualsIgnoreCase(word, "close"u8) ? ConnectionOptions.Close : ConnectionOptions.None,
         7 => Ascii.EqualsIgnoreCase(word, "upgrade"u8) ? ConnectionOptions.Upgrade : ConnectionOptions.None,
-        10 => Ascii.EqualsIgnoreCase(word, "keep-alive"u8) ? ConnectionOptions.KeepAlive : ConnectionOptions.None,
+        10 => IsKeepAlive(ref MemoryMarshal.GetReference(word)) ? ConnectionOptions.KeepAlive : ConnectionOptions.None,
         _ => ConnectionOptions.None,
     };
+
+    /// <summary>Whether the ten bytes from here on, none of them a control, are "keep-alive" in any case: bit 5 then folds letters only.</summary>
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    internal static bool IsKeepAlive(ref byte first) =>
+        (Unsafe.ReadUnaligned<ulong>(ref first) | 0x2020202020202020) == MemoryMarshal.Read<ulong>("keep-alive"u8) &&
+        (Unsafe.ReadUnaligned<ushort>(ref Unsafe.Add(ref first, 8)) | 0x2020) == MemoryMarshal.Read<ushort>("ve"u8);
 }
 
 internal static class TransferCodings

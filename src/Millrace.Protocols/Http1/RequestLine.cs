@@ -20,13 +20,13 @@ public sealed partial class Http1Head
 
     private ReadResult ReadRequestLine(ref byte start, int length, in Http1Limits limits)
     {
-        if (_stage == Stage.Start && !SkipEmptyLine(ref start, length))
+        if (_now.Stage == Stage.Start && !SkipEmptyLine(ref start, length))
         {
-            return Fault == Http1Fault.None ? ReadResult.NeedMore : Fail(Fault);
+            return _now.Fault == Http1Fault.None ? ReadResult.NeedMore : Fail(_now.Fault);
         }
 
-        int line = _line;
-        int end = HttpChars.LineText.IndexOfStop(ref start, _scanned, length);
+        int line = _now.Line;
+        int end = HttpChars.LineText.IndexOfStop(ref start, _now.Scanned, length);
         Http1Fault fault = ReadMethod(ref start, line, length);
         if (fault != Http1Fault.None)
         {
@@ -41,7 +41,7 @@ public sealed partial class Http1Head
         ReadResult lineEnd = FieldLine.LineEnd(ref start, end, length, out fault);
         if (lineEnd != ReadResult.Done)
         {
-            _scanned = end;
+            _now.Scanned = end;
             return lineEnd == ReadResult.NeedMore ? ReadResult.NeedMore : Fail(fault);
         }
 
@@ -51,9 +51,29 @@ public sealed partial class Http1Head
             return Fail(fault);
         }
 
-        _line = _scanned = _fieldsStart = end + 2;
-        _stage = Stage.Fields;
+        _now.Line = _now.Scanned = _now.FieldsStart = end + 2;
+        _now.Stage = Stage.Fields;
         return ReadResult.Done;
+    }
+
+    // The same for a line at the buffer's start that is known to end with CRLF at `end` and to hold no other control.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private Http1Fault ReadWholeRequestLine(ref byte start, int end, int length, int lengthMax)
+    {
+        Http1Fault fault = ReadMethod(ref start, 0, length);
+        if (fault != Http1Fault.None)
+        {
+            return fault;
+        }
+
+        if (end > lengthMax - 2)
+        {
+            return Http1Fault.RequestLineTooLong;
+        }
+
+        _now.Line = _now.Scanned = _now.FieldsStart = end + 2;
+        _now.Stage = Stage.Fields;
+        return ReadVersionAndTarget(ref start, Method.End + 1, end, length);
     }
 
     // RFC 9112 §2.2: a server should ignore at least one empty line before the request line. This one ignores just one.
@@ -73,7 +93,7 @@ public sealed partial class Http1Head
 
             if (Unsafe.Add(ref start, 1) != HttpChars.Lf)
             {
-                Fault = Http1Fault.EmptyLines;
+                _now.Fault = Http1Fault.EmptyLines;
                 return false;
             }
 
@@ -82,10 +102,10 @@ public sealed partial class Http1Head
                 return false;
             }
 
-            _line = _scanned = 2;
+            _now.Line = _now.Scanned = 2;
         }
 
-        _stage = Stage.RequestLine;
+        _now.Stage = Stage.RequestLine;
         return true;
     }
 
@@ -95,13 +115,14 @@ public sealed partial class Http1Head
     {
         if (length - line >= 4 && Unsafe.ReadUnaligned<uint>(ref Unsafe.Add(ref start, line)) == MemoryMarshal.Read<uint>("GET "u8))
         {
-            Method = new ByteRange(line, 3);
+            _now.Method = new ByteRange(line, 3);
             return Http1Fault.None;
         }
 
         return ReadOtherMethod(ref start, line, length);
     }
 
+    [MethodImpl(MethodImplOptions.NoInlining)]
     private Http1Fault ReadOtherMethod(ref byte start, int line, int length)
     {
         ulong stops = HttpChars.Token.Stops(ref start, line, length);
@@ -133,7 +154,7 @@ public sealed partial class Http1Head
             return Http1Fault.Method;
         }
 
-        Method = new ByteRange(line, count);
+        _now.Method = new ByteRange(line, count);
         return MemoryMarshal.CreateReadOnlySpan(ref Unsafe.Add(ref start, line), count).ContainsAnyInRange((byte)'a', (byte)'z')
             ? Http1Fault.MethodCase
             : Http1Fault.None;
@@ -157,14 +178,15 @@ public sealed partial class Http1Head
             return VersionFault(ref start, target, lineEnd);
         }
 
-        Version = (HttpVersion)minor;
-        Target = new ByteRange(target, targetEnd - target);
+        _now.Version = (HttpVersion)minor;
+        _now.Target = new ByteRange(target, targetEnd - target);
         return Unsafe.Add(ref start, target) == '/' && !MethodIs(ref start, "CONNECT"u8)
             ? ReadPathAndQuery(ref start, target, targetEnd, length, TargetForm.Origin)
             : ReadOtherTarget(ref start, target, targetEnd, length);
     }
 
     // What stands where the version should be: nothing, something else, or a version of another protocol.
+    [MethodImpl(MethodImplOptions.NoInlining)]
     private Http1Fault VersionFault(ref byte start, int target, int lineEnd)
     {
         ReadOnlySpan<byte> rest = MemoryMarshal.CreateReadOnlySpan(ref Unsafe.Add(ref start, target), lineEnd - target);
@@ -187,12 +209,13 @@ public sealed partial class Http1Head
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     private Http1Fault ReadPathAndQuery(ref byte start, int path, int targetEnd, int length, TargetForm form)
     {
-        Form = form;
+        _now.Form = form;
         int end = HttpChars.PlainPath.IndexOfStop(ref start, path, length);
-        Path = new ByteRange(path, end - path);
+        _now.Path = new ByteRange(path, end - path);
         return end == targetEnd ? Http1Fault.None : ReadUnplainPath(ref start, path, end, targetEnd, length);
     }
 
+    [MethodImpl(MethodImplOptions.NoInlining)]
     private Http1Fault ReadUnplainPath(ref byte start, int path, int at, int targetEnd, int length)
     {
         while (at < targetEnd && Unsafe.Add(ref start, at) == '%')
@@ -207,7 +230,7 @@ public sealed partial class Http1Head
             at = HttpChars.PlainPath.IndexOfStop(ref start, at + 3, length);
         }
 
-        Path = new ByteRange(path, at - path);
+        _now.Path = new ByteRange(path, at - path);
         if (at == targetEnd)
         {
             return Http1Fault.None;
@@ -218,10 +241,11 @@ public sealed partial class Http1Head
             return Http1Fault.TargetSyntax;
         }
 
-        Query = new ByteRange(at, targetEnd - at);
+        _now.Query = new ByteRange(at, targetEnd - at);
         return Http1Fault.None;
     }
 
+    [MethodImpl(MethodImplOptions.NoInlining)]
     private Http1Fault ReadOtherTarget(ref byte start, int target, int targetEnd, int length)
     {
         ReadOnlySpan<byte> text = MemoryMarshal.CreateReadOnlySpan(ref Unsafe.Add(ref start, target), targetEnd - target);
@@ -232,14 +256,14 @@ public sealed partial class Http1Head
 
         if (MethodIs(ref start, "CONNECT"u8))
         {
-            Form = TargetForm.Authority;
-            Authority = Target;
+            _now.Form = TargetForm.Authority;
+            _now.Authority = Target;
             return HostSyntax.IsValid(text, PortRule.Required) ? Http1Fault.None : Http1Fault.TargetAuthority;
         }
 
         if (text.Length == 1 && text[0] == '*')
         {
-            Form = TargetForm.Asterisk;
+            _now.Form = TargetForm.Asterisk;
             return MethodIs(ref start, "OPTIONS"u8) ? Http1Fault.None : Http1Fault.TargetForm;
         }
 
@@ -251,7 +275,7 @@ public sealed partial class Http1Head
 
         int authority = text[scheme..].IndexOfAny((byte)'/', (byte)'?');
         authority = authority < 0 ? text.Length - scheme : authority;
-        Authority = new ByteRange(target + scheme, authority);
+        _now.Authority = new ByteRange(target + scheme, authority);
         return HostSyntax.IsValid(text.Slice(scheme, authority), PortRule.Optional)
             ? ReadPathAndQuery(ref start, target + scheme + authority, targetEnd, length, TargetForm.Absolute)
             : Http1Fault.TargetAuthority;

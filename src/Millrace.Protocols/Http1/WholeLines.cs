@@ -1,0 +1,182 @@
+// The usual case of Http1Head: a new request that is here in one piece, in visible ASCII and in the usual spelling.
+// Line ends come from block masks, so finding a line does not wait for the line before.
+// Whatever is not usual (an unfinished or malformed line, odd white space, other bytes, a full table) ends this road without a verdict:
+// the close reading of Http1Head.cs goes on from the line it happened in, and only there the faults of lines are named.
+
+using System.Numerics;
+using System.Runtime.CompilerServices;
+using System.Runtime.InteropServices;
+
+namespace Millrace.Protocols.Http1;
+
+public sealed partial class Http1Head
+{
+    private const ushort ColonSpace = 0x203A;
+    private const byte Padding = HttpChars.Sp;
+
+    // Behind a short request there is nothing to look at 64 bytes at a time: it is copied in front of spaces, which end no line.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private ReadResult ReadShort(ReadOnlySpan<byte> input, in Http1Limits limits, out int consumed)
+    {
+        Span<byte> padded = stackalloc byte[2 * ByteSet.BlockSize];
+        padded.Fill(Padding);
+        input.CopyTo(padded);
+        return ReadWholeLines(ref MemoryMarshal.GetReference(padded), padded.Length, in limits, out consumed);
+    }
+
+    /// <summary>Reads from the buffer's start; <paramref name="length"/> is at least a block. NeedMore: read on closely from Line.</summary>
+    private ReadResult ReadWholeLines(ref byte start, int length, in Http1Limits limits, out int consumed)
+    {
+        consumed = 0;
+        nint line = 0;
+        nint endMax = 0;
+        int room = Math.Min(_fields.Length, limits.HeaderCountMax);
+        ulong carry = 0;
+        for (nint block = 0; block < length; block += ByteSet.BlockSize)
+        {
+            ulong ends;
+            ulong unprintable;
+            if (length - block >= ByteSet.BlockSize)
+            {
+                LineBlock.Look(ref Unsafe.Add(ref start, block), out ends, out unprintable);
+            }
+            else
+            {
+                // The last 64 bytes once more, those before the block shifted out.
+                LineBlock.Look(ref Unsafe.Add(ref start, length - ByteSet.BlockSize), out ends, out unprintable);
+                int skip = ByteSet.BlockSize - (int)(length - block);
+                (ends, unprintable) = (ends >> skip, unprintable >> skip);
+            }
+
+            // Before each LF stands one unprintable byte, and no other is in the block; whether it is a CR is seen line by line.
+            ulong before = unprintable ^ ends;
+            if ((before << 1 | carry) != ends)
+            {
+                break;
+            }
+
+            carry = before >> 63;
+            for (; ends != 0; ends &= ends - 1)
+            {
+                nint end = block + BitOperations.TrailingZeroCount(ends) - 1;
+                if (Unsafe.Add(ref start, end) != HttpChars.Cr)
+                {
+                    return Stop(line);
+                }
+
+                if (line == 0)
+                {
+                    if (end == 0)
+                    {
+                        return ReadResult.NeedMore;
+                    }
+
+                    Http1Fault fault = ReadWholeRequestLine(ref start, (int)end, length, limits.RequestLineMax);
+                    if (fault != Http1Fault.None)
+                    {
+                        return Fail(fault);
+                    }
+
+                    endMax = end + limits.HeaderBytesMax;
+                }
+                else if (end == line)
+                {
+                    if (end > endMax)
+                    {
+                        return Fail(Http1Fault.HeadersTooLarge);
+                    }
+
+                    consumed = (int)end + 2;
+                    return Finish();
+                }
+                else if (_now.Count >= room || end > endMax || !ReadWholeField(ref start, line, end, length))
+                {
+                    return Stop(line);
+                }
+
+                line = end + 2;
+            }
+        }
+
+        return Stop(line);
+    }
+
+    private ReadResult Stop(nint line)
+    {
+        _now.Line = _now.Scanned = (int)line;
+        return _now.Stage == Stage.Faulty ? ReadResult.Faulty : ReadResult.NeedMore;
+    }
+
+    // name ":" SP value, the value neither empty nor with more white space around it. False: not that, or a fault in what it means.
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    private bool ReadWholeField(ref byte start, nint line, nint end, nint length)
+    {
+        if (length - line < ByteSet.BlockSize)
+        {
+            return ReadLastField(ref start, line, end, length);
+        }
+
+        ref byte first = ref Unsafe.Add(ref start, line);
+        nint name = LineBlock.IndexOf(ref first, (byte)':');
+        if (name is 0 or ByteSet.BlockSize)
+        {
+            return false;
+        }
+
+        // A known name is a token; another must be looked at.
+        KnownHeader known = KnownHeaders.FindInside(ref first, name);
+        return (known != KnownHeader.Other || HttpChars.Token.StopsOfBlock(ref first) << (63 - (int)name) == 1UL << 63) &&
+            TakeField(ref start, line, name, end, known, (int)length);
+    }
+
+    // The same for a line among the last 64 bytes of the buffer.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private bool ReadLastField(ref byte start, nint line, nint end, nint length)
+    {
+        nint name = BitOperations.TrailingZeroCount(HttpChars.Token.Stops(ref start, (int)line, (int)length));
+        return name != 0 &&
+            TakeField(ref start, line, name, end, KnownHeaders.Find(MemoryMarshal.CreateReadOnlySpan(ref Unsafe.Add(ref start, line), (int)name)), (int)length);
+    }
+
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    private bool TakeField(ref byte start, nint line, nint name, nint end, KnownHeader known, int length)
+    {
+        nint value = line + name + 2;
+        if (value >= end || Unsafe.ReadUnaligned<ushort>(ref Unsafe.Add(ref start, value - 2)) != ColonSpace ||
+            Unsafe.Add(ref start, value) == HttpChars.Sp || Unsafe.Add(ref start, end - 1) == HttpChars.Sp)
+        {
+            return false;
+        }
+
+        nint index = _now.Count;
+        ref HeaderField field = ref Unsafe.Add(ref MemoryMarshal.GetArrayDataReference(_fields), index);
+        _now.Count = (int)index + 1;
+        field.NameStart = (int)line;
+        field.NameLength = (int)name;
+        field.ValueStart = (int)value;
+        field.ValueLength = (int)(end - value);
+        field.Known = known;
+        return known is KnownHeader.Other or > LastFramingField || TakeFramingField(ref start, value, end - value, known, length);
+    }
+
+    // Host and Connection as nearly every client sends them, and the rest.
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    private bool TakeFramingField(ref byte start, nint value, nint valueLength, KnownHeader known, int length)
+    {
+        ref byte first = ref Unsafe.Add(ref start, value);
+        if (known == KnownHeader.Connection && valueLength == 10 && ConnectionField.IsKeepAlive(ref first))
+        {
+            _now.Seen |= FramingFacts.KeepAlive;
+            return true;
+        }
+
+        if (known == KnownHeader.Host && _now.HostIndexPlusOne == 0 && length - value >= ByteSet.BlockSize && HostSyntax.IsPlain(ref first, valueLength))
+        {
+            _now.HostIndexPlusOne = _now.Count;
+            return true;
+        }
+
+        Http1Fault fault = NoteFramingField(ref start, (int)value, (int)valueLength, known);
+        return fault == Http1Fault.None || Fail(fault) == ReadResult.Done;
+    }
+}
