@@ -4,6 +4,7 @@
 
 using System.IO.Pipelines;
 using Microsoft.AspNetCore.Http;
+using Millrace.Loops;
 
 namespace Millrace.Exchanges;
 
@@ -23,7 +24,7 @@ internal sealed class RequestBody
 {
     private readonly Exchange _exchange;
     private readonly int _pauseAt;
-    private readonly ContinuationCatcher _readers = new();
+    private readonly ContinuationCatcher _readers;
     private Pipe? _pipe;
     private Exception? _error;
     private bool _used;
@@ -37,6 +38,7 @@ internal sealed class RequestBody
     {
         _exchange = exchange;
         _pauseAt = pauseAt;
+        _readers = new ContinuationCatcher(exchange.Services);
     }
 
     /// <summary>Written by the loop, read by both sides.</summary>
@@ -260,7 +262,7 @@ internal sealed class RequestBody
 }
 
 /// <summary>Catches what a pipe would run while the loop feeds it, so that it runs where and when the loop decides.</summary>
-internal sealed class ContinuationCatcher : PipeScheduler
+internal sealed class ContinuationCatcher(LoopServices services) : PipeScheduler
 {
     private Action<object?>? _action;
     private object? _state;
@@ -268,7 +270,7 @@ internal sealed class ContinuationCatcher : PipeScheduler
 
     public bool IsEmpty => _action is null;
 
-    /// <summary>From here to <see cref="TryTake"/> what this thread sets off is caught; what others set off goes to the thread pool.</summary>
+    /// <summary>From here to <see cref="TryTake"/> what this thread sets off is caught; what others set off runs off the loops.</summary>
     public void BeginCatch() => _feeder = Environment.CurrentManagedThreadId;
 
     public override void Schedule(Action<object?> action, object? state)
@@ -280,7 +282,7 @@ internal sealed class ContinuationCatcher : PipeScheduler
         }
         else
         {
-            System.Threading.ThreadPool.UnsafeQueueUserWorkItem(action, state, preferLocal: false);
+            services.RunUserCode(action, state);
         }
     }
 

@@ -94,7 +94,8 @@ internal abstract class EventLoop
 
     protected bool TryTakePosted(out object? work) => _posted.TryDequeue(out work);
 
-    protected bool HasPosted => !_posted.IsEmpty;
+    /// <summary>Whether posted work waits for the driver.</summary>
+    public bool HasPosted => !_posted.IsEmpty;
 
     /// <summary>True: nothing is posted and posters will wake the loop from now on.</summary>
     protected bool TryFallAsleep()

@@ -1,0 +1,134 @@
+// A plain handler that does what the plan of its request says, and checks every byte of the request's body.
+
+using Microsoft.Win32.SafeHandles;
+using Millrace.Exchanges;
+
+namespace Millrace.Tests.Simulation;
+
+internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan?> planOf)
+{
+    private int _files = 1_000_000;
+
+    public ValueTask Handle(Request request, Response response)
+    {
+        Simulation world = simulation();
+        if (planOf(request.Path) is not { } plan)
+        {
+            world.Violated($"a request for {request.Path}, which nobody sent");
+            return default;
+        }
+
+        if (plan.Started++ > 0)
+        {
+            world.Violated($"request {plan.Name} was run twice");
+        }
+
+        return Perform(world, world.Handler.Current!, plan, request, response);
+    }
+
+    private async ValueTask Perform(Simulation world, Exchange exchange, Plan plan, Request request, Response response)
+    {
+        try
+        {
+            if (plan.DeclaresLength)
+            {
+                response.ContentLength = plan.WrittenLength;
+            }
+
+            response.AddHeader("X-Name", plan.Name);
+            int written = 0;
+            foreach ((Act act, int count) in plan.Acts)
+            {
+                switch (act)
+                {
+                    case Act.Write:
+                        response.Write(Plan.Bytes(plan.ResponsePattern, written, count));
+                        written += count;
+                        break;
+                    case Act.WriteAsync:
+                        await response.WriteAsync(Plan.Bytes(plan.ResponsePattern, written, count));
+                        written += count;
+                        break;
+                    case Act.SendFile:
+                        await SendFile(world, exchange, Plan.Bytes(plan.ResponsePattern, written, count));
+                        written += count;
+                        break;
+                    case Act.Flush:
+                        await response.FlushAsync();
+                        break;
+                    case Act.Pause:
+                        await world.Pause();
+                        break;
+                    case Act.Block:
+                        world.Block(count);
+                        break;
+                    case Act.ReadSome:
+                        await Read(world, plan, request, count);
+                        break;
+                    case Act.ReadAll:
+                        await ReadAll(world, plan, request);
+                        break;
+                    case Act.WaitForAbort:
+                        await Cancelled(request.Aborted);
+                        break;
+                    case Act.Abort:
+                        response.Abort();
+                        break;
+                    default:
+                        throw new InvalidTimeZoneException("thrown by the handler, as planned");
+                }
+            }
+        }
+        catch (Exception error) when (error is not InvalidTimeZoneException && !plan.IsDisturbed && !world.IsCutting)
+        {
+            world.Violated($"request {plan.Name} was undisturbed, but its handler saw {error}");
+        }
+        finally
+        {
+            plan.Finished++;
+            world.Trace("handler ends", plan.Id, plan.BodyRead);
+        }
+    }
+
+    private static async ValueTask<int> Read(Simulation world, Plan plan, Request request, int count)
+    {
+        byte[] buffer = new byte[Math.Max(1, count)];
+        int got = await request.ReadAsync(buffer);
+        if (!Plan.Matches(plan.RequestPattern, plan.BodyRead, buffer.AsSpan(0, got)))
+        {
+            world.Violated($"request {plan.Name} was given body bytes that are not its own, from {plan.BodyRead} on");
+        }
+
+        plan.BodyRead += got;
+        return got;
+    }
+
+    private static async ValueTask ReadAll(Simulation world, Plan plan, Request request)
+    {
+        while (await Read(world, plan, request, 3_000) > 0)
+        {
+        }
+
+        plan.BodyWasWhole = true;
+        if (plan.BodyRead != plan.BodyLength)
+        {
+            world.Violated($"request {plan.Name} has a body of {plan.BodyLength} bytes, but its handler was given {plan.BodyRead} and then the end");
+        }
+    }
+
+    private static Task Cancelled(CancellationToken token)
+    {
+        var source = new TaskCompletionSource();
+        token.UnsafeRegister(static state => ((TaskCompletionSource)state!).TrySetResult(), source);
+        return source.Task;
+    }
+
+    private async ValueTask SendFile(Simulation world, Exchange exchange, byte[] content)
+    {
+        int file = ++_files;
+        world.World.Files[file] = content;
+        using var handle = new SafeFileHandle(file, ownsHandle: false);
+        await exchange.SendFileAsync(handle, 0, content.Length, CancellationToken.None);
+        world.World.Files.Remove(file);
+    }
+}

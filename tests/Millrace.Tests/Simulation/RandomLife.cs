@@ -1,0 +1,270 @@
+// A server's life from a seed: a random configuration, random clients and handlers, random steps, then rest, time and drain,
+// with the invariants checked on the way. See RandomLivesTests for the list of them.
+
+using System.Globalization;
+using System.Reflection;
+using Millrace.Connections;
+using Millrace.Handlers;
+using Millrace.Loops;
+
+namespace Millrace.Tests.Simulation;
+
+internal sealed class RandomLife
+{
+    private readonly Dictionary<string, Plan> _plans = [];
+    private readonly List<RandomClient> _clients = [];
+    private readonly Dictionary<SimulatedSocket, RandomClient> _bySocket = [];
+    private readonly int _drainAtStep;
+
+    public RandomLife(ulong seed, bool traces)
+    {
+        var random = new SeededRandom(seed * 31 + 7);
+        int loops = random.Between(1, 3);
+        MayOverload = random.Chance(8);
+        MayRefuseConnections = random.Chance(4);
+        BodyMax = random.Chance(70) ? 20_000 : 200_000;
+        var options = new MillraceOptions
+        {
+            Loops = loops,
+            Dispatch = (DispatchMode)random.Below(3),
+            DriversMax = loops + random.Between(1, 12),
+            MaxConcurrentRequests = MayOverload || random.Chance(25) ? random.Between(1, 4) : null,
+            RequestQueueLimit = MayOverload ? random.Between(0, 2) : 1_000,
+            MaxConnections = MayRefuseConnections ? random.Between(1, 4) : 65_536,
+            RequestBodyBuffer = random.Chance(50) ? 4_096 : random.Between(4_096, 100_000),
+            MinBodyBytesPerSecond = 0,
+            IdleTimeout = random.Chance(50) ? TimeSpan.FromSeconds(20) : TimeSpan.FromSeconds(130),
+        };
+        BodyHeldMax = options.RequestBodyBuffer + (3 * BufferPool.InputSize);
+        var plain = new PlanHandler(() => Simulation!, name => _plans.GetValueOrDefault(name));
+        Simulation = new Simulation(seed, new SimulationSetup
+        {
+            Loops = loops,
+            IsTcp = random.Chance(50),
+            Options = options,
+            Handler = _ => new DelegateHandler(plain.Handle),
+            InterleavePercent = random.Chance(50) ? 0 : random.Between(1, 30),
+            Traces = traces,
+        });
+        Simulation.World.ReceiveCapacityMax = random.Chance(50) ? random.Between(1, 5_000) : 256 * 1024;
+        Simulation.World.SendCapacityMax = random.Chance(50) ? random.Between(16, 8_000) : 256 * 1024;
+        if (random.Chance(10))
+        {
+            Simulation.World.DescriptorsMax = Simulation.World.Open + random.Between(1, 4);
+        }
+
+        _drainAtStep = random.Chance(15) ? random.Between(0, 600) : int.MaxValue;
+        int clients = random.Chance(80) ? random.Between(1, 8) : random.Between(8, 25);
+        for (int i = 0; i < clients; i++)
+        {
+            _clients.Add(new RandomClient(this, i));
+        }
+
+        Simulation.OtherStep = OtherStep;
+    }
+
+    public Simulation Simulation { get; }
+
+    public int BodyMax { get; }
+
+    /// <summary>Bytes of a body that may be inside the server while its handler does not read.</summary>
+    public int BodyHeldMax { get; }
+
+    public bool MayOverload { get; }
+
+    public bool MayRefuseConnections { get; }
+
+    public bool IsDraining { get; private set; }
+
+    /// <summary>So much time has passed at rest that every limit may have struck.</summary>
+    public bool TimePassed { get; private set; }
+
+    public bool IsOver { get; private set; }
+
+    public void Add(Plan plan) => _plans[plan.Name] = plan;
+
+    public void Connected(RandomClient client) => _bySocket[client.Front!.Socket] = client;
+
+    /// <summary>Null, or what went wrong.</summary>
+    public string? Run()
+    {
+        for (int i = 0; i < 4_000 && Simulation.Failure is null && (i < 100 || !_clients.TrueForAll(static client => client.IsDone)); i++)
+        {
+            if (i == _drainAtStep)
+            {
+                BeginDrain();
+            }
+
+            Simulation.RandomStep();
+            Check();
+        }
+
+        Rest();
+        LetTimePass();
+        Drain();
+        Simulation.Trace("end", Simulation.Steps, Simulation.Handler.Started);
+        return Simulation.Failure;
+    }
+
+    // ---- steps that are not the server's ----
+
+    private bool OtherStep()
+    {
+        SeededRandom random = Simulation.Random;
+        if (random.Chance(3))
+        {
+            Simulation.World.NowMs += random.Chance(90) ? random.Between(1, 50) : random.Between(100, 1_500);
+            return true;
+        }
+
+        if (IsDraining && random.Chance(5))
+        {
+            Simulation.Post(static loop => loop.SweepIdle());
+            return true;
+        }
+
+        RandomClient client = _clients[random.Below(_clients.Count)];
+        if (random.Chance(2) && client.Front?.Socket is { } socket)
+        {
+            socket.SpuriousEdge();
+        }
+
+        return client.Act(eager: false);
+    }
+
+    private void BeginDrain()
+    {
+        IsDraining = true;
+        Simulation.Trace("drain");
+        Simulation.Post(static loop => loop.BeginDrain());
+    }
+
+    // ---- rest ----
+
+    private void Rest()
+    {
+        Quiet();
+        for (int i = 0; i < 5 && Simulation.Failure is null; i++)
+        {
+            Pass(110);       // accepting may be pausing
+        }
+
+        if (Simulation.Failure is null && !IsDraining && Simulation.World.DescriptorsMax == int.MaxValue
+            && _clients.Select(static client => client.Complaint()).FirstOrDefault(static complaint => complaint is not null) is { } stuck)
+        {
+            Simulation.Violated("nothing moves any more, but " + stuck);
+        }
+    }
+
+    private void Pass(int milliseconds)
+    {
+        Simulation.World.NowMs += milliseconds;
+        Quiet();
+    }
+
+    /// <summary>Everybody does all he can until nobody can do anything.</summary>
+    private void Quiet()
+    {
+        for (bool busy = true; busy && Simulation.Failure is null;)
+        {
+            Simulation.Settle();
+            Check();
+            busy = false;
+            foreach (RandomClient client in _clients)
+            {
+                busy |= client.Act(eager: true);
+            }
+        }
+    }
+
+    private void LetTimePass()
+    {
+        TimePassed = true;
+        for (int i = 0; i < 100 && Simulation.Failure is null && !_clients.TrueForAll(static client => client.IsDone); i++)
+        {
+            Pass(5_000);
+        }
+
+        if (Simulation.Failure is null && !IsDraining && _clients.Find(static client => !client.IsDone) is { } waiting)
+        {
+            Simulation.Violated($"eight minutes have passed, but client {waiting.Number} ({waiting.Trouble}) still has an open connection and no answer");
+        }
+    }
+
+    // ---- the end ----
+
+    private void Drain()
+    {
+        IsOver = true;
+        if (!IsDraining)
+        {
+            BeginDrain();
+        }
+
+        for (int i = 0; i < 20 && Simulation.Failure is null; i++)
+        {
+            Simulation.Post(static loop => loop.SweepIdle());
+            Pass(100);
+        }
+
+        Simulation.IsCutting = true;
+        for (int i = 0; i < 5 && Simulation.Failure is null; i++)
+        {
+            Simulation.Post(static loop => loop.Cut());
+            Pass(20);
+        }
+
+        if (Simulation.Failure is null)
+        {
+            CheckEmpty();
+        }
+    }
+
+    private void CheckEmpty()
+    {
+        Simulation simulation = Simulation;
+        Require(simulation.Services.Connections == 0, $"{simulation.Services.Connections} connections are still counted");
+        Require(Array.TrueForAll(simulation.Loops, static loop => loop.Loop.ConnectionCount == 0), "a loop still counts connections");
+        Require(simulation.World.Open == simulation.Loops.Length + 1, $"{simulation.World.Open - simulation.Loops.Length - 1} descriptors are still open");
+        Require(simulation.Handler.Running == 0, $"{simulation.Handler.Running} exchanges have not come back");
+        Require(simulation.PoolCount == 0, "work is left in the pool");
+        Require(_plans.Values.All(static plan => plan.Started == plan.Finished), "a handler has started and not ended");
+        Require(simulation.Drivers.Idle == simulation.Drivers.Count - simulation.Loops.Length, "a driver has not come back");
+        Require(simulation.Loops.Sum(static loop => loop.Loop.Counters.Accepted) == simulation.Loops.Sum(static loop => loop.Loop.Counters.Closed),
+            "not as many connections were closed as accepted");
+    }
+
+    private void Require(bool holds, string otherwise)
+    {
+        if (!holds)
+        {
+            Simulation.Violated("at the end " + otherwise);
+        }
+    }
+
+    // ---- after each step ----
+
+    private void Check()
+    {
+        foreach ((SimulatedSocket socket, RandomClient client) in _bySocket)
+        {
+            if (client.IsDone)
+            {
+                continue;
+            }
+
+            foreach (Plan plan in client.Plans)
+            {
+                long held = socket.TakenByServer - plan.BodyOffset - plan.BodyRead;
+                if (plan.Started > plan.Finished && plan.BodyLength > 0 && held > BodyHeldMax)
+                {
+                    Simulation.Violated($"the server holds {held} bytes of the body of {plan.Name}, whose handler has read {plan.BodyRead}");
+                }
+            }
+        }
+    }
+
+    public string Describe() => string.Create(CultureInfo.InvariantCulture,
+        $"{Simulation.Loops.Length} loops, {Simulation.Services.Options.Dispatch}, {Simulation.Steps} steps, {Simulation.Handler.Started} requests, {Simulation.Loops.Sum(static loop => loop.Loop.Counters.HandOvers)} hand-overs\n")
+        + string.Join('\n', _clients.Select(static client => client.Describe()));
+}

@@ -1,0 +1,76 @@
+// Standby drivers and workers of a simulation: objects, not threads. What a worker does is a step of the pool.
+
+using Millrace.Connections;
+using Millrace.Loops;
+
+namespace Millrace.Tests.Simulation;
+
+internal sealed class SimulatedDrivers(Simulation simulation, int max) : IDriverSource
+{
+    private readonly Stack<SimulatedDriver> _idle = new();
+    private readonly Queue<Connection> _waiting = new();
+
+    public int Count { get; private set; }
+
+    public int Waiting => _waiting.Count;
+
+    public int Idle => _idle.Count;
+
+    public SimulatedDriver? Take()
+    {
+        if (_idle.TryPop(out SimulatedDriver? idle))
+        {
+            return idle;
+        }
+
+        if (Count >= max)
+        {
+            return null;
+        }
+
+        Count++;
+        return new SimulatedDriver(simulation, new LoopDriver(simulation.Services));
+    }
+
+    public IStandbyDriver? TryReserve() => Take();
+
+    public void Release(IStandbyDriver driver) => Return((SimulatedDriver)driver);
+
+    public void Return(SimulatedDriver driver)
+    {
+        driver.Driver.RestoreContext();
+        if (_waiting.TryDequeue(out Connection? connection))
+        {
+            Start(driver, connection);
+        }
+        else
+        {
+            _idle.Push(driver);
+        }
+    }
+
+    public void Run(Connection connection)
+    {
+        if (Take() is { } driver)
+        {
+            Start(driver, connection);
+        }
+        else
+        {
+            _waiting.Enqueue(connection);
+        }
+    }
+
+    private void Start(SimulatedDriver driver, Connection connection) => simulation.InPool(() =>
+    {
+        connection.RunOnWorker(driver.Driver);
+        Return(driver);
+    });
+}
+
+internal sealed class SimulatedDriver(Simulation simulation, LoopDriver driver) : IStandbyDriver
+{
+    public LoopDriver Driver => driver;
+
+    public void Give(object work) => simulation.Loops[((EventLoop)work).Index].GiveTo(this);
+}

@@ -1,0 +1,36 @@
+// The simulated kernel as loops see it.
+
+using Millrace.Loops;
+
+namespace Millrace.Tests.Simulation;
+
+internal readonly struct SimulatedKernel(SimulatedWorld world) : IKernel
+{
+    public long NowMs => world.NowMs;
+
+    public Poller OpenPoller() => world.OpenPoller();
+
+    public void ClosePoller(Poller poller) => world.ClosePoller(poller);
+
+    public int Wait(Poller poller, PollEvent[] events, int timeoutMs) => world.Wait(poller, events, timeoutMs);
+
+    public void Wake(Poller poller) => world.Wake(poller);
+
+    public bool Watch(Poller poller, int descriptor, ulong token) => world.Watch(poller, descriptor, token);
+
+    public bool WatchListener(Poller poller, int descriptor, ulong token, bool shared) => world.WatchListener(poller, descriptor, token);
+
+    public void Unwatch(Poller poller, int descriptor) => world.Unwatch(poller, descriptor);
+
+    public int Accept(int listener, Span<byte> peer, out int peerLength) => world.Accept(listener, peer, out peerLength);
+
+    public int Receive(int descriptor, Span<byte> buffer) => world.Receive(descriptor, buffer);
+
+    public int Send(int descriptor, ReadOnlySpan<byte> bytes, bool more) => world.Send(descriptor, bytes);
+
+    public int SendFile(int descriptor, int file, ref long offset, int count) => world.SendFile(descriptor, file, ref offset, count);
+
+    public void Shutdown(int descriptor, bool both) => world.Shutdown(descriptor, both);
+
+    public void Close(int descriptor, bool reset) => world.Close(descriptor, reset);
+}

@@ -1,0 +1,89 @@
+// An epoll instance of the simulated kernel. A registration stands in the ready list from an edge until a wait has reported
+// it, and what is reported is the state at the time of the wait, as in Linux. Listening sockets are level-triggered: they
+// stay in the list while a connection waits.
+
+using Millrace.Loops;
+
+namespace Millrace.Tests.Simulation;
+
+internal sealed class SimulatedPoller(SeededRandom random)
+{
+    private readonly List<Registration> _ready = [];
+
+    public bool WakePending { get; set; }
+
+    /// <summary>The loop's place in the simulation.</summary>
+    public object? Loop { get; set; }
+
+    public bool HasReady => WakePending || _ready.Exists(static registration => registration.State != Readiness.None);
+
+    public void Add(Registration registration) => _ready.Add(registration);
+
+    public void Remove(Registration registration) => _ready.Remove(registration);
+
+    public int Collect(PollEvent[] events)
+    {
+        int count = 0;
+        if (WakePending)
+        {
+            WakePending = false;
+            events[count++] = new PollEvent { Token = IKernel.WakeToken, Ready = Readiness.Read };
+        }
+
+        for (int i = _ready.Count - 1; i > 0; i--)
+        {
+            int other = random.Below(i + 1);
+            (_ready[i], _ready[other]) = (_ready[other], _ready[i]);
+        }
+
+        int taken = 0;
+        while (taken < _ready.Count && count < events.Length)
+        {
+            Registration registration = _ready[taken++];
+            Readiness state = registration.State;
+            if (state != Readiness.None)
+            {
+                events[count++] = new PollEvent { Token = registration.Token, Ready = state };
+            }
+
+            registration.IsReady = registration.IsLevel && state != Readiness.None;
+        }
+
+        List<Registration> stay = [.. _ready[..taken].Where(static registration => registration.IsReady), .. _ready[taken..]];
+        _ready.Clear();
+        _ready.AddRange(stay);
+        return count;
+    }
+}
+
+/// <summary>A descriptor in an epoll instance.</summary>
+internal sealed class Registration(SimulatedPoller poller, ulong token, bool isLevel, Func<Readiness> state)
+{
+    public SimulatedPoller Poller => poller;
+
+    public ulong Token => token;
+
+    public bool IsLevel => isLevel;
+
+    public bool IsReady { get; set; }
+
+    public Readiness State => state();
+
+    public void Raise()
+    {
+        if (!IsReady)
+        {
+            IsReady = true;
+            poller.Add(this);
+        }
+    }
+
+    public void Remove()
+    {
+        if (IsReady)
+        {
+            IsReady = false;
+            poller.Remove(this);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+// One connection of the simulated kernel: the server's end, with the rules of Linux for readiness, ends and resets, and the
+// client's end, which the tests hold. Bytes of the client travel in three stages: Wire (sent, on their way), Incoming (in the
+// server's receive buffer), taken.
+
+using Millrace.Loops;
+
+namespace Millrace.Tests.Simulation;
+
+internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacity, int sendCapacity, SeededRandom random)
+{
+    private readonly ByteQueue _wire = new();
+    private readonly ByteQueue _incoming = new();
+    private readonly ByteQueue _outgoing = new();
+    private bool _finishAfterWire;
+    private bool _errorTold;
+    private bool _noSpace;       // a send was refused: room is an edge from now on
+
+    /// <summary>Which connection this is, from 1; never used again, unlike the descriptor.</summary>
+    public int Number => number;
+
+    /// <summary>The server's descriptor; -1 before accept and after close.</summary>
+    public int Descriptor { get; set; } = -1;
+
+    public Registration? Registration { get; set; }
+
+    /// <summary>Which loop has read from it; no other may.</summary>
+    public object? Reader { get; set; }
+
+    /// <summary>Bytes the server has taken out of the receive buffer.</summary>
+    public long TakenByServer { get; private set; }
+
+    public bool WriteShut { get; private set; }
+
+    public bool ReadShut { get; private set; }
+
+    public bool ServerClosed { get; private set; }
+
+    public bool FinDelivered { get; private set; }
+
+    public bool IsReset { get; private set; }
+
+    public bool ClientGone { get; private set; }
+
+    public int InFlight => _wire.Count;
+
+    public int Unread => _outgoing.Count;
+
+    // ---- the server's side ----
+
+    public Readiness State
+    {
+        get
+        {
+            Readiness state = Readiness.None;
+            if (_incoming.Count > 0 || FinDelivered || IsReset || ReadShut)
+            {
+                state |= Readiness.Read;
+            }
+
+            if (HasRoom || WriteShut || IsReset)
+            {
+                state |= Readiness.Write;
+            }
+
+            if (FinDelivered || ReadShut || IsReset)
+            {
+                state |= Readiness.PeerFinished;
+            }
+
+            if (IsReset || ((FinDelivered || ReadShut) && WriteShut) || (ClientGone && FinDelivered && !isTcp))
+            {
+                state |= Readiness.HangUp;
+            }
+
+            return IsReset ? state | Readiness.Error : state;
+        }
+    }
+
+    // The kernel calls a socket writable again when a third of its buffer is free.
+    private bool HasRoom => (sendCapacity - _outgoing.Count) * 3 >= sendCapacity;
+
+    public int Receive(Span<byte> buffer)
+    {
+        if (_incoming.Count > 0)
+        {
+            int count = _incoming.Take(buffer);
+            TakenByServer += count;
+            return count;
+        }
+
+        if (IsReset && !_errorTold)
+        {
+            _errorTold = true;
+            return KernelResult.Broken;
+        }
+
+        return FinDelivered || ReadShut || IsReset ? 0 : KernelResult.Again;
+    }
+
+    public int Send(ReadOnlySpan<byte> bytes)
+    {
+        if (WriteShut || IsReset)
+        {
+            return KernelResult.Broken;
+        }
+
+        if (ClientGone)
+        {
+            if (!isTcp)
+            {
+                return KernelResult.Broken;
+            }
+
+            Break(keep: random.Chance(50));      // the first bytes are taken; what comes back is a reset
+            return bytes.Length;
+        }
+
+        int room = sendCapacity - _outgoing.Count;
+        if (room <= 0)
+        {
+            _noSpace = true;
+            return KernelResult.Again;
+        }
+
+        int count = Math.Min(room, bytes.Length);
+        if (count > 1 && random.Chance(15))
+        {
+            count = random.Between(1, count);
+        }
+
+        _outgoing.Append(bytes[..count]);
+        return count;
+    }
+
+    public void Shutdown(bool both)
+    {
+        WriteShut = true;
+        ReadShut |= both;
+        Edge();
+    }
+
+    public void Close(bool reset)
+    {
+        ServerClosed = true;
+        Descriptor = -1;
+        Registration?.Remove();
+        Registration = null;
+        if (isTcp && (reset || _incoming.Count > 0))
+        {
+            LoseAnswers();
+        }
+    }
+
+    private void Edge() => Registration?.Raise();
+
+    // A reset takes along what the client has not read yet, or a part of it.
+    private void LoseAnswers()
+    {
+        if (!ClientGone && _outgoing.Count > 0)
+        {
+            _outgoing.Truncate(random.Below(_outgoing.Count));
+            AnswersLost = true;
+        }
+    }
+
+    /// <summary>A reset of the server has overtaken bytes of an answer.</summary>
+    public bool AnswersLost { get; private set; }
+
+    private void Break(bool keep)
+    {
+        IsReset = true;
+        if (!keep)
+        {
+            _incoming.Truncate(0);
+        }
+
+        Edge();
+    }
+
+    // ---- the client's side ----
+
+    public void ClientSend(ReadOnlySpan<byte> bytes) => _wire.Append(bytes);
+
+    /// <summary>The client's end of stream, behind what it has sent.</summary>
+    public void ClientFinish() => _finishAfterWire = true;
+
+    /// <summary>The client closes: it neither sends nor reads any more.</summary>
+    public void ClientClose()
+    {
+        if (_outgoing.Count > 0)
+        {
+            ClientReset();       // closing over unread bytes is a reset
+            return;
+        }
+
+        _finishAfterWire = true;
+        ClientGone = true;
+        _outgoing.Truncate(0);
+    }
+
+    public void ClientReset()
+    {
+        ClientGone = true;
+        _wire.Truncate(0);
+        _outgoing.Truncate(0);
+        if (!ServerClosed)
+        {
+            Break(keep: random.Chance(50));
+        }
+    }
+
+    public bool CanDeliver => ServerClosed
+        ? _wire.Count > 0
+        : (_wire.Count > 0 && _incoming.Count < receiveCapacity) || (_wire.Count == 0 && _finishAfterWire && !FinDelivered && !IsReset);
+
+    /// <summary>Moves up to <paramref name="max"/> bytes from the wire into the receive buffer.</summary>
+    public int Deliver(int max)
+    {
+        if (ServerClosed)
+        {
+            _wire.Truncate(0);
+            if (isTcp)
+            {
+                LoseAnswers();
+            }
+
+            return 0;
+        }
+
+        int count = Math.Min(Math.Min(max, _wire.Count), receiveCapacity - _incoming.Count);
+        if (count > 0)
+        {
+            _incoming.Append(_wire.Peek(count));
+            _wire.Skip(count);
+            Edge();
+        }
+
+        if (_wire.Count == 0 && _finishAfterWire && !FinDelivered && !IsReset && (count == 0 || random.Chance(50)))
+        {
+            FinDelivered = true;
+            Edge();
+        }
+
+        return count;
+    }
+
+    public int ClientRead(Span<byte> buffer)
+    {
+        int count = _outgoing.Take(buffer);
+        if (_noSpace && HasRoom && !ServerClosed)
+        {
+            _noSpace = false;
+            Edge();
+        }
+
+        return count;
+    }
+
+    /// <summary>The client has read everything that will ever come.</summary>
+    public bool AtEnd => _outgoing.Count == 0 && (ServerClosed || WriteShut);
+
+    /// <summary>An edge without a reason, which epoll allows.</summary>
+    public void SpuriousEdge() => Edge();
+}

@@ -1,0 +1,293 @@
+// The simulated kernel: descriptors, listening sockets, connections, event queues and a clock, in one thread and from one
+// seed. The lowest free descriptor number is given out again at once, as in Linux, so that whoever uses a number too long
+// meets a stranger. What the server does wrong with a descriptor is reported, not forgiven.
+
+using System.Net;
+using Millrace.Listeners;
+using Millrace.Loops;
+
+namespace Millrace.Tests.Simulation;
+
+/// <summary>Who watches the system calls and says what happens meanwhile.</summary>
+internal interface IKernelObserver
+{
+    /// <summary>Before a call that only the loop's driver may make.</summary>
+    void OnLoopCall(string call, SimulatedSocket? socket);
+
+    /// <summary>A loop is about to sleep: other things happen until something wakes it.</summary>
+    void OnSleep(SimulatedPoller poller, int timeoutMs);
+
+    /// <summary>Other threads may do something at this point.</summary>
+    void Interleave();
+
+    void Violated(string what);
+
+    void Trace(string what, long a, long b);
+}
+
+internal sealed class SimulatedWorld(SeededRandom random)
+{
+    private const int FirstDescriptor = 3;
+
+    private readonly List<object?> _descriptors = [null, null, null];
+    private int _sockets;
+
+    public IKernelObserver Observer { get; set; } = null!;
+
+    public long NowMs { get; set; } = 1_000_000;
+
+    /// <summary>Descriptors the process may have in all.</summary>
+    public int DescriptorsMax { get; set; } = int.MaxValue;
+
+    public int ReceiveCapacityMax { get; set; } = 256 * 1024;
+
+    public int SendCapacityMax { get; set; } = 256 * 1024;
+
+    public int Open { get; private set; }
+
+    public Dictionary<int, byte[]> Files { get; } = [];
+
+    // ---- what the tests do ----
+
+    public int Add(object thing)
+    {
+        int number = _descriptors.FindIndex(FirstDescriptor, static entry => entry is null);
+        if (number < 0)
+        {
+            number = _descriptors.Count;
+            _descriptors.Add(null);
+        }
+
+        _descriptors[number] = thing;
+        Open++;
+        return number;
+    }
+
+    public SimulatedListener Listen(bool isTcp)
+    {
+        var listener = new SimulatedListener(isTcp, random);
+        listener.Descriptor = Add(listener);
+        return listener;
+    }
+
+    public SimulatedSocket Connect(SimulatedListener listener, IPAddress? from = null)
+    {
+        var socket = new SimulatedSocket(++_sockets, listener.IsTcp, ReceiveCapacityMax, SendCapacityMax, random);
+        listener.Enqueue(socket, from ?? IPAddress.Loopback);
+        return socket;
+    }
+
+    // ---- what the server calls ----
+
+    public Poller OpenPoller()
+    {
+        LastPoller = new SimulatedPoller(random);
+        return new Poller(Add(LastPoller), -1);
+    }
+
+    /// <summary>The event queue opened last.</summary>
+    public SimulatedPoller? LastPoller { get; private set; }
+
+    public void ClosePoller(Poller poller) => Free(poller.Queue);
+
+    public SimulatedPoller Of(Poller poller) => (SimulatedPoller)_descriptors[poller.Queue]!;
+
+    public int Wait(Poller poller, PollEvent[] events, int timeoutMs)
+    {
+        SimulatedPoller queue = Of(poller);
+        Observer.OnLoopCall("wait", null);
+        if (timeoutMs != 0 && !queue.HasReady)
+        {
+            Observer.OnSleep(queue, timeoutMs);
+        }
+
+        int count = queue.Collect(events);
+        if (count > 0)
+        {
+            Observer.Trace("wait", poller.Queue, count);
+        }
+
+        return count;
+    }
+
+    public void Wake(Poller poller) => Of(poller).WakePending = true;
+
+    public bool Watch(Poller poller, int descriptor, ulong token)
+    {
+        if (Find(descriptor, "epoll_ctl") is not { } socket)
+        {
+            return false;
+        }
+
+        Observer.OnLoopCall("epoll_ctl", socket);
+        if (socket.Registration is not null)
+        {
+            Observer.Violated($"connection {socket.Number} is registered twice");
+            return false;
+        }
+
+        socket.Registration = new Registration(Of(poller), token, isLevel: false, () => socket.State);
+        if (socket.State != Readiness.None)
+        {
+            socket.Registration.Raise();
+        }
+
+        return true;
+    }
+
+    public bool WatchListener(Poller poller, int descriptor, ulong token)
+    {
+        ((SimulatedListener)_descriptors[descriptor]!).Watch(Of(poller), token);
+        return true;
+    }
+
+    public void Unwatch(Poller poller, int descriptor) => ((SimulatedListener)_descriptors[descriptor]!).Unwatch(Of(poller));
+
+    public int Accept(int descriptor, Span<byte> peer, out int peerLength)
+    {
+        Observer.OnLoopCall("accept", null);
+        var listener = (SimulatedListener)_descriptors[descriptor]!;
+        peerLength = 0;
+        if (listener.Pending == 0)
+        {
+            return KernelResult.Again;
+        }
+
+        if (Open >= DescriptorsMax)
+        {
+            return KernelResult.Exhausted;
+        }
+
+        (SimulatedSocket socket, IPAddress from) = listener.Dequeue();
+        if (socket.IsReset)
+        {
+            return KernelResult.Broken;      // ECONNABORTED: gone before it was accepted
+        }
+
+        if (listener.IsTcp)
+        {
+            byte[] name = SocketName.Write(from, 40_000);
+            name.CopyTo(peer);
+            peerLength = name.Length;
+        }
+
+        socket.Descriptor = Add(socket);
+        Observer.Trace("accept", socket.Descriptor, socket.Number);
+        Observer.Interleave();
+        return socket.Descriptor;
+    }
+
+    public int Receive(int descriptor, Span<byte> buffer)
+    {
+        if (Find(descriptor, "recv") is not { } socket)
+        {
+            return KernelResult.Broken;
+        }
+
+        Observer.OnLoopCall("recv", socket);
+        int count = socket.Receive(buffer);
+        Observer.Trace("recv", descriptor, count);
+        Observer.Interleave();
+        return count;
+    }
+
+    public int Send(int descriptor, ReadOnlySpan<byte> bytes)
+    {
+        int count = Find(descriptor, "send") is { } socket ? socket.Send(bytes) : KernelResult.Broken;
+        Observer.Trace("send", descriptor, count);
+        return count;
+    }
+
+    public int SendFile(int descriptor, int file, ref long offset, int count)
+    {
+        if (Find(descriptor, "sendfile") is not { } socket)
+        {
+            return KernelResult.Broken;
+        }
+
+        byte[] bytes = Files[file];
+        int left = (int)Math.Min(count, bytes.Length - offset);
+        int sent = left <= 0 ? 0 : socket.Send(bytes.AsSpan((int)offset, left));
+        offset += Math.Max(sent, 0);
+        Observer.Trace("sendfile", descriptor, sent);
+        return sent;
+    }
+
+    public void Shutdown(int descriptor, bool both)
+    {
+        Observer.Trace("shutdown", descriptor, both ? 2 : 1);
+        Find(descriptor, "shutdown")?.Shutdown(both);
+    }
+
+    public void Close(int descriptor, bool reset)
+    {
+        if (Find(descriptor, "close") is not { } socket)
+        {
+            return;
+        }
+
+        Observer.OnLoopCall("close", socket);
+        Observer.Trace("close", descriptor, reset ? 1 : 0);
+        socket.Close(reset);
+        Free(descriptor);
+        Observer.Interleave();
+    }
+
+    private SimulatedSocket? Find(int descriptor, string call)
+    {
+        if (descriptor < _descriptors.Count && _descriptors[descriptor] is SimulatedSocket socket)
+        {
+            return socket;
+        }
+
+        Observer.Violated($"{call} on descriptor {descriptor}, which is not an open connection");
+        return null;
+    }
+
+    private void Free(int descriptor)
+    {
+        _descriptors[descriptor] = null;
+        Open--;
+    }
+}
+
+/// <summary>A listening socket: connections wait in it, and one of the loops that watch it is woken for each.</summary>
+internal sealed class SimulatedListener(bool isTcp, SeededRandom random)
+{
+    private readonly Queue<(SimulatedSocket Socket, IPAddress From)> _pending = new();
+    private readonly List<Registration> _watchers = [];
+
+    public int Descriptor { get; set; }
+
+    public bool IsTcp => isTcp;
+
+    public int Pending => _pending.Count;
+
+    public void Enqueue(SimulatedSocket socket, IPAddress from)
+    {
+        _pending.Enqueue((socket, from));
+        if (_watchers.Count > 0)
+        {
+            _watchers[random.Below(_watchers.Count)].Raise();
+        }
+    }
+
+    public (SimulatedSocket Socket, IPAddress From) Dequeue() => _pending.Dequeue();
+
+    public void Watch(SimulatedPoller poller, ulong token)
+    {
+        var registration = new Registration(poller, token, isLevel: true, () => _pending.Count > 0 ? Readiness.Read : Readiness.None);
+        _watchers.Add(registration);
+        if (_pending.Count > 0)
+        {
+            registration.Raise();
+        }
+    }
+
+    public void Unwatch(SimulatedPoller poller)
+    {
+        Registration? registration = _watchers.Find(each => each.Poller == poller);
+        registration?.Remove();
+        _watchers.Remove(registration!);
+    }
+}

@@ -1,0 +1,294 @@
+// A whole server over the simulated kernel in one thread: its loops, the drivers that hand them on, the threads that run
+// what is not on a loop, and the clock. Everything that happens is a step, and which step comes next is drawn from a seed.
+//
+// Threads that block are simulated by nesting: a handler that calls Block is on the stack while other steps go on, and its
+// loop is taken over by a standby driver exactly as the monitor does it. A stack of frames says who is at work, so that
+// each system call can be checked against the owner of the loop.
+
+using Microsoft.Extensions.Logging.Abstractions;
+using Millrace.Connections;
+using Millrace.Handlers;
+using Millrace.Listeners;
+using Millrace.Loops;
+using Millrace.Observe;
+
+namespace Millrace.Tests.Simulation;
+
+/// <summary>What a simulation is made with.</summary>
+internal sealed class SimulationSetup
+{
+    public int Loops { get; init; } = 1;
+
+    public bool IsTcp { get; init; } = true;
+
+    public string? Address { get; init; }
+
+    public MillraceOptions Options { get; init; } = new();
+
+    public required Func<Simulation, RequestHandler> Handler { get; init; }
+
+    /// <summary>How often, in percent, other threads do something in the middle of a system call.</summary>
+    public int InterleavePercent { get; init; }
+
+    /// <summary>Whether to keep a text of every step.</summary>
+    public bool Traces { get; init; }
+}
+
+internal sealed partial class Simulation : IKernelObserver
+{
+    private const int DepthMax = 7;
+
+    private readonly List<Action> _pool = [];
+    private readonly Stack<Frame> _frames = new();
+    private readonly int _interleavePercent;
+    private int _depth;
+
+    public Simulation(ulong seed, SimulationSetup setup)
+    {
+        Seed = seed;
+        Random = new SeededRandom(seed);
+        World = new SimulatedWorld(Random) { Observer = this };
+        _interleavePercent = setup.InterleavePercent;
+        _trace = setup.Traces ? [] : null;
+        Drivers = new SimulatedDrivers(this, setup.Options.DriversMax);
+        Handler = new WatchedHandler(this, setup.Handler(this));
+        Services = new LoopServices(setup.Options, Handler, new Log(NullLogger.Instance), Drivers)
+        {
+            RunUserCode = (action, state) => InPool(() => action(state)),
+        };
+        Listener = World.Listen(setup.IsTcp);
+        ListenAddress address = ListenAddress.Parse(setup.Address ?? (setup.IsTcp ? "fastcgi://127.0.0.1:9000" : "fastcgi://unix:/run/simulated.sock"));
+        var socket = new ListenSocket(Listener.Descriptor, address, default, loop: -1);
+        Loops = [.. Enumerable.Range(0, setup.Loops).Select(index => new DrivenLoop(this, index))];
+        foreach (DrivenLoop loop in Loops)
+        {
+            loop.Loop.AddListener(socket);
+            loop.Loop.Siblings = [.. Loops.Select(static each => each.Loop)];
+        }
+
+        Services.Monitor.Watch([.. Loops.Select(static each => each.Loop)]);
+    }
+
+    public ulong Seed { get; }
+
+    public SeededRandom Random { get; }
+
+    public SimulatedWorld World { get; }
+
+    public SimulatedListener Listener { get; }
+
+    public SimulatedDrivers Drivers { get; }
+
+    public WatchedHandler Handler { get; }
+
+    public LoopServices Services { get; }
+
+    public DrivenLoop[] Loops { get; }
+
+    /// <summary>What else can happen: clients, time. Called from the steps below; false when there was nothing to do.</summary>
+    public Func<bool> OtherStep { get; set; } = static () => false;
+
+    /// <summary>The first thing that went wrong.</summary>
+    public string? Failure { get; private set; }
+
+    public int Steps { get; private set; }
+
+    public bool MayNest => _depth < DepthMax && Failure is null;
+
+    /// <summary>The drain time is over: whatever still runs is cut off.</summary>
+    public bool IsCutting { get; set; }
+
+    // ---- what handlers do ----
+
+    /// <summary>Ends at some later step.</summary>
+    public Task Pause()
+    {
+        var source = new TaskCompletionSource();
+        InPool(source.SetResult);
+        return source.Task;
+    }
+
+    /// <summary>Blocks the calling thread: the monitor notices it, and other things go on meanwhile.</summary>
+    public void Block(int stepsMax = 30)
+    {
+        if (!MayNest)
+        {
+            return;
+        }
+
+        Trace("block", _depth, 0);
+        Services.Monitor.Look();
+        Services.Monitor.Look();
+        Nest(Random.Between(0, stepsMax));
+        Trace("unblock", _depth, 0);
+    }
+
+    /// <summary>Something a thread of the pool does at some later step.</summary>
+    public void InPool(Action action) => _pool.Add(action);
+
+    public int PoolCount => _pool.Count;
+
+    // ---- steps ----
+
+    /// <summary>One step of the server, if it has anything to do there: a turn of a loop, or something in the pool.</summary>
+    public bool ServerStep(int choice)
+    {
+        if (choice % 2 == 0 && _pool.Count > 0)
+        {
+            return PoolStep();
+        }
+
+        return Loops[(choice / 2) % Loops.Length].Turn(MayNest && Random.Chance(30) ? -1 : 0);
+    }
+
+    public bool PoolStep()
+    {
+        if (_pool.Count == 0)
+        {
+            return false;
+        }
+
+        int index = Random.Below(_pool.Count);
+        Action action = _pool[index];
+        _pool.RemoveAt(index);
+        Trace("pool", index, _pool.Count);
+        InFrame(null, 0, action);
+        return true;
+    }
+
+    public void RandomStep()
+    {
+        Steps++;
+        if (Random.Chance(45))
+        {
+            _ = OtherStep();
+        }
+        else
+        {
+            _ = ServerStep(Random.Below(2 * Loops.Length));
+        }
+    }
+
+    private void Nest(int steps)
+    {
+        _depth++;
+        for (int i = 0; i < steps && Failure is null; i++)
+        {
+            RandomStep();
+        }
+
+        _depth--;
+    }
+
+    /// <summary>Steps of the server alone until nothing is left to do at this time.</summary>
+    public void Settle()
+    {
+        for (int quiet = 0, guard = 0; quiet < 3 && Failure is null; guard++)
+        {
+            bool busy = false;
+            foreach (DrivenLoop loop in Loops)
+            {
+                busy |= loop.HasWork;
+                _ = loop.Turn(0);
+            }
+
+            while (PoolStep())
+            {
+                busy = true;
+            }
+
+            quiet = busy ? 0 : quiet + 1;
+            if (guard > 200_000)
+            {
+                Violated("the server never comes to rest");
+            }
+        }
+    }
+
+    public void Post(Action<EventLoop<SimulatedKernel>> action) => Array.ForEach(Loops, loop => loop.Loop.Post(action));
+
+    // ---- frames: who is at work ----
+
+    internal void InFrame(DrivenLoop? loop, int generation, Action action)
+    {
+        _frames.Push(new Frame(loop, generation));
+        try
+        {
+            action();
+        }
+        catch (Exception error)
+        {
+            Violated($"the server threw {error}");
+        }
+
+        _frames.Pop();
+    }
+
+    private readonly record struct Frame(DrivenLoop? Loop, int Generation);
+
+    // ---- the kernel's observer ----
+
+    void IKernelObserver.OnLoopCall(string call, SimulatedSocket? socket)
+    {
+        if (!_frames.TryPeek(out Frame frame) || frame.Loop is not { } loop)
+        {
+            Violated($"{call} by a thread that drives no loop");
+            return;
+        }
+
+        if (frame.Generation != loop.Generation)
+        {
+            Violated($"{call} by a driver that has lost loop {loop.Loop.Index}");
+        }
+
+        if (socket is not null && (socket.Reader ??= loop) != loop)
+        {
+            Violated($"{call} on connection {socket.Number} by loop {loop.Loop.Index}, which does not own it");
+        }
+    }
+
+    void IKernelObserver.OnSleep(SimulatedPoller poller, int timeoutMs)
+    {
+        var loop = (DrivenLoop)poller.Loop!;
+        if (!MayNest)
+        {
+            return;
+        }
+
+        _depth++;
+        long until = timeoutMs < 0 ? long.MaxValue : World.NowMs + timeoutMs;
+        for (int i = Random.Between(0, 12); i > 0 && !poller.HasReady && World.NowMs < until && Failure is null; i--)
+        {
+            RandomStep();
+        }
+
+        _depth--;
+        if (loop.Loop.HasPosted && !poller.WakePending)
+        {
+            Violated($"work was posted to loop {loop.Loop.Index} while it slept, and nobody woke it");
+        }
+    }
+
+    void IKernelObserver.Interleave()
+    {
+        if (_interleavePercent > 0 && MayNest && Random.Chance(_interleavePercent))
+        {
+            _depth++;
+            for (int i = Random.Between(1, 4); i > 0; i--)
+            {
+                _ = PoolStep();
+            }
+
+            _depth--;
+        }
+    }
+
+    public void Violated(string what)
+    {
+        if (Failure is null)
+        {
+            Failure = what;
+            _trace?.Add("VIOLATED: " + what);
+        }
+    }
+}
