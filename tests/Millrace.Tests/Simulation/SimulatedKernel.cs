@@ -16,7 +16,9 @@ internal readonly struct SimulatedKernel(SimulatedWorld world) : IKernel
 
     public void Wake(Poller poller) => world.Wake(poller);
 
-    public bool Watch(Poller poller, int descriptor, ulong token) => world.Watch(poller, descriptor, token);
+    public bool Watch(Poller poller, int descriptor, ulong token, bool writing) => world.Watch(poller, descriptor, token, writing);
+
+    public void Rewatch(Poller poller, int descriptor, ulong token, bool writing) => world.Rewatch(descriptor, writing);
 
     public bool WatchListener(Poller poller, int descriptor, ulong token, bool shared) => world.WatchListener(poller, descriptor, token);
 

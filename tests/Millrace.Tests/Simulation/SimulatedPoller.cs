@@ -67,7 +67,10 @@ internal sealed class Registration(SimulatedPoller poller, ulong token, bool isL
 
     public bool IsReady { get; set; }
 
-    public Readiness State => state();
+    /// <summary>Whether writability is waited for.</summary>
+    public bool Writing { get; set; } = true;
+
+    public Readiness State => Writing ? state() : state() & ~Readiness.Write;
 
     public void Raise()
     {

@@ -112,7 +112,19 @@ internal sealed class SimulatedWorld(SeededRandom random)
 
     public void Wake(Poller poller) => Of(poller).WakePending = true;
 
-    public bool Watch(Poller poller, int descriptor, ulong token)
+    public void Rewatch(int descriptor, bool writing)
+    {
+        if (Find(descriptor, "epoll_ctl")?.Registration is { } registration)
+        {
+            registration.Writing = writing;
+            if (registration.State != Readiness.None)
+            {
+                registration.Raise();
+            }
+        }
+    }
+
+    public bool Watch(Poller poller, int descriptor, ulong token, bool writing)
     {
         if (Find(descriptor, "epoll_ctl") is not { } socket)
         {
@@ -126,8 +138,8 @@ internal sealed class SimulatedWorld(SeededRandom random)
             return false;
         }
 
-        socket.Registration = new Registration(Of(poller), token, isLevel: false, () => socket.State);
-        if (socket.State != Readiness.None)
+        socket.Registration = new Registration(Of(poller), token, isLevel: false, () => socket.State) { Writing = writing };
+        if (socket.Registration.State != Readiness.None)
         {
             socket.Registration.Raise();
         }
