@@ -8,6 +8,9 @@ public abstract partial class EndToEndList
     // The kind of exception goes to the web server's log; its message, which may hold secrets, only to the application's.
     private const string ExceptionInErrorLog = "unhandled System.InvalidOperationException";
 
+    // How a response that cannot be finished is made visible to the web server: an impossible record, then the end of the connection.
+    private const string BrokenRecordInErrorLog = "upstream sent unsupported FastCGI protocol version";
+
     [Theory]
     [InlineData("/throw/at-once", "thrown at once")]
     [InlineData("/throw/before", "thrown before the first byte")]
@@ -42,6 +45,7 @@ public abstract partial class EndToEndList
     public async Task Handler_that_throws_after_the_first_byte_cuts_the_response(string length)
     {
         ExpectInErrorLog("upstream prematurely closed");
+        ExpectInErrorLog(BrokenRecordInErrorLog);
         ExpectInErrorLog("Connection reset by peer");
         ExpectInErrorLog(ExceptionInErrorLog);
         string tag = NewTag();
@@ -67,6 +71,7 @@ public abstract partial class EndToEndList
     public async Task Handler_that_throws_after_the_first_byte_never_looks_finished_when_collected(string length)
     {
         ExpectInErrorLog("upstream prematurely closed");
+        ExpectInErrorLog(BrokenRecordInErrorLog);
         ExpectInErrorLog("Connection reset by peer");
         ExpectInErrorLog(ExceptionInErrorLog);
         string tag = NewTag();

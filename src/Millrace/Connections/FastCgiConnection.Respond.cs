@@ -1,7 +1,9 @@
 // A FastCGI connection, the sending half: STDOUT records built in place in the output, CGI response heads, END_REQUEST,
 // and the records that answer the front server itself. FastCGI 1.0 §3.3, §5.5; RFC 3875 §6.
 //
-//   STDOUT record under construction:  ChunkStart: [8 bytes head][content ...]  closed: length patched in, padded to 8
+//   STDOUT record under construction:  ChunkStart: [8 bytes head][content ...]  closed: length patched in
+//
+// No padding: it is optional (§3.3), and nginx does not pass on a head that was flushed alone when padding follows it.
 
 using System.Buffers.Text;
 using System.Text;
@@ -18,7 +20,7 @@ namespace Millrace.Connections;
 
 internal sealed partial class FastCgiConnection<TKernel>
 {
-    /// <summary>Content of a full STDOUT record: a multiple of 8, so that it needs no padding.</summary>
+    /// <summary>Content of a full STDOUT record: all it may hold, in multiples of 8.</summary>
     private const int RecordContentMax = 65_528;
 
     private const int ControlMax = 16 * 1024;
@@ -27,7 +29,7 @@ internal sealed partial class FastCgiConnection<TKernel>
     private bool _midRecord;         // part of a record has left, the rest waits
     private OutputBuffer? _control;  // answers to management records that wait for a record boundary
 
-    public override int ChunkTailMax => 8;
+    public override int ChunkTailMax => 0;
 
     // ---- STDOUT ----
 
@@ -61,13 +63,7 @@ internal sealed partial class FastCgiConnection<TKernel>
             return;
         }
 
-        int padding = RecordHeader.PaddingFor(content);
-        RecordHeader.Write(output.Bytes.AsSpan(start), RecordType.Stdout, _id, content, padding);
-        if (padding > 0)
-        {
-            output.Reserve(padding)[..padding].Clear();
-            output.End += padding;
-        }
+        RecordHeader.Write(output.Bytes.AsSpan(start), RecordType.Stdout, _id, content, 0);
     }
 
     // More was written at once than a record holds: it is taken out and put back in pieces.
@@ -78,12 +74,9 @@ internal sealed partial class FastCgiConnection<TKernel>
         for (int at = 0; at < content;)
         {
             int count = Math.Min(RecordContentMax, content - at);
-            int padding = RecordHeader.PaddingFor(count);
-            RecordHeader.Write(output.Reserve(RecordHeader.Size), RecordType.Stdout, _id, count, padding);
+            RecordHeader.Write(output.Reserve(RecordHeader.Size), RecordType.Stdout, _id, count, 0);
             output.End += RecordHeader.Size;
             output.Append(copy.AsSpan(at, count));
-            output.Reserve(padding)[..padding].Clear();
-            output.End += padding;
             at += count;
         }
     }
@@ -186,7 +179,10 @@ internal sealed partial class FastCgiConnection<TKernel>
 
         if (exchange.IsCut)
         {
-            // Without END_REQUEST the front server knows that the response is not whole: the connection is closed behind it.
+            // Half an answer must not pass for a whole one. A mere end of the connection does for some front servers: nginx
+            // takes it as the end of a response without a length, and waits on one with. A record of a version that does not
+            // exist is an error to all of them; one byte of it says enough, and the connection is closed behind it.
+            output.Append("\0"u8);
             return;
         }
 
@@ -206,13 +202,11 @@ internal sealed partial class FastCgiConnection<TKernel>
     private void WriteStderr(OutputBuffer output, string line)
     {
         int length = Math.Min(line.Length, 1024);
-        int padding = RecordHeader.PaddingFor(length);
-        Span<byte> record = output.Reserve((2 * RecordHeader.Size) + length + padding);
-        RecordHeader.Write(record, RecordType.Stderr, _id, length, padding);
+        Span<byte> record = output.Reserve((2 * RecordHeader.Size) + length);
+        RecordHeader.Write(record, RecordType.Stderr, _id, length, 0);
         _ = Encoding.ASCII.GetBytes(line.AsSpan(0, length), record[RecordHeader.Size..]);
-        record.Slice(RecordHeader.Size + length, padding).Clear();
-        RecordHeader.Write(record[(RecordHeader.Size + length + padding)..], RecordType.Stderr, _id, 0, 0);
-        output.End += (2 * RecordHeader.Size) + length + padding;
+        RecordHeader.Write(record[(RecordHeader.Size + length)..], RecordType.Stderr, _id, 0, 0);
+        output.End += (2 * RecordHeader.Size) + length;
     }
 
     // ---- answers that no handler gives ----
@@ -329,15 +323,13 @@ internal sealed partial class FastCgiConnection<TKernel>
     public override int WriteFileChunkHead(Exchange exchange, OutputBuffer output, long count)
     {
         int part = (int)Math.Min(count, RecordContentMax);
-        RecordHeader.Write(output.Reserve(RecordHeader.Size), RecordType.Stdout, _id, part, RecordHeader.PaddingFor(part));
+        RecordHeader.Write(output.Reserve(RecordHeader.Size), RecordType.Stdout, _id, part, 0);
         output.End += RecordHeader.Size;
         return part;
     }
 
     public override void WriteFileChunkTail(Exchange exchange, OutputBuffer output, int count)
     {
-        int padding = RecordHeader.PaddingFor(count);
-        output.Reserve(padding)[..padding].Clear();
-        output.End += padding;
+        // A record ends with its content.
     }
 }

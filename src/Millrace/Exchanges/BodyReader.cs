@@ -41,9 +41,10 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
 
     public override void AdvanceTo(SequencePosition consumed, SequencePosition examined)
     {
-        if (!_expired && body.Inner is { } inner && consumed.GetObject() is not null)
+        if (!_expired)
         {
-            inner.AdvanceTo(consumed, examined);
+            // An empty result has no position, but it too began a read that must end.
+            body.Inner?.AdvanceTo(consumed, examined);
         }
     }
 

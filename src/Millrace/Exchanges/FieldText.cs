@@ -20,11 +20,13 @@ internal static class FieldText
         return !text.ContainsAnyExceptInRange(' ', '~') || !ContainsBad(text);
     }
 
-    /// <summary>Safe to put into a message: controls are shown as escapes.</summary>
+    private const int ShownMax = 512;
+
+    /// <summary>Safe to put into a message: controls are shown as escapes, and what is long is cut.</summary>
     public static string Shown(string text)
     {
         var shown = new StringBuilder();
-        foreach (char c in text.AsSpan(0, Math.Min(text.Length, 64)))
+        foreach (char c in text.AsSpan(0, Math.Min(text.Length, ShownMax)))
         {
             _ = c is >= ' ' and <= '~' ? shown.Append(c) : shown.Append(CultureInfo.InvariantCulture, $"\\u{(int)c:x4}");
         }

@@ -72,7 +72,7 @@ internal sealed class RequestHead
 
     public string TargetText => StringTable.ForThisThread.Get(this[Target]);
 
-    public string QueryText => Query.Length <= 1 ? "" : StringTable.ForThisThread.Get(this[Query]);
+    public string QueryText => Query.Length == 0 ? "" : StringTable.ForThisThread.Get(this[Query]);
 
     public string ProtocolText => Protocol.Length == 0 ? "HTTP/1.0" : StringTable.ForThisThread.Get(this[Protocol]);
 
