@@ -273,11 +273,20 @@ internal abstract partial class Connection<TKernel> : Connection
             (byte[] held, int from, int to) = (_held, _heldStart, _heldEnd);
             _held = null;
             bool mine = Process(driver, held, from, to);
-            BufferPool.Return(held);
+            ReturnHeld(held, mine);
             if (!mine)
             {
                 return false;
             }
+        }
+    }
+
+    // A request whose head lies in these bytes may have outlived its turn: it reads them still, and nobody else may have them.
+    private void ReturnHeld(byte[] held, bool mine)
+    {
+        if (mine && !_away && !IsWaitingForGate)
+        {
+            BufferPool.Return(held);
         }
     }
 
@@ -375,7 +384,7 @@ internal abstract partial class Connection<TKernel> : Connection
             (int from, int to) = (_heldStart, _heldEnd);
             _held = null;
             bool mine = ProcessAll(driver, held, from, to);
-            BufferPool.Return(held);
+            ReturnHeld(held, mine);
             if (!mine)
             {
                 return false;

@@ -364,14 +364,11 @@ internal abstract partial class Connection<TKernel>
     public sealed override bool OnHandedOver(LoopDriver driver)
     {
         _away = true;
-        if (!IsLoops())
+        EnsureWatched();    // the handler may have ended and given the connection back meanwhile: its next bytes are to be seen all the same
+        if (!IsLoops() && TryTouch())
         {
-            EnsureWatched();
-            if (TryTouch())
-            {
-                StopDeferring(Exchange!);
-                return FeedHeld(driver);
-            }
+            StopDeferring(Exchange!);
+            return FeedHeld(driver);
         }
 
         return true;

@@ -47,6 +47,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
 
     // The next request, sent before the end of this one (its BEGIN_REQUEST; what follows is held).
     private bool _hasNext;
+    private ushort _nextId;
     private bool _nextKeepConnection;
 
     public FastCgiConnection(EventLoop<TKernel> loop, int descriptor, bool isTcp)
@@ -218,21 +219,26 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         {
             Begin(driver, part.RequestId, begin);
         }
+        else if (begin.Role == Role.Responder && IsNext(part.RequestId))
+        {
+            _hasNext = true;
+            _nextId = part.RequestId;
+            _nextKeepConnection = begin.KeepConnection;
+        }
         else if (part.RequestId != _id)
         {
             Loop.Counters.Refused(Refusal.Multiplexed);
             SendEndRequest(driver, part.RequestId, ProtocolStatus.CannotMultiplex);
-        }
-        else if (_phase == Phase.Running && !_stdinOpen && begin.Role == Role.Responder)
-        {
-            _hasNext = true;
-            _nextKeepConnection = begin.KeepConnection;
         }
         else
         {
             BreakOff(Refusal.BeginTwice);
         }
     }
+
+    // END_REQUEST may have reached the front server before the exchange has given the connection back: what it sends then is
+    // its next request, under any id. Before that only the same id can be: another one would be a request beside this one.
+    private bool IsNext(ushort id) => _phase == Phase.Running && (Exchange!.HasEnded || (id == _id && !_stdinOpen));
 
     private void Begin(LoopDriver driver, ushort id, in BeginRequest begin)
     {
@@ -527,6 +533,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         _stdoutBegun = false;
         if (_hasNext && keepsOpen)
         {
+            _id = _nextId;
             _keepConnection = _nextKeepConnection;
             BeginParams();
         }

@@ -15,6 +15,7 @@ namespace Millrace.Exchanges;
 internal sealed partial class Exchange : IValueTaskSource
 {
     private const int EarlySize = 4096;
+    private const int ErrorLineMax = 512;
 
     private readonly Lock _sendLock = new();
     private ManualResetValueTaskSourceCore<bool> _flushed;
@@ -37,6 +38,9 @@ internal sealed partial class Exchange : IValueTaskSource
 
     /// <summary>HEAD, 204, 205 and 304 have no body, whatever the application writes.</summary>
     public bool SuppressesBody { get; private set; }
+
+    /// <summary>The end of the response has been written, perhaps sent.</summary>
+    public bool HasEnded => Volatile.Read(ref _ended);
 
     /// <summary>The response cannot be finished properly: the connection must not be used further.</summary>
     public bool IsCut { get; private set; }
@@ -311,7 +315,7 @@ internal sealed partial class Exchange : IValueTaskSource
 
     // Goes into the front server's error log: one line, no controls, nothing a peer could forge a line with.
     private string Line(Exception error) =>
-        FieldText.Shown($"millrace: request {TraceIdentifier}: unhandled {error.GetType().FullName}");
+        FieldText.Shown($"millrace: request {TraceIdentifier}: unhandled {error.GetType().FullName}", ErrorLineMax);
 
     /// <summary>Cuts the response off: the peer must see that it is not whole.</summary>
     public void Cut() => IsCut = true;

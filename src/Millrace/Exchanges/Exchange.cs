@@ -127,6 +127,8 @@ internal sealed partial class Exchange
     /// <summary>Ends the request. True when the object may serve another one; otherwise something still hangs on to it.</summary>
     public bool Reset()
     {
+        // First: what the application may have kept of this request refuses to write from here on, and until here _ended does.
+        Services.Handler.Reset(this);
         bool reusable = Body.Reset() & ResetOutput() & ResetAbort();
         if (_ownInput is { } input)
         {
@@ -147,7 +149,6 @@ internal sealed partial class Exchange
         _traceIdentifier = null;
         _id = 0;
         IsInline = false;
-        Services.Handler.Reset(this);
         HasLeft = false;
         Connection = null!;
         return reusable;

@@ -20,13 +20,11 @@ internal static class FieldText
         return !text.ContainsAnyExceptInRange(' ', '~') || !ContainsBad(text);
     }
 
-    private const int ShownMax = 512;
-
-    /// <summary>Safe to put into a message: controls are shown as escapes, and what is long is cut.</summary>
-    public static string Shown(string text)
+    /// <summary>Safe to put into a message: controls are shown as escapes, and what is longer is cut.</summary>
+    public static string Shown(string text, int lengthMax = 64)
     {
         var shown = new StringBuilder();
-        foreach (char c in text.AsSpan(0, Math.Min(text.Length, ShownMax)))
+        foreach (char c in text.AsSpan(0, Math.Min(text.Length, lengthMax)))
         {
             _ = c is >= ' ' and <= '~' ? shown.Append(c) : shown.Append(CultureInfo.InvariantCulture, $"\\u{(int)c:x4}");
         }
