@@ -41,7 +41,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
 
     public override void AdvanceTo(SequencePosition consumed, SequencePosition examined)
     {
-        if (!_expired && body.Inner is { } inner && consumed.GetObject() is not null)
+        if (!_expired && body.Inner is { } inner)
         {
             inner.AdvanceTo(consumed, examined);
         }
