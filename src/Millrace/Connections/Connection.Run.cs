@@ -57,6 +57,7 @@ internal abstract partial class Connection<TKernel>
             case GateAnswer.Wait:
                 IsWaitingForGate = true;
                 Loop.Counters.Queued++;
+                SendAheadOf(driver);
                 exchange.TakeBuffers(driver);
                 EnsureWatched();
                 SetDeadline(long.MaxValue);
@@ -122,17 +123,22 @@ internal abstract partial class Connection<TKernel>
     private bool SendToWorker(LoopDriver driver, Exchange exchange)
     {
         Loop.Counters.Workers++;
-        if (!driver.Output.IsEmpty)
-        {
-            _ = SendOutput(null, driver.Output);   // answers to earlier requests; what stays leaves with this one's
-        }
-
+        SendAheadOf(driver);
         exchange.TakeBuffers(driver);
         EnsureWatched();
         _away = true;
         Volatile.Write(ref Word, Exchanging);
         Services.Standby.Run(this);
         return LookAfter(driver);
+    }
+
+    // Answers to earlier requests need not wait for this one's; what stays leaves with it.
+    private void SendAheadOf(LoopDriver driver)
+    {
+        if (!driver.Output.IsEmpty)
+        {
+            _ = SendOutput(null, driver.Output);
+        }
     }
 
     // The edge of what came along with a request has been consumed: it is looked at now or never.
@@ -162,6 +168,13 @@ internal abstract partial class Connection<TKernel>
         LeaveGate();
         Exchange = null;
         Loop.Counters.CountStatus(exchange.StatusCode);
+        if (exchange.DetachOutput() is { } own)
+        {
+            // It waited for its turn with buffers of its own: the response leaves through the driver's all the same.
+            driver.Output.Append(own.Bytes.AsSpan(own.Start, own.Length));
+            Services.Return(own);
+        }
+
         if (exchange.Reset())
         {
             driver.Return(exchange);

@@ -38,6 +38,9 @@ internal sealed class Plan
     /// <summary>The client stops, aborts or goes away in the middle: what comes back may be less than a response.</summary>
     public bool IsDisturbed { get; set; }
 
+    /// <summary>The body ends in bytes that are not its own.</summary>
+    public bool IsGarbled { get; set; }
+
     /// <summary>Byte of the connection's stream where its body's records begin.</summary>
     public long BodyOffset { get; set; }
 

@@ -41,6 +41,7 @@ internal sealed class RandomClient
     private int _managementExpected;
     private long _streamLength;
     private bool _pausesReading;
+    private bool _pipelines;
 
     public RandomClient(RandomLife life, int number)
     {
@@ -69,7 +70,7 @@ internal sealed class RandomClient
     private void Write()
     {
         int count = _random.Between(1, 4);
-        bool pipelines = Trouble is Trouble.None or Trouble.FinishesSending && _random.Chance(20);
+        _pipelines = Trouble is Trouble.None or Trouble.FinishesSending && _random.Chance(20);
         int id = _random.Chance(70) ? 1 : _random.Between(1, 65_535);
         int troubled = _random.Below(count);
         for (int i = 0; i < count; i++)
@@ -90,10 +91,10 @@ internal sealed class RandomClient
                 WriteRequest(PlanMaker.Records(_random, plan, out int paramsEnd), plan, paramsEnd, disturbs: true);
             }
 
-            if (!pipelines || last)
+            if (!_pipelines || last)
             {
                 _script.Enqueue((Step.WaitForAnswers, [], i + 1));
-                id = pipelines || _random.Chance(50) ? id : Math.Min(id + 2, 65_535);
+                id = _pipelines || _random.Chance(50) ? id : Math.Min(id + 2, 65_535);
             }
         }
 
@@ -173,6 +174,7 @@ internal sealed class RandomClient
         }
 
         plan.IsDisturbed = true;
+        plan.IsGarbled = Trouble == Trouble.SendsGarbage;
         byte[] bytes = [.. records.SelectMany(static record => record)];
         plan.BodyOffset = _streamLength + records.Take(paramsEnd + 1).Sum(static record => (long)record.Length);
         Send(bytes[.._random.Between(0, bytes.Length - 1)]);
@@ -332,7 +334,7 @@ internal sealed class RandomClient
             }
         }
 
-        if (front.IsAtEnd)
+        if (front.IsAtEnd || (Trouble == Trouble.NeverReads && front.Socket.ServerClosed))
         {
             JudgeEnd();
         }
@@ -425,6 +427,7 @@ internal sealed class RandomClient
         bool mayEnd = plan.BreaksOff || plan.IsDisturbed || Trouble is Trouble.SendsGarbage or Trouble.Stalls or Trouble.NeverReads
             || (_life.IsDraining && (plan.Started == 0 || Simulation.IsCutting))
             || (Trouble == Trouble.FinishesSending && _answers > 0 && _plans[_answers - 1].IsDisturbed)
+            || (_life.IsDraining && _pipelines && _front!.Socket.AnswersLost)
             || _life.TimePassed;
         if (!mayEnd)
         {

@@ -1,0 +1,204 @@
+// Hostile sequences of records: streams out of order, unknown ids and types, management records. FastCGI 1.0 §3.3, §4, §5.
+
+using System.Text;
+using Millrace.Tests.Simulation;
+
+namespace Millrace.Tests.Behaviour;
+
+public sealed class StreamTests
+{
+    private static byte[] Head(string target, params (string, string)[] more) =>
+        [.. Wire.BeginRequest(), .. Wire.Stream(Wire.Params, 1, Wire.Pairs(Wire.Get(target, "POST", more)))];
+
+    [Fact]
+    public void Hostile_17_Records_for_unknown_ids_are_passed_over_FastCGI_3_3() =>
+        Bench.HoweverCut(
+            [
+                .. Wire.Record(Wire.Params, 7, [1, 1, 65, 65]), .. Wire.Record(Wire.Stdin, 7, [1]), .. Wire.Record(Wire.Data, 7, [1]), .. Wire.Record(Wire.Abort, 7, []),
+                .. Wire.Request("/known"),
+            ],
+            static (bench, front) =>
+            {
+                Assert.Equal(200, Assert.Single(front.Ended).Status);
+                Assert.Empty(front.Management);
+                bench.StillServes(front);
+            });
+
+    [Fact]
+    public void Hostile_18_PARAMS_after_their_end_are_passed_over_FastCGI_5_2() =>
+        Bench.HoweverCut(
+            [.. Head("/late"), .. Wire.Record(Wire.Params, 1, Wire.Pairs(("HTTP_LATE", "1"))), .. Wire.Record(Wire.Params, 1, []), .. Wire.Record(Wire.Stdin, 1, [1, 2]), .. Wire.Record(Wire.Stdin, 1, [])],
+            static (bench, front) =>
+            {
+                ReceivedResponse response = Assert.Single(front.Ended);
+                Assert.Contains("\nbody 2 ", response.BodyText, StringComparison.Ordinal);
+                Assert.DoesNotContain("Late", response.BodyText, StringComparison.OrdinalIgnoreCase);
+                bench.StillServes(front);
+            });
+
+    [Fact]
+    public void Hostile_19_STDIN_before_the_end_of_PARAMS_ends_the_connection_FastCGI_5_3() => Bench.Run(static bench =>
+    {
+        FrontEnd front = bench.Connect();
+        bench.Send(front, [.. Wire.BeginRequest(), .. Wire.Record(Wire.Params, 1, Wire.Pairs(Wire.Get("/"))), .. Wire.Record(Wire.Stdin, 1, [1])]);
+        Assert.True(front.IsAtEnd);
+        Assert.Equal(1, bench.Refused("stdin-before-params-end"));
+        bench.OthersAreServed();
+    });
+
+    [Fact]
+    public void Hostile_20_STDIN_after_its_end_is_passed_over_FastCGI_3_3() =>
+        Bench.HoweverCut(
+            [.. Head("/twice"), .. Wire.Record(Wire.Stdin, 1, [1]), .. Wire.Record(Wire.Stdin, 1, []), .. Wire.Record(Wire.Stdin, 1, [2, 3]), .. Wire.Record(Wire.Stdin, 1, [])],
+            static (bench, front) =>
+            {
+                Assert.Contains("\nbody 1 1\n", Assert.Single(front.Ended).BodyText, StringComparison.Ordinal);
+                bench.StillServes(front);
+            });
+
+    [Fact]
+    public void Hostile_21_A_million_records_of_one_byte_are_one_body() => Bench.Run(static bench =>
+    {
+        const int Count = 1_000_000;
+        byte[] records = new byte[Count * 9];
+        byte[] one = Wire.Record(Wire.Stdin, 1, [7]);
+        for (int i = 0; i < Count; i++)
+        {
+            one.CopyTo(records, i * 9);
+        }
+
+        FrontEnd front = bench.Connect();
+        front.Send(Head("/small"));
+        front.Send(records);
+        Assert.Contains("\nbody 1000000 ", bench.Ask(front, Wire.Record(Wire.Stdin, 1, [])).BodyText, StringComparison.Ordinal);
+        bench.StillServes(front);
+    });
+
+    [Fact]
+    public void Hostile_22_A_body_that_looks_like_records_is_a_body()
+    {
+        byte[] smuggled = [.. Wire.Record(Wire.Stdin, 1, []), .. Wire.Request("/smuggled")];
+        Bench.HoweverCut([.. Head("/outer"), .. Wire.Stream(Wire.Stdin, 1, smuggled, recordMax: 11)], (bench, front) =>
+        {
+            ReceivedResponse response = Assert.Single(front.Ended);
+            Assert.StartsWith("POST /outer\n", response.BodyText, StringComparison.Ordinal);
+            Assert.Contains($"\nbody {smuggled.Length} ", response.BodyText, StringComparison.Ordinal);
+            Assert.Equal(1, bench.Simulation.Handler.Started);
+            bench.StillServes(front);
+        });
+    }
+
+    [Fact]
+    public void Hostile_23_DATA_means_nothing_to_a_responder_FastCGI_6_2() =>
+        Bench.HoweverCut([.. Head("/data"), .. Wire.Record(Wire.Data, 1, [1, 2, 3]), .. Wire.Record(Wire.Data, 1, []), .. Wire.Record(Wire.Stdin, 1, [9]), .. Wire.Record(Wire.Stdin, 1, [])],
+            static (bench, front) =>
+            {
+                Assert.Contains("\nbody 1 9\n", Assert.Single(front.Ended).BodyText, StringComparison.Ordinal);
+                bench.StillServes(front);
+            });
+
+    [Fact]
+    public void Hostile_24_Unknown_types_are_answered_with_id_0_and_passed_over_otherwise_FastCGI_4_2() => Bench.Run(static bench =>
+    {
+        FrontEnd front = bench.Connect();
+        int[] types = [0, .. Enumerable.Range(12, 244)];
+        bench.Send(front, [.. types.SelectMany(static type => Wire.Record((byte)type, 0, [1, 2, 3], padding: 5))]);
+        Assert.Equal(types.Select(static type => (byte)type), front.Management.Select(static record => record.Content[0]));
+        Assert.All(front.Management, static record => Assert.Equal((Wire.UnknownType, 8), (record.Type, record.Content.Length)));
+        Assert.All(front.Management, static record => Assert.All(record.Content[1..], static b => Assert.Equal(0, b)));
+        Assert.Equal(types.Length, bench.Refused("unknown-type"));
+        front.Management.Clear();
+        Assert.Equal(200, bench.Ask(front, [.. Head("/types"), .. types.SelectMany(static type => Wire.Record((byte)type, 1, [1])), .. Wire.Record(Wire.Stdin, 1, [])]).Status);
+        Assert.Empty(front.Management);
+        bench.StillServes(front);
+    });
+
+    [Fact]
+    public void Hostile_25_Types_that_only_a_server_sends_are_passed_over() => Bench.Run(static bench =>
+    {
+        byte[] types = [Wire.End, Wire.Stdout, Wire.Stderr, Wire.GetValuesResult, Wire.UnknownType];
+        FrontEnd front = bench.Connect();
+        bench.Send(front, [.. types.SelectMany(static type => Wire.Record(type, 0, new byte[8])), .. types.SelectMany(static type => Wire.Record(type, 1, new byte[8]))]);
+        Assert.Equal(200, bench.Ask(front, [.. Head("/types"), .. types.SelectMany(static type => Wire.Record(type, 1, new byte[8])), .. Wire.Record(Wire.Stdin, 1, [])]).Status);
+        bench.StillServes(front);
+    });
+
+    // ---- GET_VALUES, §4.1 ----
+
+    private static readonly (string, string)[] s_allNames = [("FCGI_MAX_CONNS", ""), ("FCGI_MAX_REQS", ""), ("FCGI_MPXS_CONNS", "")];
+
+    [Fact]
+    public void Hostile_26_GET_VALUES_says_what_is_enforced_FastCGI_4_1() =>
+        Bench.HoweverCut(Wire.Record(Wire.GetValues, 0, Wire.Pairs([.. s_allNames, ("UNKNOWN", "x")]), padding: 3), static (bench, front) =>
+        {
+            ReceivedRecord answer = Assert.Single(front.Management);
+            Assert.Equal(Wire.GetValuesResult, answer.Type);
+            Assert.Equal(Wire.Pairs(("FCGI_MAX_CONNS", "65536"), ("FCGI_MAX_REQS", "65536"), ("FCGI_MPXS_CONNS", "0")), answer.Content);
+            bench.StillServes(front);
+        });
+
+    [Fact]
+    public void Hostile_26_GET_VALUES_answers_a_name_once_and_leaves_out_what_it_does_not_know_FastCGI_4_1() => Bench.Run(static bench =>
+    {
+        FrontEnd front = bench.Connect();
+        bench.Send(front, Wire.Record(Wire.GetValues, 0, [.. Enumerable.Repeat(Wire.Pair("FCGI_MPXS_CONNS", "7"), 1_000).SelectMany(static pair => pair)]));
+        bench.Send(front, Wire.Record(Wire.GetValues, 0, Wire.Pairs(("UNKNOWN", ""))));
+        bench.Send(front, Wire.Record(Wire.GetValues, 0, [15, 0, 70]));
+        bench.Send(front, Wire.Record(Wire.GetValues, 0, new byte[65_535]));
+        Assert.Equal(4, front.Management.Count);
+        Assert.Equal(Wire.Pairs(("FCGI_MPXS_CONNS", "0")), front.Management[0].Content);
+        Assert.All(front.Management[1..], static record => Assert.Empty(record.Content));
+        bench.StillServes(front);
+    });
+
+    [Fact]
+    public void Hostile_26_GET_VALUES_in_the_middle_of_a_request_leaves_it_alone_FastCGI_4_1() =>
+        Bench.HoweverCut(
+            [
+                .. Wire.BeginRequest(), .. Wire.Record(Wire.GetValues, 0, Wire.Pairs(s_allNames)), .. Wire.Record(Wire.GetValues, 1, Wire.Pairs(s_allNames)),
+                .. Wire.Stream(Wire.Params, 1, Wire.Pairs(Wire.Get("/", "POST"))), .. Wire.Record(Wire.Stdin, 1, [5]), .. Wire.Record(Wire.GetValues, 0, Wire.Pairs(s_allNames)), .. Wire.Record(Wire.Stdin, 1, []),
+            ],
+            static (bench, front) =>
+            {
+                Assert.Equal(2, front.Management.Count);
+                Assert.Contains("\nbody 1 5\n", Assert.Single(front.Ended).BodyText, StringComparison.Ordinal);
+                bench.StillServes(front);
+            });
+
+    [Fact]
+    public void Hostile_26_GET_VALUES_without_reading_the_answers_stops_the_reading() => Bench.Run(static bench =>
+    {
+        FrontEnd front = bench.Connect();
+        front.Send([.. Enumerable.Repeat(Wire.Record(Wire.GetValues, 0, Wire.Pairs(s_allNames)), 40_000).SelectMany(static record => record)]);
+        bench.Reads = false;
+        bench.Settle();
+        Assert.True(front.Socket.InFlight > 0, "the server should have stopped reading");
+        Assert.True(front.Socket.Unread <= bench.Simulation.World.SendCapacityMax);
+        bench.Reads = true;
+        bench.Settle();
+        Assert.Equal(40_000, front.Management.Count);
+        bench.StillServes(front);
+    });
+
+    [Fact]
+    public void Hostile_26_GET_VALUES_in_a_flood_beside_a_running_request_ends_the_connection()
+    {
+        var never = new TaskCompletionSource();
+        Bench.Run(
+            async (request, response) =>
+            {
+                using CancellationTokenRegistration registration = request.Aborted.UnsafeRegister(_ => never.TrySetResult(), null);
+                await never.Task;
+            },
+            bench =>
+            {
+                FrontEnd front = bench.Connect();
+                bench.Reads = false;
+                bench.Send(front, [.. Wire.Request("/runs"), .. Enumerable.Repeat(Wire.Record(Wire.GetValues, 0, Wire.Pairs(s_allNames)), 40_000).SelectMany(static record => record)]);
+                Assert.True(bench.Refused("control-flood") > 0);
+                bench.Reads = true;
+                bench.Settle();
+                Assert.True(front.IsAtEnd);
+            });
+    }
+}
