@@ -1,0 +1,48 @@
+// One app, built with each kind of host there is; the first argument names the kind. Its only page tells what the app sees
+// of the way it was started. It asks for addresses of its own, as many apps do. It knows nothing of Millrace.
+
+using Microsoft.AspNetCore;
+
+string kind = args.Length > 0 ? args[0] : "";
+const string OwnAddress = "http://127.0.0.1:1";
+switch (kind)
+{
+    case "WebApplication":
+        await RunAsync(WebApplication.CreateBuilder(args).Build());
+        break;
+    case "Slim":
+        await RunAsync(WebApplication.CreateSlimBuilder(args).Build());
+        break;
+    case "Empty":
+        var empty = WebApplication.CreateEmptyBuilder(new WebApplicationOptions { Args = args });
+        empty.WebHost.UseKestrelCore();
+        await RunAsync(empty.Build());
+        break;
+    case "Generic":
+        await Host.CreateDefaultBuilder(args).ConfigureWebHostDefaults(web => web.UseUrls(OwnAddress).Configure(app => app.Run(Page))).Build().RunAsync();
+        break;
+    case "Legacy":
+        await WebHost.CreateDefaultBuilder(args).UseUrls(OwnAddress).Configure(app => app.Run(Page)).Build().RunAsync();
+        break;
+    case "Bare":
+        await new WebHostBuilder().UseKestrel().UseUrls(OwnAddress).Configure(app => app.Run(Page)).Build().RunAsync();
+        break;
+    case "Worker":
+        await Host.CreateApplicationBuilder(args).Build().StartAsync();
+        return 7;
+    default:
+        await Console.Error.WriteLineAsync("Name a kind of host.");
+        return 64;
+}
+return 0;
+
+Task RunAsync(WebApplication app)
+{
+    app.Urls.Add(OwnAddress);
+    app.Run(Page);
+    return app.RunAsync();
+}
+
+Task Page(HttpContext context) => context.Response.WriteAsync(
+    $"kind={kind} environment={Environment.GetEnvironmentVariable("ASPNETCORE_ENVIRONMENT")} hooks={Environment.GetEnvironmentVariable("DOTNET_STARTUP_HOOKS")} "
+    + $"hosting={Environment.GetEnvironmentVariable("ASPNETCORE_HOSTINGSTARTUPASSEMBLIES")} arguments={string.Join(',', args)}");

@@ -1,0 +1,135 @@
+// `millrace run` and `millrace get`, end to end: unmodified apps of every kind of host, their server swapped.
+
+using System.Net.Sockets;
+using Millrace.Interop.FrontEnds;
+
+namespace Millrace.Interop.Command;
+
+public sealed class RunTests : IDisposable
+{
+    private readonly TemporaryDirectory _directory = new("run");
+
+    private string SocketPath => Path.Combine(_directory.Path, "s");
+
+    private string Address => "fastcgi://unix:" + SocketPath;
+
+    private static string HostKinds => CommandProcess.AssemblyOf("tests/Millrace.Interop.HostKinds", "Millrace.Interop.HostKinds");
+
+    private static string Hello => CommandProcess.AssemblyOf("samples/Hello", "Hello");
+
+    public void Dispose() => _directory.Dispose();
+
+    [Fact]
+    public async Task Project_folder_is_built_and_served_and_get_fetches_its_pages()
+    {
+        await using var app = CommandProcess.Millrace("run", "samples/Hello", "--urls", Address);
+        await app.WaitForOutputAsync("listens on " + Address);
+
+        var hello = await CommandProcess.RunAsync("get", Address, "/hello");
+        Assert.Equal((0, "200 OK\nContent-Type: text/plain; charset=utf-8\n\nHello, World!\n", ""), hello);
+
+        var missing = await CommandProcess.RunAsync("get", Address, "/nowhere");
+        Assert.Equal(22, missing.ExitCode);
+        Assert.StartsWith("404 Not Found\n", missing.Output, StringComparison.Ordinal);
+
+        // The content root is the project's folder, as with `dotnet run`.
+        await app.WaitForOutputAsync("Content root path: " + Path.Combine(CommandProcess.Repository, "samples/Hello"));
+    }
+
+    [Theory]
+    [InlineData("WebApplication")]
+    [InlineData("Slim")]
+    [InlineData("Empty")]
+    [InlineData("Generic")]
+    [InlineData("Legacy")]
+    [InlineData("Bare")]
+    public async Task Every_kind_of_host_is_served_and_leaves_no_trace_of_the_hook_for_its_children(string kind)
+    {
+        await using var app = CommandProcess.Millrace("run", HostKinds, "--urls", Address, "--environment", "Staging", "--", kind, "--a=b c");
+        await app.WaitForOutputAsync("listens on " + Address);
+
+        var page = await CommandProcess.RunAsync("get", Address, "/", "--body-only");
+
+        Assert.Equal(0, page.ExitCode);
+        Assert.Equal($"kind={kind} environment=Staging hooks= hosting= arguments={kind},--a=b c\n", page.Output);
+    }
+
+    [Theory]
+    [InlineData("Worker", 7)]
+    [InlineData("Unknown", 64)]
+    public async Task Exit_code_is_that_of_the_app(string kind, int exitCode)
+    {
+        var result = await CommandProcess.RunAsync("run", HostKinds, "--urls", Address, "--", kind);
+
+        Assert.Equal(exitCode, result.ExitCode);
+        Assert.DoesNotContain("listens on", result.Output, StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData(CommandProcess.SigTerm)]
+    [InlineData(CommandProcess.SigInt)]
+    public async Task Signal_ends_the_app_which_removes_its_socket(int signal)
+    {
+        await using var app = CommandProcess.Millrace("run", Hello, "--urls", Address);
+        await app.WaitForOutputAsync("listens on " + Address);
+        Assert.True(File.Exists(SocketPath));
+
+        app.Signal(signal);
+
+        Assert.Equal(0, await app.WaitForExitAsync());
+        Assert.False(File.Exists(SocketPath));
+    }
+
+    [Fact]
+    public async Task Free_port_is_printed_as_it_is()
+    {
+        await using var app = CommandProcess.Millrace("run", Hello, "--urls", "fastcgi://127.0.0.1:0");
+        await app.WaitForOutputAsync("Try it: millrace get fastcgi://127.0.0.1:");
+        string line = app.Output.Split('\n').Single(l => l.StartsWith("Try it: ", StringComparison.Ordinal));
+
+        var page = await CommandProcess.RunAsync("get", line.Split(' ')[4], "/hello", "--body-only");
+
+        Assert.Equal("Hello, World!\n", page.Output);
+    }
+
+    [Fact]
+    public async Task Socket_in_use_is_a_sentence_that_names_its_owner_and_no_stack_trace()
+    {
+        using var owner = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
+        owner.Bind(new UnixDomainSocketEndPoint(SocketPath));
+        owner.Listen();
+
+        var result = await CommandProcess.RunAsync("run", Hello, "--urls", Address);
+
+        Assert.Equal(1, result.ExitCode);
+        Assert.Contains($"process {Environment.ProcessId}", result.Error, StringComparison.Ordinal);
+        Assert.DoesNotContain("   at ", result.Error + result.Output, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Project_that_does_not_build_shows_its_errors()
+    {
+        await File.WriteAllTextAsync(
+            Path.Combine(_directory.Path, "Broken.csproj"), """<Project Sdk="Microsoft.NET.Sdk.Web"><PropertyGroup><TargetFramework>net10.0</TargetFramework></PropertyGroup></Project>""");
+        await File.WriteAllTextAsync(Path.Combine(_directory.Path, "Program.cs"), "int x = \"a\";");
+
+        var result = await CommandProcess.RunAsync("run", _directory.Path, "--urls", Address);
+
+        Assert.Equal(1, result.ExitCode);
+        Assert.Contains("error CS0029", result.Error, StringComparison.Ordinal);
+        Assert.Contains("Broken.csproj does not build", result.Error, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Plain_sample_answers()
+    {
+        await using var sample = CommandProcess.Start(CommandProcess.AssemblyOf("samples/Plain", "Plain"), Address);
+        await sample.WaitForOutputAsync("Listening on " + Address);
+
+        var page = await CommandProcess.RunAsync("get", Address, "/a?b=c", "--body-only");
+
+        Assert.Equal("Hello, World! You asked for /a?b=c with GET.\n", page.Output);
+        sample.Signal(CommandProcess.SigTerm);
+        Assert.Equal(0, await sample.WaitForExitAsync());
+    }
+}
