@@ -27,7 +27,7 @@ public sealed class CapturedLog : ILoggerProvider
         {
             if (IsEnabled(logLevel))
             {
-                entries.Enqueue($"{logLevel} {category}: {formatter(state, exception)} {exception?.Message}");
+                entries.Enqueue($"{logLevel} {category}: {formatter(state, exception)} {exception}");
             }
         }
     }
