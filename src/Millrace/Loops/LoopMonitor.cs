@@ -1,4 +1,4 @@
-// Looks at the busy loops about every millisecond and hands over those whose handler still runs. Sleeps when they sleep:
+// Looks at the busy loops every millisecond or two and hands over those whose handler still runs. Sleeps when they sleep:
 // an idle server uses no CPU.
 
 namespace Millrace.Loops;
