@@ -264,7 +264,13 @@ internal abstract partial class Connection<TKernel> : Connection
 
         while (true)
         {
-            if (IsClosed || _away)
+            if (IsClosed)
+            {
+                driver.Output.Clear();   // the next connection's answers are built there
+                return true;
+            }
+
+            if (_away)
             {
                 return true;
             }
