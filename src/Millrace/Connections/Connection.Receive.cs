@@ -166,6 +166,11 @@ internal abstract partial class Connection<TKernel> : Connection
             return true;
         }
 
+        if (_away)
+        {
+            return OnEvent(driver, ready & ~Readiness.Write);    // the sending made way for a request that goes on
+        }
+
         if (_pending is not null || IsHolding || IsWaitingForGate)
         {
             _readable = true;
@@ -259,7 +264,13 @@ internal abstract partial class Connection<TKernel> : Connection
 
         while (true)
         {
-            if (IsClosed || _away)
+            if (IsClosed)
+            {
+                driver.Output.Clear();   // the next connection's answers are built there
+                return true;
+            }
+
+            if (_away)
             {
                 return true;
             }

@@ -334,6 +334,11 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
 
     private void FinishHead(LoopDriver driver, byte[] buffer)
     {
+        if (!ReferenceEquals(buffer, driver.Input))
+        {
+            KeepParams(buffer);     // bytes that had been held: their buffer does not stay with a request that goes on
+        }
+
         bool inPlace = _inPlaceStart >= 0;
         byte[] source = inPlace ? buffer : _assembly ?? [];
         int origin = inPlace ? _inPlaceStart : 0;

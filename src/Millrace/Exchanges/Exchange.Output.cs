@@ -82,7 +82,7 @@ internal sealed partial class Exchange : IValueTaskSource
         {
             int early = _earlyLength;
             _earlyLength = 0;
-            if (!SuppressesBody)
+            if (!SuppressesBody && !IsAborted)
             {
                 AppendBody(_early.AsSpan(0, early));
             }

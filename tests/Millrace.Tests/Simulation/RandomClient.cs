@@ -428,6 +428,7 @@ internal sealed class RandomClient
             || (_life.IsDraining && (plan.Started == 0 || Simulation.IsCutting))
             || (Trouble == Trouble.FinishesSending && _answers > 0 && _plans[_answers - 1].IsDisturbed)
             || (_life.IsDraining && _pipelines && _front!.Socket.AnswersLost)
+            || _front!.Socket.HasLingered
             || _life.TimePassed;
         if (!mayEnd)
         {

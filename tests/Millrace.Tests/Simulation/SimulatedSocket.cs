@@ -153,6 +153,14 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
 
     private void Edge() => Registration?.Raise();
 
+    /// <summary>When the server ended its sending side; 0 when it has not.</summary>
+    public long ShutAtMs { get; set; }
+
+    public long ClosedAtMs { get; set; }
+
+    /// <summary>The server waited before it closed: a client that was slower than that may lose what it has not read.</summary>
+    public bool HasLingered => ServerClosed && ShutAtMs > 0 && ClosedAtMs - ShutAtMs >= 2_000;
+
     // A reset takes along what the client has not read yet, or a part of it.
     private void LoseAnswers()
     {

@@ -228,7 +228,11 @@ internal sealed class SimulatedWorld(SeededRandom random)
     public void Shutdown(int descriptor, bool both)
     {
         Observer.Trace("shutdown", descriptor, both ? 2 : 1);
-        Find(descriptor, "shutdown")?.Shutdown(both);
+        if (Find(descriptor, "shutdown") is { } socket)
+        {
+            socket.ShutAtMs = socket.ShutAtMs == 0 ? NowMs : socket.ShutAtMs;
+            socket.Shutdown(both);
+        }
     }
 
     public void Close(int descriptor, bool reset)
@@ -240,6 +244,7 @@ internal sealed class SimulatedWorld(SeededRandom random)
 
         Observer.OnLoopCall("close", socket);
         Observer.Trace("close", descriptor, reset ? 1 : 0);
+        socket.ClosedAtMs = NowMs;
         socket.Close(reset);
         Free(descriptor);
         Observer.Interleave();
