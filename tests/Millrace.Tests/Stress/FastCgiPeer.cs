@@ -78,6 +78,13 @@ internal sealed class FastCgiPeer : IDisposable
             _start += consumed;
             if (result == ReadResult.Faulty)
             {
+                // One byte of a record that cannot exist, and the end: how a response is cut that has begun.
+                bool isCut = _end - _start == 1 && _buffer[_start] == 0 && !Fill();
+                if (isCut)
+                {
+                    return Response(null, stdoutEnds);
+                }
+
                 throw new InvalidDataException($"The server broke the framing: {_reader.Fault}.");
             }
 
