@@ -27,12 +27,12 @@ public sealed class StreamTests
     [Fact]
     public void Hostile_18_PARAMS_after_their_end_are_passed_over_FastCGI_5_2() =>
         Bench.HoweverCut(
-            [.. Head("/late"), .. Wire.Record(Wire.Params, 1, Wire.Pairs(("HTTP_LATE", "1"))), .. Wire.Record(Wire.Params, 1, []), .. Wire.Record(Wire.Stdin, 1, [1, 2]), .. Wire.Record(Wire.Stdin, 1, [])],
+            [.. Head("/late"), .. Wire.Record(Wire.Params, 1, Wire.Pairs(("HTTP_TARDY", "1"))), .. Wire.Record(Wire.Params, 1, []), .. Wire.Record(Wire.Stdin, 1, [1, 2]), .. Wire.Record(Wire.Stdin, 1, [])],
             static (bench, front) =>
             {
                 ReceivedResponse response = Assert.Single(front.Ended);
                 Assert.Contains("\nbody 2 ", response.BodyText, StringComparison.Ordinal);
-                Assert.DoesNotContain("Late", response.BodyText, StringComparison.OrdinalIgnoreCase);
+                Assert.DoesNotContain("Tardy", response.BodyText, StringComparison.OrdinalIgnoreCase);
                 bench.StillServes(front);
             });
 
