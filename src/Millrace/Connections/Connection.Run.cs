@@ -57,7 +57,7 @@ internal abstract partial class Connection<TKernel>
             case GateAnswer.Wait:
                 IsWaitingForGate = true;
                 Loop.Counters.Queued++;
-                SendAheadOf(driver);
+                SendAheadOf(driver, exchange);
                 exchange.TakeBuffers(driver);
                 EnsureWatched();
                 SetDeadline(long.MaxValue);
@@ -123,7 +123,7 @@ internal abstract partial class Connection<TKernel>
     private bool SendToWorker(LoopDriver driver, Exchange exchange)
     {
         Loop.Counters.Workers++;
-        SendAheadOf(driver);
+        SendAheadOf(driver, exchange);
         exchange.TakeBuffers(driver);
         EnsureWatched();
         _away = true;
@@ -133,11 +133,12 @@ internal abstract partial class Connection<TKernel>
     }
 
     // Answers to earlier requests need not wait for this one's; what stays leaves with it.
-    private void SendAheadOf(LoopDriver driver)
+    private void SendAheadOf(LoopDriver driver, Exchange exchange)
     {
         if (!driver.Output.IsEmpty)
         {
             _ = SendOutput(null, driver.Output);
+            exchange.DeferOutput();
         }
     }
 

@@ -88,8 +88,11 @@ internal sealed partial class Exchange
         RequestHeaders.Begin();
         ResponseHeaders.Begin();
         SuppressesBody = Head.IsHead;
-        _deferredEnd = output.End;      // answers to earlier requests, should this one take its time
+        DeferOutput();
     }
+
+    /// <summary>What the output holds now, answers to earlier requests, is sent should this one take its time.</summary>
+    public void DeferOutput() => _deferredEnd = Output.End;
 
     /// <summary>The exchange outlives its turn: the driver's buffers stay with it.</summary>
     public void TakeBuffers(LoopDriver driver)
