@@ -80,8 +80,9 @@ internal sealed class EventLoop<TKernel> : EventLoop
         while (_wheel.TakeDue(NowMs) is { } due)
         {
             due.OnDeadline(NowMs);
-            if (!due.IsClosed && due.DeadlineMs != long.MaxValue)
+            if (!due.IsClosed)
             {
+                // Even without a deadline: an exchange that gives its connection back sets one, and cannot reach the wheel.
                 _wheel.Arm(due, NowMs);
             }
         }
