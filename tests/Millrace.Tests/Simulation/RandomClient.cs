@@ -365,11 +365,6 @@ internal sealed class RandomClient
             return;
         }
 
-        if (response.ProtocolStatus != 0)
-        {
-            Simulation.Violated($"request {plan.Name} was ended with protocol status {response.ProtocolStatus}");
-        }
-
         if (plan.Started > 0 && plan.Finished == 0)
         {
             Simulation.Violated($"request {plan.Name} was ended before its handler");
@@ -378,6 +373,11 @@ internal sealed class RandomClient
         if (plan.IsDisturbed)
         {
             return;
+        }
+
+        if (response.ProtocolStatus != 0)
+        {
+            Simulation.Violated($"request {plan.Name} was ended with protocol status {response.ProtocolStatus}");
         }
 
         if (plan.Finished != 1 || !response.HasHead || response.Status != plan.Status || plan.BreaksOff)
@@ -427,7 +427,7 @@ internal sealed class RandomClient
         bool mayEnd = plan.BreaksOff || plan.IsDisturbed || Trouble is Trouble.SendsGarbage or Trouble.Stalls or Trouble.NeverReads
             || (_life.IsDraining && (plan.Started == 0 || Simulation.IsCutting))
             || (Trouble == Trouble.FinishesSending && _answers > 0 && _plans[_answers - 1].IsDisturbed)
-            || (_life.IsDraining && _pipelines && _front!.Socket.AnswersLost)
+            || (_pipelines && _front!.Socket.AnswersLost && (_life.IsDraining || _plans.Exists(static each => each.BreaksOff)))
             || _front!.Socket.HasLingered
             || _life.TimePassed;
         if (!mayEnd)
