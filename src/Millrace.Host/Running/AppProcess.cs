@@ -15,6 +15,9 @@ internal sealed record AppStart(RunnableApp App, IReadOnlyList<string>? Addresse
 
 internal sealed class AppProcess : IDisposable
 {
+    /// <summary>How the user called the command, set by its launcher; not for the app.</summary>
+    public const string CommandVariable = "MILLRACE_COMMAND";
+
     private readonly Process _process;
     private readonly AnonymousPipeServerStream _report;
     private readonly List<PosixSignalRegistration> _signals = [];
@@ -93,6 +96,7 @@ internal sealed class AppProcess : IDisposable
         string hook = Path.Combine(AppContext.BaseDirectory, "Millrace.StartupHook.dll");
         string? others = Environment.GetEnvironmentVariable("DOTNET_STARTUP_HOOKS");
         info.Environment["DOTNET_STARTUP_HOOKS"] = string.IsNullOrEmpty(others) ? hook : hook + ":" + others;
+        info.Environment.Remove(CommandVariable);
         info.Environment["MILLRACE_RUN_REPORT"] = reportDescriptor;
         if (start.Addresses is not null)
         {

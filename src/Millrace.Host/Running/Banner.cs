@@ -9,18 +9,19 @@ namespace Millrace.Command.Running;
 internal static class Banner
 {
     /// <param name="console">Where to print.</param>
+    /// <param name="command">How the user calls `millrace`.</param>
     /// <param name="name">The app's short name.</param>
     /// <param name="addresses">As reported by the app.</param>
     /// <param name="isPrivate">Whether the socket is one that the web server may not open.</param>
     /// <param name="hasIPv6">Whether the machine has IPv6.</param>
-    public static void Print(CommandConsole console, string name, IReadOnlyList<string> addresses, bool isPrivate, bool hasIPv6)
+    public static void Print(CommandConsole console, string command, string name, IReadOnlyList<string> addresses, bool isPrivate, bool hasIPv6)
     {
         // One write, so that the app's log does not get in between.
         var text = new StringBuilder();
         text.AppendLine($"{name} listens on {console.Bold(string.Join(" and ", addresses.Select(WithoutQuery)))}");
         if (FirstFastCgi(addresses) is { } address)
         {
-            text.AppendLine($"Try it: millrace get {address} /");
+            text.AppendLine($"Try it: {command} get {address} /");
             if (isPrivate)
             {
                 text.AppendLine("The socket is private to you. For a web server that runs as another user: join its group (usermod -aG www-data YOU), or use --urls fastcgi://127.0.0.1:9000");

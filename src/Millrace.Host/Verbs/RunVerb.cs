@@ -64,7 +64,7 @@ internal static class RunVerb
         var listening = await process.WaitForAddressesAsync();
         if (listening.Count > 0)
         {
-            Banner.Print(console, app.ShortName, listening, isPrivate, Socket.OSSupportsIPv6);
+            Banner.Print(console, Environment.GetEnvironmentVariable(AppProcess.CommandVariable) ?? "millrace", app.ShortName, listening, isPrivate, Socket.OSSupportsIPv6);
         }
         return await process.WaitForExitAsync();
     }

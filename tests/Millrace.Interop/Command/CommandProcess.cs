@@ -51,6 +51,7 @@ internal sealed partial class CommandProcess : IAsyncDisposable
         // What the machine this test runs on says about addresses is not the test's business.
         start.Environment.Remove("ASPNETCORE_URLS");
         start.Environment.Remove("ASPNETCORE_ENVIRONMENT");
+        start.Environment.Remove("MILLRACE_COMMAND");
         return new CommandProcess(Process.Start(start)!);
     }
 
