@@ -3,6 +3,7 @@
 
 using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
+using Millrace.Protocols.Text;
 
 namespace Millrace.Protocols.Http1;
 
@@ -60,7 +61,7 @@ public sealed partial class Http1Head
                 return NoteTransferEncoding(value);
             case KnownHeader.Expect:
                 _now.Seen |= FramingFacts.ExpectsContinue;
-                return Ascii.EqualsIgnoreCase(value, "100-continue"u8) ? Http1Fault.None : Http1Fault.Expectation;
+                return Ascii.EqualsLowerCase(value, "100-continue"u8) ? Http1Fault.None : Http1Fault.Expectation;
             default:
                 _now.Seen |= value.IsEmpty ? FramingFacts.None : FramingFacts.UpgradeField;
                 return Http1Fault.None;
@@ -123,7 +124,7 @@ public sealed partial class Http1Head
             return Http1Fault.TransferEncodingRepeated;
         }
 
-        if (!Ascii.EqualsIgnoreCase(value, "chunked"u8))
+        if (!Ascii.EqualsLowerCase(value, "chunked"u8))
         {
             return TransferCodings.FaultOf(value);
         }

@@ -3,11 +3,12 @@
 //   Host     = uri-host [ ":" port ]                                    (RFC 9110 §7.2)
 //   uri-host = IP-literal / IPv4address / reg-name                      (RFC 3986 §3.2.2)
 //
-// No userinfo (RFC 9110 §4.2.4), no percent-encoding, no comma, no IPvFuture, no zone; a port is 0 to 65535.
+// No userinfo (RFC 9110 §4.2.4), no percent-encoding, no * + , ; =, no IPvFuture, no zone; a port has digits and is 0 to 65535.
 
 using System.Numerics;
 using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
+using Millrace.Protocols.Text;
 
 namespace Millrace.Protocols.Http1;
 
@@ -21,8 +22,8 @@ internal static class HostSyntax
 {
     /// <summary>Bytes of "http://" or "https://" at the start, in any case; 0 if neither stands there.</summary>
     internal static int HttpSchemeLength(ReadOnlySpan<byte> target) =>
-        target.Length >= 7 && Ascii.EqualsIgnoreCase(target[..7], "http://"u8) ? 7 :
-        target.Length >= 8 && Ascii.EqualsIgnoreCase(target[..8], "https://"u8) ? 8 : 0;
+        target.Length >= 7 && Ascii.EqualsLowerCase(target[..7], "http://"u8) ? 7 :
+        target.Length >= 8 && Ascii.EqualsLowerCase(target[..8], "https://"u8) ? 8 : 0;
 
     [MethodImpl(MethodImplOptions.NoInlining)]
     internal static bool IsValid(ReadOnlySpan<byte> value, PortRule port)
@@ -34,7 +35,7 @@ internal static class HostSyntax
             return false;
         }
 
-        return host == value.Length ? port == PortRule.Optional : value[host] == ':' && IsPort(value[(host + 1)..], port);
+        return host == value.Length ? port == PortRule.Optional : value[host] == ':' && IsPort(value[(host + 1)..]);
     }
 
     /// <summary>
@@ -45,7 +46,7 @@ internal static class HostSyntax
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     internal static bool IsPlain(ref byte first, nint length)
     {
-        nint name = BitOperations.TrailingZeroCount(HttpChars.HostName.StopsOfBlock(ref first));
+        nint name = (nint)(uint)BitOperations.TrailingZeroCount(HttpChars.HostName.StopsOfBlock(ref first));
         return name == length ? length != 0 :
             name == length - 5 && name != 0 && Unsafe.Add(ref first, name) == ':' && IsFourDigits(ref Unsafe.Add(ref first, name + 1));
     }
@@ -69,14 +70,9 @@ internal static class HostSyntax
         return name;
     }
 
-    // port = *DIGIT  (RFC 3986 §3.2.3)
-    private static bool IsPort(ReadOnlySpan<byte> digits, PortRule rule)
+    // port = 1*DIGIT here: RFC 3986 §3.2.3 would allow none behind the colon.
+    private static bool IsPort(ReadOnlySpan<byte> digits)
     {
-        if (digits.IsEmpty)
-        {
-            return rule == PortRule.Optional;
-        }
-
         int number = 0;
         foreach (byte b in digits)
         {
@@ -86,7 +82,7 @@ internal static class HostSyntax
             }
         }
 
-        return true;
+        return !digits.IsEmpty;
     }
 
     // Eight groups of 1 to 4 hexadecimal digits, the last two perhaps as an IPv4 address; "::" once for one group of zeros or more.

@@ -96,30 +96,43 @@ public sealed partial class Http1Head
     /// <param name="consumed">Bytes of the head, a skipped empty line and the closing empty line included; 0 unless Done.</param>
     public ReadResult Read(ReadOnlySpan<byte> input, in Http1Limits limits, out int consumed)
     {
-        consumed = 0;
-        if (_now.Stage >= Stage.Done)
+        if (_now.Stage == Stage.Done)
         {
-            if (_now.Stage == Stage.Faulty)
-            {
-                return ReadResult.Faulty;
-            }
-
             Reset();
         }
 
-        ref byte start = ref MemoryMarshal.GetReference(input);
-        if (_now.Stage == Stage.Start)
+        if (_now.Stage == Stage.Start && input.Length >= ByteSet.BlockSize)
         {
-            ReadResult result = input.Length >= ByteSet.BlockSize
-                ? ReadWholeLines(ref start, input.Length, in limits, out consumed)
-                : ReadShort(input, in limits, out consumed);
+            ReadResult result = ReadWholeLines(ref MemoryMarshal.GetReference(input), input.Length, in limits, out consumed);
             if (result != ReadResult.NeedMore)
             {
                 return result;
             }
         }
 
-        return ReadClosely(ref start, input.Length, in limits, out consumed);
+        return ReadOn(input, in limits, out consumed);
+    }
+
+    // What is not a whole request of the usual kind: a short one, one of which a part was read before, one that needs a close look.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private ReadResult ReadOn(ReadOnlySpan<byte> input, in Http1Limits limits, out int consumed)
+    {
+        consumed = 0;
+        if (_now.Stage == Stage.Faulty)
+        {
+            return ReadResult.Faulty;
+        }
+
+        if (_now.Stage == Stage.Start && input.Length < ByteSet.BlockSize)
+        {
+            ReadResult result = ReadShort(input, in limits, out consumed);
+            if (result != ReadResult.NeedMore)
+            {
+                return result;
+            }
+        }
+
+        return ReadClosely(ref MemoryMarshal.GetReference(input), input.Length, in limits, out consumed);
     }
 
     private ReadResult ReadClosely(ref byte start, int length, in Http1Limits limits, out int consumed)
@@ -201,6 +214,7 @@ public sealed partial class Http1Head
             : Http1Fault.None;
     }
 
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
     private ReadResult Finish()
     {
         Http1Fault fault = CheckFraming();

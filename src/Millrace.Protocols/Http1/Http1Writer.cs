@@ -7,6 +7,7 @@
 
 using System.Buffers.Text;
 using System.Text;
+using Ascii = Millrace.Protocols.Text.Ascii;
 
 namespace Millrace.Protocols.Http1;
 

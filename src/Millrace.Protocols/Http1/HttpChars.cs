@@ -21,7 +21,7 @@ internal static class HttpChars
     /// <summary>What a query may hold: VCHAR but #. Browsers send more than RFC 3986 §3.4 allows, and nothing there is ambiguous.</summary>
     internal static readonly ByteSet Query = ByteSet.Of(b => IsVisible(b) && b != '#');
 
-    /// <summary>What a registered name or an IPv4 address is made of in practice (RFC 3986 §3.2.2), without percent-encoding and comma.</summary>
+    /// <summary>What a registered name or an IPv4 address is made of in practice (RFC 3986 §3.2.2): no percent-encoding, no <c>* + , ; =</c>.</summary>
     internal static readonly ByteSet HostName = ByteSet.Of(IsHostName);
 
     internal static bool IsDigit(byte b) => (uint)(b - '0') <= 9;
@@ -38,5 +38,5 @@ internal static class HttpChars
 
     internal static bool IsToken(byte b) => IsDigit(b) || IsAlpha(b) || (b < 0x80 && "!#$%&'*+-.^_`|~"u8.Contains(b));
 
-    internal static bool IsHostName(byte b) => IsDigit(b) || IsAlpha(b) || (b < 0x80 && "-._~!$&'()*+;="u8.Contains(b));
+    internal static bool IsHostName(byte b) => IsDigit(b) || IsAlpha(b) || (b < 0x80 && "-._~!$&'()"u8.Contains(b));
 }

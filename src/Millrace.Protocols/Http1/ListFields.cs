@@ -4,6 +4,7 @@
 
 using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
+using Millrace.Protocols.Text;
 
 namespace Millrace.Protocols.Http1;
 
@@ -34,7 +35,7 @@ internal static class ConnectionField
         options = ConnectionOptions.None;
         while (!value.IsEmpty)
         {
-            ReadOnlySpan<byte> element = Ascii.NextElement(ref value);
+            ReadOnlySpan<byte> element = ListFields.NextElement(ref value);
             if (!Ascii.IsToken(element) && !element.IsEmpty)
             {
                 return false;
@@ -48,8 +49,8 @@ internal static class ConnectionField
 
     private static ConnectionOptions OptionOf(ReadOnlySpan<byte> word) => word.Length switch
     {
-        5 => Ascii.EqualsIgnoreCase(word, "close"u8) ? ConnectionOptions.Close : ConnectionOptions.None,
-        7 => Ascii.EqualsIgnoreCase(word, "upgrade"u8) ? ConnectionOptions.Upgrade : ConnectionOptions.None,
+        5 => Ascii.EqualsLowerCase(word, "close"u8) ? ConnectionOptions.Close : ConnectionOptions.None,
+        7 => Ascii.EqualsLowerCase(word, "upgrade"u8) ? ConnectionOptions.Upgrade : ConnectionOptions.None,
         10 => IsKeepAlive(ref MemoryMarshal.GetReference(word)) ? ConnectionOptions.KeepAlive : ConnectionOptions.None,
         _ => ConnectionOptions.None,
     };
@@ -75,16 +76,28 @@ internal static class TransferCodings
 
         do
         {
-            ReadOnlySpan<byte> coding = Ascii.NextElement(ref value);
+            ReadOnlySpan<byte> coding = ListFields.NextElement(ref value);
             if (!Ascii.IsToken(coding))
             {
                 return Http1Fault.TransferEncodingSyntax;
             }
 
             chunkedNotFinal |= chunkedSeen;
-            chunkedSeen |= Ascii.EqualsIgnoreCase(coding, "chunked"u8);
+            chunkedSeen |= Ascii.EqualsLowerCase(coding, "chunked"u8);
         }
         while (!value.IsEmpty);
         return chunkedNotFinal ? Http1Fault.ChunkedNotFinal : Http1Fault.TransferEncodingUnknown;
+    }
+}
+
+internal static class ListFields
+{
+    /// <summary>Cuts the first list element and its comma off, white space around it removed. The list is empty when nothing is left behind a comma.</summary>
+    internal static ReadOnlySpan<byte> NextElement(scoped ref ReadOnlySpan<byte> list)
+    {
+        int comma = list.IndexOf((byte)',');
+        ReadOnlySpan<byte> element = comma < 0 ? list : list[..comma];
+        list = comma < 0 ? default : list[(comma + 1)..];
+        return Ascii.TrimOptionalWhiteSpace(element);
     }
 }

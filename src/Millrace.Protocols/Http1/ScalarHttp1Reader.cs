@@ -278,8 +278,8 @@ internal static class ScalarHttp1Reader
         string host = text[..end];
         string port = text[end..];
         Check(host.Length > 0, 400, "no host");
-        Check(host[0] == '[' ? IsIPv6(host[1..^1]) : host.All(c => char.IsAsciiLetterOrDigit(c) || "-._~!$&'()*+;=".Contains(c, StringComparison.Ordinal)), 400, "host");
-        Check(port.Length == 0 || (port[0] == ':' && port[1..].All(char.IsAsciiDigit)), 400, "port");
+        Check(host[0] == '[' ? IsIPv6(host[1..^1]) : host.All(c => char.IsAsciiLetterOrDigit(c) || "-._~!$&'()".Contains(c, StringComparison.Ordinal)), 400, "host");
+        Check(port.Length == 0 || (port.Length > 1 && port[0] == ':' && port[1..].All(char.IsAsciiDigit)), 400, "port");
         Check(port.Length <= 1 || System.Numerics.BigInteger.Parse(port[1..], System.Globalization.CultureInfo.InvariantCulture) <= 65535, 400, "port");
         Check(!portNeeded || port.Length > 1, 400, "port missing");
     }

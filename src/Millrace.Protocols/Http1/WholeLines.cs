@@ -25,6 +25,7 @@ public sealed partial class Http1Head
     }
 
     /// <summary>Reads from the buffer's start; <paramref name="length"/> is at least a block. NeedMore: read on closely from Line.</summary>
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
     private ReadResult ReadWholeLines(ref byte start, int length, in Http1Limits limits, out int consumed)
     {
         consumed = 0;
@@ -58,7 +59,7 @@ public sealed partial class Http1Head
             carry = before >> 63;
             for (; ends != 0; ends &= ends - 1)
             {
-                nint end = block + BitOperations.TrailingZeroCount(ends) - 1;
+                nint end = block + (nint)(uint)BitOperations.TrailingZeroCount(ends) - 1;
                 if (Unsafe.Add(ref start, end) != HttpChars.Cr)
                 {
                     return Stop(line);
@@ -89,9 +90,10 @@ public sealed partial class Http1Head
                     consumed = (int)end + 2;
                     return Finish();
                 }
-                else if (_now.Count >= room || end > endMax || !ReadWholeField(ref start, line, end, length))
+                else if (_now.Count >= room || !ReadWholeField(ref start, line, end, length))
                 {
-                    return Stop(line);
+                    // A line behind the limit is too much, whatever else is wrong with it.
+                    return _now.Stage == Stage.Faulty && end > endMax ? Fail(Http1Fault.HeadersTooLarge) : Stop(line);
                 }
 
                 line = end + 2;
@@ -101,6 +103,7 @@ public sealed partial class Http1Head
         return Stop(line);
     }
 
+    [MethodImpl(MethodImplOptions.NoInlining)]
     private ReadResult Stop(nint line)
     {
         _now.Line = _now.Scanned = (int)line;
@@ -117,7 +120,7 @@ public sealed partial class Http1Head
         }
 
         ref byte first = ref Unsafe.Add(ref start, line);
-        nint name = LineBlock.IndexOf(ref first, (byte)':');
+        nint name = (nint)(uint)LineBlock.IndexOf(ref first, (byte)':');
         if (name is 0 or ByteSet.BlockSize)
         {
             return false;
