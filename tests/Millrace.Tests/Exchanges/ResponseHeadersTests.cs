@@ -63,7 +63,7 @@ public sealed class ResponseHeadersTests
         var headers = new ResponseHeaders { ["A"] = "1" };
         headers["a"] = StringValues.Empty;
         Assert.False(headers.ContainsKey("A"));
-        Assert.Equal(0, headers.Count);
+        Assert.Empty(headers);
     }
 
     [Fact]
