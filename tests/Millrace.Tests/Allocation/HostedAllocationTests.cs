@@ -1,0 +1,100 @@
+// A request to a minimal API over Millrace allocates no more than hosting and the endpoint themselves do.
+
+using Microsoft.AspNetCore.Builder;
+using Microsoft.AspNetCore.Hosting;
+using Microsoft.AspNetCore.Hosting.Server;
+using Microsoft.AspNetCore.Http;
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.DependencyInjection.Extensions;
+using Microsoft.Extensions.Logging;
+using Millrace.Tests.Stress;
+
+namespace Millrace.Tests.Allocation;
+
+[Collection(AloneCollection.Name)]
+public sealed class HostedAllocationTests(ITestOutputHelper output) : IDisposable
+{
+    private const int WarmUp = 5_000;
+    private const int Measured = 5_000;
+
+    private readonly SocketFolder _folder = new();
+
+    public void Dispose() => _folder.Dispose();
+
+    [Theory]
+    [InlineData("/hello")]
+    [InlineData("/json")]
+    public async Task MapGet_allocates_no_more_than_hosting_itself(string path)
+    {
+        double hosting = await MeasureHosting(path);
+        double millrace = await MeasureMillrace(path);
+        output.WriteLine($"{path}: {millrace:F1} bytes per request, hosting alone {hosting:F1}");
+        Assert.True(millrace <= hosting + 0.5, $"{millrace:F1} bytes per request, hosting alone {hosting:F1}");
+    }
+
+    private static async Task<double> MeasureHosting(string path)
+    {
+        var allocation = new ThreadAllocation(WarmUp, Measured);
+        await using WebApplication app = Build(allocation, static builder =>
+        {
+            builder.Services.RemoveAll<IServer>();
+            builder.Services.AddSingleton<IServer, NothingServer>();
+        });
+        await app.StartAsync();
+        var server = (NothingServer)app.Services.GetRequiredService<IServer>();
+        var thread = ClientThreads.Start(1, _ =>
+        {
+            ThreadAllocation.Forget();
+            for (int i = 0; i < allocation.Requests; i++)
+            {
+                server.Run(path);
+            }
+        });
+        thread.Join();
+        return allocation.BytesPerRequest;
+    }
+
+    private async Task<double> MeasureMillrace(string path)
+    {
+        var allocation = new ThreadAllocation(WarmUp, Measured);
+        await using WebApplication app = Build(allocation, static builder => builder.WebHost.UseMillrace(static options =>
+        {
+            options.Loops = 1;
+            options.Dispatch = DispatchMode.Inline;
+        }));
+        app.Urls.Add(_folder.NewAddress());
+        await app.StartAsync();
+        using FastCgiPeer peer = FastCgiPeer.Connect(app.Urls.Single());
+        byte[] request = new FastCgiRequest(path).ToBytes();
+        for (int i = 0; i < allocation.Requests; i++)
+        {
+            peer.Send(request);
+            FastCgiResponse response = peer.Receive();
+            Assert.True(response is { IsWhole: true, Status: 200 }, response.ToString());
+        }
+
+        Assert.InRange(allocation.Counted, Measured - 50, Measured);
+        return allocation.BytesPerRequest;
+    }
+
+    private static WebApplication Build(ThreadAllocation allocation, Action<WebApplicationBuilder> server)
+    {
+        WebApplicationBuilder builder = WebApplication.CreateBuilder();
+        builder.Logging.ClearProviders();
+        server(builder);
+        WebApplication app = builder.Build();
+        app.MapGet("/hello", () =>
+        {
+            allocation.Note();
+            return "Hello, World!";
+        });
+        app.MapGet("/json", () =>
+        {
+            allocation.Note();
+            return Results.Json(new Greeting("Hello, World!"));
+        });
+        return app;
+    }
+
+    private sealed record Greeting(string Text);
+}

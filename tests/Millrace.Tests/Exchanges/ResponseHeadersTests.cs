@@ -1,0 +1,119 @@
+// Response fields are checked as they are set, keep their order, and are fixed once the head has left.
+
+using Microsoft.AspNetCore.Http;
+using Microsoft.Extensions.Primitives;
+using Millrace.Exchanges;
+
+namespace Millrace.Tests.Exchanges;
+
+public sealed class ResponseHeadersTests
+{
+    [Theory]
+    [InlineData("a b")]
+    [InlineData("a:b")]
+    [InlineData("a\r\nb")]
+    [InlineData("a\0")]
+    [InlineData("(a)")]
+    [InlineData("\u00E9")]
+    public void A_name_that_is_no_token_is_refused_RFC9110_5_1(string name) =>
+        Assert.Throws<InvalidOperationException>(() => new ResponseHeaders()[name] = "x");
+
+    [Theory]
+    [InlineData("a\r\nSet-Cookie: b")]
+    [InlineData("a\n")]
+    [InlineData("\r")]
+    [InlineData("a\0b")]
+    [InlineData("a\u007F")]
+    [InlineData("\u001B[31m")]
+    [InlineData("caf\u00E9")]
+    [InlineData("\u010D\u010A")]
+    public void A_value_with_controls_or_beyond_ASCII_is_refused_RFC9110_5_5(string value)
+    {
+        var headers = new ResponseHeaders();
+        Assert.Throws<InvalidOperationException>(() => headers["X"] = value);
+        Assert.Throws<InvalidOperationException>(() => headers["X"] = new StringValues(["good", value]));
+        Assert.Throws<InvalidOperationException>(() => headers.Add("X", value));
+        Assert.Empty(headers);
+    }
+
+    [Theory]
+    [InlineData("")]
+    [InlineData("a\tb c")]
+    [InlineData("~!{}\"'")]
+    public void Printable_ASCII_spaces_and_tabs_are_taken_RFC9110_5_5(string value)
+    {
+        var headers = new ResponseHeaders { ["X"] = value };
+        Assert.Equal(value, headers["x"]);
+    }
+
+    [Fact]
+    public void Fields_keep_their_order_and_their_first_spelling()
+    {
+        var headers = new ResponseHeaders { ["B"] = "1", ["A"] = "2", ["C"] = "3" };
+        headers["b"] = "4";
+        headers.Remove("A");
+        headers["A"] = "5";
+        Assert.Equal([new("B", "4"), new("C", "3"), new("A", "5")], headers);
+        Assert.Equal(["B", "C", "A"], headers.Keys);
+    }
+
+    [Fact]
+    public void An_empty_value_takes_a_field_away()
+    {
+        var headers = new ResponseHeaders { ["A"] = "1" };
+        headers["a"] = StringValues.Empty;
+        Assert.False(headers.ContainsKey("A"));
+        Assert.Empty(headers);
+    }
+
+    [Fact]
+    public void A_second_Add_of_a_field_is_refused_and_Append_adds_a_value()
+    {
+        var headers = new ResponseHeaders { ["A"] = "1" };
+        Assert.Throws<ArgumentException>(() => headers.Add("a", "2"));
+        headers.Append("a", "2");
+        Assert.Equal(new StringValues(["1", "2"]), headers["A"]);
+    }
+
+    [Fact]
+    public void Fields_are_read_only_once_the_head_is_fixed_and_free_again_for_the_next_response()
+    {
+        var headers = new ResponseHeaders { ["A"] = "1" };
+        headers.Fix();
+        Assert.True(headers.IsReadOnly);
+        Assert.Throws<InvalidOperationException>(() => headers["A"] = "2");
+        Assert.Throws<InvalidOperationException>(() => headers.Remove("A"));
+        Assert.Throws<InvalidOperationException>(headers.Clear);
+        Assert.Equal("1", headers["A"]);
+        headers.Begin();
+        Assert.Empty(headers);
+        headers["A"] = "2";
+    }
+
+    [Fact]
+    public void Content_length_is_a_number_or_nothing()
+    {
+        var headers = new ResponseHeaders { ContentLength = 1_234_567_890_123 };
+        Assert.Equal("1234567890123", headers["Content-Length"]);
+        Assert.Throws<ArgumentOutOfRangeException>(() => headers.ContentLength = -1);
+        headers["Content-Length"] = "+5";
+        Assert.Null(headers.ContentLength);
+        headers.ContentLength = null;
+        Assert.Empty(headers);
+    }
+
+    [Fact]
+    public void Many_fields_are_found()
+    {
+        var headers = new ResponseHeaders();
+        for (int i = 0; i < 200; i++)
+        {
+            headers[$"X-{i}"] = $"{i}";
+        }
+
+        Assert.All(Enumerable.Range(0, 200), i => Assert.Equal($"{i}", headers[$"x-{i}"]));
+        var copy = new KeyValuePair<string, StringValues>[201];
+        headers.CopyTo(copy, 1);
+        Assert.Equal("X-199", copy[200].Key);
+    }
+}

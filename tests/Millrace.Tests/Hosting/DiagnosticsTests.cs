@@ -1,0 +1,80 @@
+// Hosting's own log messages and metrics appear as they do over any other server.
+
+using System.Collections.Concurrent;
+using System.Diagnostics.Metrics;
+using Microsoft.AspNetCore.Builder;
+using Microsoft.Extensions.Logging;
+using Millrace.Tests.Stress;
+
+namespace Millrace.Tests.Hosting;
+
+[Collection(AloneCollection.Name)]
+public sealed class DiagnosticsTests
+{
+    [Fact]
+    public async Task Hosting_logs_the_beginning_and_the_end_of_a_request_and_where_it_listens()
+    {
+        using var log = new CollectedLog();
+        await using HostedApp app = await HostedApp.StartAsync(static app => app.MapGet("/page", static () => "text"), builder => builder.Logging.AddProvider(log));
+        Assert.Equal(200, app.Get("/page?x=1").Status);
+        Assert.True(ProcessState.Becomes(() => log.Lines.Any(static line => line.Contains("Request finished HTTP/1.1 GET http://example.com/page?x=1 - 200", StringComparison.Ordinal))), string.Join('\n', log.Lines));
+        Assert.Contains(log.Lines, static line => line.Contains("Request starting HTTP/1.1 GET http://example.com/page?x=1", StringComparison.Ordinal));
+        Assert.Contains(log.Lines, line => line.Contains($"Now listening on: {app.Address}", StringComparison.Ordinal));
+    }
+
+    [Fact]
+    public async Task An_unhandled_exception_is_logged_by_hosting_and_by_the_server()
+    {
+        using var log = new CollectedLog();
+        await using HostedApp app = await HostedApp.StartAsync(static app => app.MapGet("/", static string () => throw new InvalidOperationException("thrown on purpose")), builder => builder.Logging.AddProvider(log));
+        Assert.Equal(500, app.Get("/").Status);
+        Assert.True(ProcessState.Becomes(() => log.Lines.Any(static line => line.StartsWith("Millrace: Request ", StringComparison.Ordinal))), string.Join('\n', log.Lines));
+    }
+
+    [Fact]
+    public async Task The_metrics_of_hosting_appear()
+    {
+        var seen = new ConcurrentDictionary<string, string>();
+        using var listener = new MeterListener
+        {
+            InstrumentPublished = static (instrument, listener) =>
+            {
+                if (instrument.Meter.Name == "Microsoft.AspNetCore.Hosting")
+                {
+                    listener.EnableMeasurementEvents(instrument);
+                }
+            },
+        };
+        listener.SetMeasurementEventCallback<double>((instrument, _, tags, _) => seen[instrument.Name] = string.Join(',', tags.ToArray().Select(static tag => $"{tag.Key}={tag.Value}")));
+        listener.SetMeasurementEventCallback<long>((instrument, _, _, _) => seen.TryAdd(instrument.Name, ""));
+        listener.Start();
+        await using HostedApp app = await HostedApp.StartAsync(static app => app.MapGet("/items/{id}", static (int id) => $"{id}"));
+        Assert.Equal("5", app.Get("/items/5").Text);
+        Assert.True(ProcessState.Becomes(() => seen.ContainsKey("http.server.request.duration")), string.Join(", ", seen));
+        Assert.Contains("http.route=/items/{id}", seen["http.server.request.duration"], StringComparison.Ordinal);
+        Assert.Contains("http.response.status_code=200", seen["http.server.request.duration"], StringComparison.Ordinal);
+        Assert.Contains("http.server.active_requests", seen.Keys);
+    }
+
+    private sealed class CollectedLog : ILoggerProvider
+    {
+        public ConcurrentQueue<string> Lines { get; } = new();
+
+        public ILogger CreateLogger(string categoryName) => new Category(categoryName, Lines);
+
+        public void Dispose()
+        {
+        }
+
+        private sealed class Category(string name, ConcurrentQueue<string> lines) : ILogger
+        {
+            public IDisposable? BeginScope<TState>(TState state)
+                where TState : notnull => null;
+
+            public bool IsEnabled(LogLevel logLevel) => logLevel >= LogLevel.Information;
+
+            public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter) =>
+                lines.Enqueue($"{name}: {formatter(state, exception)}");
+        }
+    }
+}

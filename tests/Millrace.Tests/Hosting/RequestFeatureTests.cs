@@ -1,0 +1,205 @@
+// The request as ASP.NET Core sees it: features, limits, identity, what FastCGI adds.
+
+using System.Globalization;
+using Microsoft.AspNetCore.Builder;
+using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
+using Millrace.AspNetCore;
+using Millrace.Tests.Stress;
+
+namespace Millrace.Tests.Hosting;
+
+public sealed class RequestFeatureTests
+{
+    [Fact]
+    public async Task The_features_of_a_server_are_there()
+    {
+        Type[] expected =
+        [
+            typeof(IHttpRequestFeature), typeof(IHttpResponseFeature), typeof(IHttpResponseBodyFeature), typeof(IHttpRequestLifetimeFeature), typeof(IRequestBodyPipeFeature),
+            typeof(IHttpRequestBodyDetectionFeature), typeof(IHttpConnectionFeature), typeof(IHttpRequestIdentifierFeature), typeof(IHttpMaxRequestBodySizeFeature),
+            typeof(IHttpBodyControlFeature), typeof(IEndpointFeature), typeof(IRouteValuesFeature), typeof(IFastCgiFeature),
+        ];
+        await using HostedApp app = await HostedApp.StartAsync(app => app.MapGet("/", (HttpContext context) =>
+        {
+            IEnumerable<string> missing = expected.Where(type => context.Features[type] is null).Select(static type => type.Name);
+            IEnumerable<string> unlisted = expected.Where(type => !context.Features.Any(pair => pair.Key == type)).Select(static type => "not listed: " + type.Name);
+            return string.Join(", ", missing.Concat(unlisted));
+        }));
+        Assert.Equal("", app.Get("/").Text);
+    }
+
+    [Fact]
+    public async Task A_feature_that_is_set_replaces_the_servers_until_the_end_of_its_request()
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static app =>
+        {
+            app.MapGet("/set", static (HttpContext context) =>
+            {
+                int revision = context.Features.Revision;
+                context.Features.Set<IHttpRequestIdentifierFeature>(new HttpRequestIdentifierFeature { TraceIdentifier = "mine" });
+                return $"{context.TraceIdentifier} {context.Features.Revision > revision}";
+            });
+            app.MapGet("/get", static (HttpContext context) => context.TraceIdentifier);
+        });
+        using FastCgiPeer peer = app.Connect();
+        Assert.Equal("mine True", peer.Exchange(new FastCgiRequest("/set")).Text);
+        Assert.NotEqual("mine", peer.Exchange(new FastCgiRequest("/get")).Text);
+    }
+
+    [Fact]
+    public async Task Trace_identifiers_are_unique()
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static app => app.MapGet("/", static (HttpContext context) => context.TraceIdentifier));
+        var seen = new HashSet<string>();
+        for (int connection = 0; connection < 4; connection++)
+        {
+            using FastCgiPeer peer = app.Connect();
+            for (int i = 0; i < 250; i++)
+            {
+                Assert.True(seen.Add(peer.Exchange(new FastCgiRequest("/")).Text));
+            }
+        }
+    }
+
+    [Fact]
+    public async Task What_the_front_server_says_about_the_request_arrives()
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static app => app.Map("/{**rest}", static (HttpContext context) => string.Join('|',
+            context.Request.Method, context.Request.Scheme, context.Request.Host, context.Request.Path, context.Request.QueryString, context.Request.Query["x"],
+            context.Connection.RemoteIpAddress, context.Connection.RemotePort, context.Connection.LocalIpAddress, context.Connection.LocalPort,
+            context.Request.Headers["X-Some-Thing"], context.Features.GetRequiredFeature<IHttpRequestFeature>().RawTarget)));
+        FastCgiResponse response = app.Exchange(new FastCgiRequest("/a%20b/%2Fc?x=%31", "PUT").With("HTTPS", "on").WithHeader("X-Some-Thing", "value"));
+        Assert.Equal("PUT|https|example.com|/a b/%2Fc|?x=%31|1|198.51.100.4|51342|192.0.2.1|8080|value|/a%20b/%2Fc?x=%31", response.Text);
+    }
+
+    [Fact]
+    public async Task The_FastCGI_feature_has_all_parameters_and_none_enters_the_environment()
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static app => app.MapGet("/", static (HttpContext context) =>
+        {
+            IReadOnlyDictionary<string, string> parameters = context.Features.GetRequiredFeature<IFastCgiFeature>().Parameters;
+            return $"{parameters["REMOTE_USER"]} {parameters["MILLRACE_TEST_PARAMETER"]} {parameters["REQUEST_METHOD"]} {Environment.GetEnvironmentVariable("MILLRACE_TEST_PARAMETER") ?? "absent"}";
+        }));
+        Assert.Equal("alice custom GET absent", app.Exchange(new FastCgiRequest("/").With("REMOTE_USER", "alice").With("MILLRACE_TEST_PARAMETER", "custom")).Text);
+    }
+
+    [Fact]
+    public async Task UsePathBase_moves_the_prefix_out_of_the_path()
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static app =>
+        {
+            app.UsePathBase("/prefix");
+            app.UseRouting();
+            app.MapGet("/page", static (HttpContext context) => $"{context.Request.PathBase} {context.Request.Path}");
+        });
+        Assert.Equal("/prefix /page", app.Get("/prefix/page").Text);
+        Assert.Equal(" /page", app.Get("/page").Text);
+    }
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task A_body_over_the_limit_is_413_when_it_is_read(bool announced)
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static app =>
+        {
+            app.MapPost("/read", static async (HttpContext context) => await Count(context));
+            app.MapPost("/more", static async (HttpContext context) =>
+            {
+                context.Features.GetRequiredFeature<IHttpMaxRequestBodySizeFeature>().MaxRequestBodySize = 5_000;
+                return await Count(context);
+            });
+            app.MapPost("/ignore", static () => "not read");
+        }, options: static options => options.MaxRequestBodySize = 1_000);
+        FastCgiRequest Post(string target, int size) => new(target, "POST") { Body = new byte[size], AnnouncesLength = announced };
+        Assert.Equal("1000", app.Exchange(Post("/read", 1_000)).Text);
+        Assert.Equal(413, app.Exchange(Post("/read", 1_001)).Status);
+        Assert.Equal("not read", app.Exchange(Post("/ignore", 1_001)).Text);
+        if (announced)
+        {
+            Assert.Equal("5000", app.Exchange(Post("/more", 5_000)).Text);
+        }
+
+        Assert.Equal(413, app.Exchange(Post("/more", 5_001)).Status);
+    }
+
+    [Fact]
+    public async Task The_limit_is_fixed_once_reading_has_begun()
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static app => app.MapPost("/", static async (HttpContext context) =>
+        {
+            var limit = context.Features.GetRequiredFeature<IHttpMaxRequestBodySizeFeature>();
+            string before = $"{limit.IsReadOnly} {limit.MaxRequestBodySize}";
+            await Count(context);
+            Assert.Throws<InvalidOperationException>(() => limit.MaxRequestBodySize = 1);
+            return $"{before} {limit.IsReadOnly}";
+        }));
+        Assert.Equal("False 30000000 True", app.Exchange(new FastCgiRequest("/", "POST") { Body = new byte[10] }).Text);
+    }
+
+    [Fact]
+    public async Task Synchronous_reading_and_writing_is_refused_unless_it_is_allowed()
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static app => app.MapPost("/", static (HttpContext context, bool allow) =>
+        {
+            context.Features.GetRequiredFeature<IHttpBodyControlFeature>().AllowSynchronousIO = allow;
+            if (!allow)
+            {
+                Assert.Throws<InvalidOperationException>(() => context.Request.Body.Read(new byte[10], 0, 10));
+                Assert.Throws<InvalidOperationException>(() => context.Response.Body.Write(new byte[10], 0, 10));
+                Assert.Throws<InvalidOperationException>(context.Response.Body.Flush);
+                return Results.Text("refused");
+            }
+
+            using var reader = new StreamReader(context.Request.Body);
+            using var writer = new StreamWriter(context.Response.Body);
+            writer.Write("got " + reader.ReadToEnd());
+            return Results.Empty;
+        }));
+        Assert.Equal("refused", app.Exchange(new FastCgiRequest("/?allow=false", "POST") { Body = "text"u8.ToArray() }).Text);
+        Assert.Equal("got text", app.Exchange(new FastCgiRequest("/?allow=true", "POST") { Body = "text"u8.ToArray() }).Text);
+    }
+
+    [Theory]
+    [InlineData("GET", -1, false)]
+    [InlineData("POST", 0, false)]
+    [InlineData("POST", 5, true)]
+    public async Task Body_detection_knows_whether_there_is_a_body(string method, int size, bool expected)
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static app => app.MapMethods("/", ["GET", "POST"], static (HttpContext context) =>
+            $"{context.Features.GetRequiredFeature<IHttpRequestBodyDetectionFeature>().CanHaveBody}"));
+        Assert.Equal($"{expected}", app.Exchange(new FastCgiRequest("/", method) { Body = size < 0 ? null : new byte[size] }).Text);
+    }
+
+    [Fact]
+    public async Task A_peer_that_goes_away_fires_RequestAborted()
+    {
+        using var entered = new SemaphoreSlim(0);
+        using var aborted = new SemaphoreSlim(0);
+        await using HostedApp app = await HostedApp.StartAsync(app => app.MapGet("/", async (HttpContext context) =>
+        {
+            using CancellationTokenRegistration registration = context.RequestAborted.Register(() => aborted.Release());
+            entered.Release();
+            await Task.Delay(10_000, context.RequestAborted);
+        }));
+        FastCgiPeer peer = app.Connect();
+        peer.Send(new FastCgiRequest("/").ToBytes());
+        Assert.True(await entered.WaitAsync(10_000));
+        peer.Dispose();
+        Assert.True(await aborted.WaitAsync(10_000));
+    }
+
+    private static async Task<string> Count(HttpContext context)
+    {
+        var buffer = new byte[300];
+        int total = 0;
+        int count;
+        while ((count = await context.Request.Body.ReadAsync(buffer)) > 0)
+        {
+            total += count;
+        }
+
+        return total.ToString(CultureInfo.InvariantCulture);
+    }
+}

@@ -1,0 +1,241 @@
+// The response as ASP.NET Core sees it: callbacks, starting, failing, aborting.
+
+using System.Text;
+using Microsoft.AspNetCore.Builder;
+using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
+using Microsoft.Extensions.Primitives;
+using Millrace.Tests.Stress;
+
+namespace Millrace.Tests.Hosting;
+
+public sealed class ResponseFeatureTests
+{
+    [Fact]
+    public async Task OnStarting_runs_before_the_head_the_last_registered_first()
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static app => app.MapGet("/", static (HttpContext context) =>
+        {
+            foreach (string name in (string[])["first", "second", "third"])
+            {
+                context.Response.OnStarting(async () =>
+                {
+                    await Task.Yield();
+                    Assert.False(context.Response.HasStarted);
+                    context.Response.Headers.Append("X-Order", name);
+                });
+            }
+
+            return "body";
+        }));
+        FastCgiResponse response = app.Get("/");
+        Assert.Equal(("third|second|first", "body"), (response["X-Order"], response.Text));
+    }
+
+    [Fact]
+    public async Task OnCompleted_runs_after_the_last_byte_has_left_the_last_registered_first()
+    {
+        using var received = new SemaphoreSlim(0);
+        var order = new List<string>();
+        using var completed = new SemaphoreSlim(0);
+        await using HostedApp app = await HostedApp.StartAsync(app => app.MapGet("/", (HttpContext context) =>
+        {
+            context.Response.OnCompleted(() =>
+            {
+                order.Add("first");
+                completed.Release();
+                return Task.CompletedTask;
+            });
+            context.Response.OnCompleted(async () => order.Add(await received.WaitAsync(10_000) ? "second, answer received" : "second, answer held back"));
+            return "body";
+        }));
+        using FastCgiPeer peer = app.Connect();
+        FastCgiResponse response = peer.Exchange(new FastCgiRequest("/"));
+        Assert.True(response.IsWhole && response.Text == "body", response.ToString());
+        received.Release();
+        Assert.True(await completed.WaitAsync(10_000));
+        Assert.Equal(["second, answer received", "first"], order);
+        Assert.True(peer.Exchange(new FastCgiRequest("/none")).IsWhole);
+    }
+
+    [Fact]
+    public async Task An_exception_before_the_first_byte_is_an_empty_500_without_the_fields_set_so_far()
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static app => app.MapGet("/", static string (HttpContext context) =>
+        {
+            context.Response.Headers["X-Set"] = "before";
+            context.Response.OnStarting(static () => throw new InvalidOperationException("not to be run"));
+            throw new NotSupportedException("thrown on purpose");
+        }));
+        FastCgiResponse response = app.Get("/");
+        Assert.True(response.IsWhole, response.ToString());
+        Assert.Equal((500, "0", null, 0), (response.Status, response["Content-Length"], response["X-Set"], response.Body.Length));
+        Assert.Contains("System.NotSupportedException", response.Stderr, StringComparison.Ordinal);
+        Assert.DoesNotContain("thrown on purpose", response.Stderr, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task An_exception_after_the_first_byte_cuts_the_answer()
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static app => app.MapGet("/", static async (HttpContext context) =>
+        {
+            await context.Response.WriteAsync("half");
+            await context.Response.Body.FlushAsync();
+            throw new NotSupportedException("thrown on purpose");
+        }));
+        using FastCgiPeer peer = app.Connect();
+        FastCgiResponse response = peer.Exchange(new FastCgiRequest("/"));
+        Assert.False(response.IsWhole);
+        Assert.Null(response.End);
+        Assert.Equal("half", response.Text);
+    }
+
+    [Fact]
+    public async Task A_response_that_has_started_is_not_changed_any_more()
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static app => app.MapGet("/", static async (HttpContext context) =>
+        {
+            await context.Response.StartAsync();
+            int refused = 0;
+            Action[] changes =
+            [
+                () => context.Response.StatusCode = 404,
+                () => context.Features.GetRequiredFeature<IHttpResponseFeature>().ReasonPhrase = "Changed",
+                () => context.Response.Headers["X-Late"] = "1",
+                () => context.Response.ContentType = "text/html",
+                () => context.Response.OnStarting(static () => Task.CompletedTask),
+                () => context.Features.GetRequiredFeature<IHttpResponseFeature>().Headers = new HeaderDictionary(),
+            ];
+            foreach (Action change in changes)
+            {
+                try
+                {
+                    change();
+                }
+                catch (InvalidOperationException)
+                {
+                    refused++;
+                }
+            }
+
+            await context.Response.WriteAsync($"{context.Response.HasStarted} {refused}");
+        }));
+        FastCgiResponse response = app.Get("/");
+        Assert.Equal((200, "True 6", null), (response.Status, response.Text, response["X-Late"]));
+    }
+
+    [Fact]
+    public async Task A_replaced_header_collection_is_what_is_sent()
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static app => app.MapGet("/", static (HttpContext context) =>
+        {
+            context.Response.Headers["X-Old"] = "1";
+            context.Features.GetRequiredFeature<IHttpResponseFeature>().Headers = new HeaderDictionary { ["X-New"] = new StringValues(["2", "3"]) };
+            context.Response.StatusCode = 202;
+            return Task.CompletedTask;
+        }));
+        FastCgiResponse response = app.Get("/");
+        Assert.Equal((202, null, "2|3"), (response.Status, response["X-Old"], response["X-New"]));
+    }
+
+    [Fact]
+    public async Task Abort_ends_the_connection_and_fires_RequestAborted()
+    {
+        using var fired = new SemaphoreSlim(0);
+        await using HostedApp app = await HostedApp.StartAsync(app => app.MapGet("/", async (HttpContext context) =>
+        {
+            using CancellationTokenRegistration registration = context.RequestAborted.Register(() => fired.Release());
+            await context.Response.WriteAsync("never to be taken for a whole answer");
+            context.Abort();
+        }));
+        using FastCgiPeer peer = app.Connect();
+        FastCgiResponse response = peer.Exchange(new FastCgiRequest("/"));
+        Assert.Null(response.End);
+        Assert.True(await fired.WaitAsync(10_000));
+    }
+
+    [Theory]
+    [InlineData(204)]
+    [InlineData(304)]
+    public async Task A_status_without_a_body_has_none_RFC9110_6_4_1(int status)
+    {
+        await using HostedApp app = await HostedApp.StartAsync(app => app.MapGet("/", () => Results.StatusCode(status)));
+        FastCgiResponse response = app.Get("/");
+        Assert.True(response.IsWhole, response.ToString());
+        Assert.Equal((status, 0), (response.Status, response.Body.Length));
+    }
+
+    [Fact]
+    public async Task HEAD_has_the_length_of_GET_and_no_body_RFC9110_9_3_2()
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static app => app.MapMethods("/", ["GET", "HEAD"], static async (HttpContext context) =>
+        {
+            context.Response.ContentLength = 5;
+            await context.Response.WriteAsync("12345");
+        }));
+        FastCgiResponse response = app.Exchange(new FastCgiRequest("/", "HEAD"));
+        Assert.True(response.IsWhole, response.ToString());
+        Assert.Equal(("5", 0), (response["Content-Length"], response.Body.Length));
+    }
+
+    [Fact]
+    public async Task Writer_and_stream_write_one_body_in_the_order_of_the_calls()
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static app => app.MapGet("/", static async (HttpContext context) =>
+        {
+            context.Response.BodyWriter.GetSpan(4).Slice(0, 1).Fill((byte)'a');
+            context.Response.BodyWriter.Advance(1);
+            await context.Response.Body.WriteAsync("b"u8.ToArray());
+            await context.Response.BodyWriter.WriteAsync("c"u8.ToArray());
+            await context.Response.CompleteAsync();
+        }));
+        FastCgiResponse response = app.Get("/");
+        Assert.True(response.IsWhole && response.Text == "abc", response.ToString());
+    }
+
+    [Fact]
+    public async Task A_line_that_is_flushed_arrives_before_the_next_is_written()
+    {
+        using var next = new SemaphoreSlim(0);
+        await using HostedApp app = await HostedApp.StartAsync(app => app.MapGet("/", async (HttpContext context) =>
+        {
+            for (int i = 0; i < 3; i++)
+            {
+                await context.Response.WriteAsync($"line {i}\n");
+                await context.Response.Body.FlushAsync();
+                Assert.True(await next.WaitAsync(10_000));
+            }
+        }));
+        using FastCgiPeer peer = app.Connect();
+        peer.Send(new FastCgiRequest("/").ToBytes());
+        Assert.EndsWith("line 0\n", peer.ReceiveSome(1), StringComparison.Ordinal);
+        next.Release();
+        Assert.Equal("line 1\n", peer.ReceiveSome(1));
+        next.Release();
+        Assert.Equal("line 2\n", peer.ReceiveSome(1));
+        next.Release();
+        Assert.NotNull(peer.Receive().End);
+    }
+
+    [Fact]
+    public async Task Too_few_bytes_for_the_content_length_are_never_taken_for_a_whole_answer()
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static app =>
+        {
+            app.MapGet("/before", static (HttpContext context) =>
+            {
+                context.Response.ContentLength = 10;
+                return Task.CompletedTask;
+            });
+            app.MapGet("/after", static async (HttpContext context) =>
+            {
+                context.Response.ContentLength = 10;
+                await context.Response.WriteAsync("12345");
+                await context.Response.Body.FlushAsync();
+            });
+        });
+        Assert.Equal(500, app.Get("/before").Status);
+        FastCgiResponse cut = app.Get("/after");
+        Assert.Equal((200, null, 5), (cut.Status, cut.End, Encoding.UTF8.GetByteCount(cut.Text)));
+    }
+}

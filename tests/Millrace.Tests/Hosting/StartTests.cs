@@ -1,0 +1,138 @@
+// How an application comes up on Millrace and goes down again: addresses, options, drain.
+
+using System.Net.Sockets;
+using Microsoft.AspNetCore.Builder;
+using Microsoft.AspNetCore.Hosting.Server;
+using Microsoft.AspNetCore.Hosting.Server.Features;
+using Microsoft.AspNetCore.Http;
+using Microsoft.Extensions.Configuration;
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Options;
+using Millrace.Tests.Stress;
+
+namespace Millrace.Tests.Hosting;
+
+public sealed class StartTests
+{
+    [Fact]
+    public async Task The_addresses_feature_reports_the_port_that_was_given()
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static app => app.MapGet("/", () => "here"), address: "fastcgi://127.0.0.1:0");
+        string address = Assert.Single(app.App.Services.GetRequiredService<IServer>().Features.Get<IServerAddressesFeature>()!.Addresses);
+        Assert.StartsWith("fastcgi://127.0.0.1:", address, StringComparison.Ordinal);
+        Assert.DoesNotContain(":0", address, StringComparison.Ordinal);
+        Assert.Equal("here", app.Get("/").Text);
+    }
+
+    [Fact]
+    public async Task Several_addresses_are_served()
+    {
+        using var folder = new SocketFolder();
+        string other = folder.NewAddress();
+        await using HostedApp app = await HostedApp.StartAsync(app =>
+        {
+            app.MapGet("/", () => "here");
+            app.Urls.Add(other);
+        });
+        Assert.Equal(2, app.App.Urls.Count);
+        foreach (string address in app.App.Urls)
+        {
+            using FastCgiPeer peer = FastCgiPeer.Connect(address);
+            Assert.Equal("here", peer.Exchange(new FastCgiRequest("/")).Text);
+        }
+    }
+
+    [Fact]
+    public async Task Options_come_from_the_section_Millrace_and_then_from_code()
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static _ => { }, static builder => builder.Configuration.AddInMemoryCollection(new Dictionary<string, string?>
+        {
+            ["Millrace:MaxParameters"] = "77",
+            ["Millrace:IdleTimeout"] = "00:00:10",
+            ["Millrace:Dispatch"] = "Workers",
+            ["Millrace:AllowSynchronousIO"] = "true",
+            ["Millrace:MaxRequestBodySize"] = "5000000000",
+            ["Millrace:MaxConnections"] = "11",
+        }), static options => options.MaxConnections = 12);
+        MillraceOptions options = app.App.Services.GetRequiredService<IOptions<MillraceOptions>>().Value;
+        Assert.Equal((77, TimeSpan.FromSeconds(10), DispatchMode.Workers), (options.MaxParameters, options.IdleTimeout, options.Dispatch));
+        Assert.Equal((true, 5_000_000_000, 12), (options.AllowSynchronousIO, options.MaxRequestBodySize, options.MaxConnections));
+    }
+
+    [Fact]
+    public async Task An_option_outside_its_range_stops_the_start_and_is_named()
+    {
+        ArgumentOutOfRangeException error = await Assert.ThrowsAsync<ArgumentOutOfRangeException>(
+            static () => HostedApp.StartAsync(static _ => { }, options: static options => options.MaxParameters = 5));
+        Assert.Contains("MaxParameters is 5; it must be from 10 to 100000", error.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task An_address_that_is_not_understood_stops_the_start() =>
+        await Assert.ThrowsAsync<FormatException>(static () => HostedApp.StartAsync(static _ => { }, address: "gopher://localhost"));
+
+    [Fact]
+    public async Task Requests_in_progress_end_and_new_connections_are_refused_when_the_application_stops()
+    {
+        using var entered = new SemaphoreSlim(0);
+        using var released = new SemaphoreSlim(0);
+        await using HostedApp app = await HostedApp.StartAsync(app => app.MapGet("/slow", async () =>
+        {
+            entered.Release();
+            Assert.True(await released.WaitAsync(10_000));
+            return "whole";
+        }));
+        string address = app.Address;
+        using FastCgiPeer peer = app.Connect();
+        using FastCgiPeer idle = app.Connect();
+        peer.Send(new FastCgiRequest("/slow").ToBytes());
+        Assert.True(await entered.WaitAsync(10_000));
+        Task stopping = app.App.StopAsync();
+        Assert.True(idle.IsClosedByServer());
+        Assert.True(ProcessState.Becomes(() => IsRefused(address)));
+        Assert.False(stopping.IsCompleted);
+        released.Release();
+        FastCgiResponse response = peer.Receive();
+        Assert.True(response.IsWhole && response.Text == "whole", response.ToString());
+        Assert.True(peer.IsClosedByServer());
+        await stopping.WaitAsync(TimeSpan.FromSeconds(10));
+    }
+
+    private static bool IsRefused(string address)
+    {
+        try
+        {
+            using FastCgiPeer peer = FastCgiPeer.Connect(address);
+            return peer.IsClosedByServer();
+        }
+        catch (SocketException)
+        {
+            return true;
+        }
+    }
+
+    [Fact]
+    public async Task What_does_not_end_within_the_drain_time_is_cut()
+    {
+        bool aborted = false;
+        await using HostedApp app = await HostedApp.StartAsync(app => app.MapGet("/stuck", async (HttpContext context) =>
+        {
+            await context.Response.WriteAsync("part");
+            await context.Response.Body.FlushAsync();
+            try
+            {
+                await Task.Delay(20_000, context.RequestAborted);
+            }
+            finally
+            {
+                Volatile.Write(ref aborted, context.RequestAborted.IsCancellationRequested);
+            }
+        }), options: static options => options.DrainTimeout = TimeSpan.FromMilliseconds(200));
+        using FastCgiPeer peer = app.Connect();
+        peer.Send(new FastCgiRequest("/stuck").ToBytes());
+        Assert.Contains("part", peer.ReceiveSome(4), StringComparison.Ordinal);
+        await app.App.StopAsync().WaitAsync(TimeSpan.FromSeconds(10));
+        Assert.True(peer.IsClosedByServer());
+        Assert.True(ProcessState.Becomes(() => Volatile.Read(ref aborted)));
+    }
+}

@@ -1,0 +1,58 @@
+// The borders between the layers (ARCHITECTURE.md), as the compiler and the project files see them.
+
+using System.Reflection;
+using System.Xml.Linq;
+using Millrace.Protocols;
+
+namespace Millrace.Tests.Tidy;
+
+public sealed class BorderTests
+{
+    private static readonly string[] s_coreOnly =
+        ["System.Runtime", "System.Memory", "System.Collections", "System.Linq", "System.Runtime.Intrinsics", "System.Runtime.InteropServices", "System.Text.Encoding.Extensions", "System.Numerics.Vectors"];
+
+    [Fact]
+    public void Protocols_uses_nothing_that_does_input_output_threads_or_logging() =>
+        Assert.All(References(typeof(ReadResult).Assembly), static name => Assert.Contains(name, s_coreOnly));
+
+    [Fact]
+    public void The_server_does_not_know_the_command_nor_the_startup_hook()
+    {
+        string[] names = [.. References(typeof(MillraceServer).Assembly)];
+        Assert.Contains("Millrace.Protocols", names);
+        Assert.DoesNotContain(names, static name => name is "Millrace.Host" or "Millrace.StartupHook" or "Microsoft.AspNetCore.Server.Kestrel");
+    }
+
+    [Theory]
+    [InlineData("src/Millrace.Protocols/Millrace.Protocols.csproj", "")]
+    [InlineData("src/Millrace/Millrace.csproj", "Millrace.Protocols")]
+    public void A_project_refers_only_to_the_layers_below_it(string project, string expected)
+    {
+        IEnumerable<string> references = XDocument.Parse(Repository.Read(project)).Descendants("ProjectReference")
+            .Select(static reference => Path.GetFileNameWithoutExtension(reference.Attribute("Include")!.Value));
+        Assert.Equal(expected, string.Join(' ', references));
+    }
+
+    [Theory]
+    [InlineData("src/Millrace.Protocols/Millrace.Protocols.csproj")]
+    [InlineData("src/Millrace/Millrace.csproj")]
+    public void The_library_depends_on_no_package_at_run_time(string project) =>
+        Assert.All(XDocument.Parse(Repository.Read(project)).Descendants("PackageReference"), static reference => Assert.Equal("all", reference.Attribute("PrivateAssets")?.Value));
+
+    [Fact]
+    public void System_calls_are_declared_in_one_class() =>
+        Assert.All(
+            Repository.Sources("src/Millrace").Where(static path => File.ReadAllText(path).Contains("[LibraryImport", StringComparison.Ordinal)),
+            static path => Assert.StartsWith("SystemCalls", Path.GetFileName(path), StringComparison.Ordinal));
+
+    [Theory]
+    [InlineData("Exchanges", "FastCgiConnection|Http1Connection")]
+    [InlineData("Handlers", "FastCgiConnection|Http1Connection|Millrace\\.Loops")]
+    [InlineData("AspNetCore", "FastCgiConnection|Http1Connection|Millrace\\.Loops")]
+    [InlineData("Loops", "Millrace\\.AspNetCore")]
+    [InlineData("Listeners", "Millrace\\.(AspNetCore|Handlers|Exchanges|Connections)")]
+    public void A_folder_does_not_know_what_lies_above_it(string folder, string forbidden) =>
+        Assert.All(Repository.Sources($"src/Millrace/{folder}"), path => Assert.DoesNotMatch(forbidden, File.ReadAllText(path)));
+
+    private static IEnumerable<string> References(Assembly assembly) => assembly.GetReferencedAssemblies().Select(static name => name.Name!);
+}
