@@ -48,7 +48,7 @@ public sealed class MillraceOptions
     /// <summary>Bytes of all FastCGI parameters, or of an HTTP head; more are answered 431. Range 1,024 to 16 MiB. Default 65,536.</summary>
     public int MaxHeadBytes { get; set; } = 65_536;
 
-    /// <summary>Bytes of an HTTP request line; more are answered 414. Range 64 to <see cref="MaxHeadBytes"/>. Default 8,192.</summary>
+    /// <summary>Bytes of a request target (FastCGI: of REQUEST_URI, where at least 16,384 are taken) or of an HTTP request line; more are answered 414. Range 64 to <see cref="MaxHeadBytes"/>. Default 8,192.</summary>
     public int MaxRequestLineBytes { get; set; } = 8_192;
 
     /// <summary>Time from the first byte of a request to the end of its head. Range 100 ms to 1 day. Default 30 s.</summary>

@@ -37,7 +37,7 @@ internal sealed class Nginx : FrontEnd
             server {
                 listen 80;{{listenIPv6}}
                 server_name {{site.HostNames}};
-                client_max_body_size 30m;       # ASP.NET Core's own default
+                client_max_body_size 30000000;  # ASP.NET Core's own default
 
             {{Location(site)}} {
                     fastcgi_pass {{site.Name}};

@@ -608,8 +608,10 @@ internal abstract partial class Connection<TKernel>
             long due = exchange.StartedMs + (long)Options.RequestTimeout.TotalMilliseconds;
             if (nowMs >= due)
             {
-                Loop.Counters.Refused(Observe.Refusal.RequestTimeout);
-                exchange.CancelHandler();
+                if (exchange.CancelHandler())
+                {
+                    Loop.Counters.Refused(Observe.Refusal.RequestTimeout);
+                }
             }
             else
             {

@@ -51,14 +51,15 @@ internal sealed partial class Exchange
     }
 
     /// <summary>Tells the handler; the response may still be wanted (a peer that has only finished sending still listens).</summary>
-    public void CancelHandler()
+    /// <returns>False when it has been told before.</returns>
+    public bool CancelHandler()
     {
         CancellationTokenSource? source;
         lock (_abortLock)
         {
             if (_cancelled)
             {
-                return;
+                return false;
             }
 
             _cancelled = true;
@@ -69,7 +70,12 @@ internal sealed partial class Exchange
         {
             Services.RunUserCode(static state => ((CancellationTokenSource)state!).Cancel(), source);
         }
+
+        return true;
     }
+
+    /// <summary>The handler has been told that nobody may be waiting any more.</summary>
+    public bool IsCancelled => _cancelled;
 
     /// <summary>Nobody waits for the response any more.</summary>
     public void Abort()

@@ -261,7 +261,7 @@ internal sealed partial class Exchange : IValueTaskSource
     /// <summary>The handler failed. Before the first byte the response becomes a 500 (or what the exception says), after it the response is cut.</summary>
     public void Fail(Exception error)
     {
-        if (IsAborted && error is OperationCanceledException or IOException)
+        if (IsCancelled && error is OperationCanceledException or IOException)
         {
             AppStatus = 1;
             if (!HasStarted)

@@ -38,7 +38,7 @@ internal sealed class RequestHead
 
     public ReadOnlySpan<HeaderSlice> Fields => _fields.AsSpan(0, FieldCount);
 
-    public ReadOnlySpan<byte> this[Slice slice] => Buffer.AsSpan(Origin + slice.Start, slice.Length);
+    public ReadOnlySpan<byte> this[Slice slice] => slice.IsPresent ? Buffer.AsSpan(Origin + slice.Start, slice.Length) : default;
 
     public ReadOnlySpan<byte> Name(in HeaderSlice field) => Buffer.AsSpan(Origin + field.NameStart, field.NameLength);
 
@@ -91,7 +91,7 @@ internal sealed class RequestHead
         return StringTable.IsSecret(name) ? StringTable.Decode(value) : StringTable.ForThisThread.Get(value);
     }
 
-    /// <summary>The path, decoded. False when it holds a NUL or bad UTF-8.</summary>
+    /// <summary>The path, decoded; escapes that are not UTF-8 stay as they are. False when it holds an escaped NUL.</summary>
     public bool TryGetPath(out string path)
     {
         ReadOnlySpan<byte> raw = this[Path];

@@ -62,24 +62,46 @@ internal sealed class EventLoop<TKernel> : EventLoop
     {
         while (_batchPosition < _batchCount)
         {
-            ref PollEvent entry = ref _batch[_batchPosition++];
-            if (!OnEvent(driver, entry.Token, entry.Ready))
+            PollEvent entry = _batch[_batchPosition++];
+            try
             {
-                return false;
+                if (!OnEvent(driver, entry.Token, entry.Ready))
+                {
+                    return false;
+                }
+            }
+            catch (Exception error)
+            {
+                Contain(error, _connections.Find(entry.Token));
             }
         }
 
         while (TryTakePosted(out object? work))
         {
-            if (!OnPosted(driver, work!))
+            try
             {
-                return false;
+                if (!OnPosted(driver, work!))
+                {
+                    return false;
+                }
+            }
+            catch (Exception error)
+            {
+                Contain(error, work as Connection);
             }
         }
 
         while (_wheel.TakeDue(NowMs) is { } due)
         {
-            due.OnDeadline(NowMs);
+            try
+            {
+                due.OnDeadline(NowMs);
+            }
+            catch (Exception error)
+            {
+                Contain(error, due);
+            }
+
             if (!due.IsClosed)
             {
                 // Even without a deadline: an exchange that gives its connection back sets one, and cannot reach the wheel.
@@ -93,6 +115,13 @@ internal sealed class EventLoop<TKernel> : EventLoop
         }
 
         return true;
+    }
+
+    // A fault of the server itself costs one connection, not the process. User code never throws to here.
+    private void Contain(Exception error, Connection? connection)
+    {
+        Services.Log.InternalError(error);
+        connection?.Cut();
     }
 
     private void Wait(int limitMs)

@@ -23,7 +23,7 @@ public sealed class NginxConfigTests
                 listen 80;
                 listen [::]:80;
                 server_name localhost 127.0.0.1;
-                client_max_body_size 30m;       # ASP.NET Core's own default
+                client_max_body_size 30000000;  # ASP.NET Core's own default
 
                 location / {
                     fastcgi_pass hello;
