@@ -6,7 +6,10 @@ namespace Millrace.Tests.Simulation;
 
 internal static class PlanMaker
 {
-    public static Plan Make(SeededRandom random, string name, int id, bool keep, int bodyMax)
+    // A body that fits the buffer: behind a larger one that nobody reads, an abort is not seen.
+    private const int UnreadMax = 4_000;
+
+    public static Plan Make(SeededRandom random, string name, int id, bool keep, int bodyMax, bool isAborted)
     {
         var acts = new List<(Act, int)>();
         int written = 0;
@@ -28,6 +31,11 @@ internal static class PlanMaker
         }
 
         int body = random.Chance(50) ? 0 : random.Size(bodyMax);
+        if (isAborted && body <= UnreadMax && random.Chance(50))
+        {
+            acts.Insert(random.Below(acts.Count + 1), (Act.WaitForAbort, 0));
+        }
+
         return new Plan
         {
             Name = name,

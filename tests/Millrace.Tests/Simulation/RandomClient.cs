@@ -76,7 +76,8 @@ internal sealed class RandomClient
         for (int i = 0; i < count; i++)
         {
             bool last = i == count - 1;
-            Plan plan = PlanMaker.Make(_random, string.Create(CultureInfo.InvariantCulture, $"/c{Number}/r{i}"), id, !last || _random.Chance(60), _life.BodyMax);
+            Plan plan = PlanMaker.Make(_random, string.Create(CultureInfo.InvariantCulture, $"/c{Number}/r{i}"), id, !last || _random.Chance(60), _life.BodyMax,
+                isAborted: Trouble == Trouble.Aborts && i == troubled);
             _plans.Add(plan);
             _life.Add(plan);
             if (Trouble != Trouble.None && i == troubled)

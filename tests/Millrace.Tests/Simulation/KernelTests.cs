@@ -1,0 +1,132 @@
+// The simulated kernel against what epoll(7) says: an edge is told once, with the state at the time of the wait; adding tells
+// what is there; a closed number is given out again and its events are gone.
+
+using Millrace.Loops;
+
+namespace Millrace.Tests.Simulation;
+
+public sealed class KernelTests : IKernelObserver
+{
+    private readonly SimulatedWorld _world;
+    private readonly Poller _poller;
+    private readonly PollEvent[] _events = new PollEvent[16];
+    private string? _violation;
+
+    public KernelTests()
+    {
+        _world = new SimulatedWorld(new SeededRandom(1)) { Observer = this };
+        _poller = _world.OpenPoller();
+    }
+
+    private (SimulatedSocket Socket, int Descriptor) Accept()
+    {
+        SimulatedListener listener = _world.Listen(isTcp: true);
+        SimulatedSocket socket = _world.Connect(listener);
+        return (socket, _world.Accept(listener.Descriptor, new byte[128], out _));
+    }
+
+    private Readiness Wait() => _world.Wait(_poller, _events, 0) == 0 ? Readiness.None : _events[0].Ready;
+
+    [Fact]
+    public void Adding_a_descriptor_tells_its_present_state()
+    {
+        (SimulatedSocket socket, int descriptor) = Accept();
+        socket.ClientSend([1]);
+        socket.Deliver(1);
+        Assert.True(_world.Watch(_poller, descriptor, 7, writing: true));
+        Assert.Equal(Readiness.Read | Readiness.Write, Wait());
+        Assert.Equal(7ul, _events[0].Token);
+    }
+
+    [Fact]
+    public void An_edge_is_told_once_and_new_bytes_are_a_new_edge()
+    {
+        (SimulatedSocket socket, int descriptor) = Accept();
+        _world.Watch(_poller, descriptor, 7, writing: false);
+        Assert.Equal(Readiness.None, Wait());
+        socket.ClientSend([1, 2]);
+        socket.Deliver(1);
+        Assert.Equal(Readiness.Read, Wait());
+        Assert.Equal(Readiness.None, Wait());
+        socket.Deliver(1);
+        Assert.Equal(Readiness.Read, Wait());
+    }
+
+    [Fact]
+    public void A_state_that_is_over_before_the_wait_is_not_told()
+    {
+        (SimulatedSocket socket, int descriptor) = Accept();
+        _world.Watch(_poller, descriptor, 7, writing: false);
+        socket.ClientSend([1]);
+        socket.Deliver(1);
+        Assert.Equal(1, _world.Receive(descriptor, new byte[8]));
+        Assert.Equal(Readiness.None, Wait());
+    }
+
+    [Fact]
+    public void Room_is_an_edge_after_a_refused_send()
+    {
+        _world.SendCapacityMax = 30;
+        (SimulatedSocket socket, int descriptor) = Accept();
+        _world.Watch(_poller, descriptor, 7, writing: true);
+        Assert.Equal(Readiness.Write, Wait());
+        while (_world.Send(descriptor, new byte[30]) > 0)
+        {
+        }
+
+        Assert.Equal(Readiness.None, Wait());
+        socket.ClientRead(new byte[9]);
+        Assert.Equal(Readiness.None, Wait());
+        socket.ClientRead(new byte[1]);
+        Assert.Equal(Readiness.Write, Wait());
+    }
+
+    [Fact]
+    public void Ends_and_resets_are_edges()
+    {
+        (SimulatedSocket socket, int descriptor) = Accept();
+        _world.Watch(_poller, descriptor, 7, writing: false);
+        socket.ClientFinish();
+        socket.Deliver(1);
+        Assert.Equal(Readiness.Read | Readiness.PeerFinished, Wait());
+        Assert.Equal(0, _world.Receive(descriptor, new byte[8]));
+        socket.ClientReset();
+        Assert.Equal(Readiness.Read | Readiness.PeerFinished | Readiness.HangUp | Readiness.Error, Wait());
+        Assert.Equal(KernelResult.Broken, _world.Receive(descriptor, new byte[8]));
+        Assert.Equal(KernelResult.Broken, _world.Send(descriptor, [1]));
+    }
+
+    [Fact]
+    public void A_closed_number_is_given_out_again_without_its_events()
+    {
+        (SimulatedSocket socket, int descriptor) = Accept();
+        _world.Watch(_poller, descriptor, 7, writing: false);
+        socket.ClientSend([1]);
+        socket.Deliver(1);
+        _world.Close(descriptor, reset: false);
+        Assert.Equal(Readiness.None, Wait());
+        SimulatedListener listener = _world.Listen(isTcp: true);
+        Assert.Equal(descriptor, listener.Descriptor);
+        Assert.Null(_violation);
+        _world.Close(99, reset: false);
+        Assert.NotNull(_violation);
+    }
+
+    void IKernelObserver.OnLoopCall(string call, SimulatedSocket? socket)
+    {
+    }
+
+    void IKernelObserver.OnSleep(SimulatedPoller poller, int timeoutMs)
+    {
+    }
+
+    void IKernelObserver.Interleave()
+    {
+    }
+
+    void IKernelObserver.Violated(string what) => _violation = what;
+
+    void IKernelObserver.Trace(string what, long a, long b)
+    {
+    }
+}
