@@ -132,7 +132,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         if (!HasStarted)
         {
             HasStarted = true;
-            if (body.SizeMax is long max && body.Expected > max)
+            if (body.SizeMax is long max && Math.Max(body.Expected, body.Received) > max)
             {
                 throw new BadHttpRequestException(
                     $"The request body is larger than the limit of {max} bytes (MaxRequestBodySize).", StatusCodes.Status413PayloadTooLarge);

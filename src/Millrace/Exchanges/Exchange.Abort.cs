@@ -33,7 +33,7 @@ internal sealed partial class Exchange
                 }
                 else
                 {
-                    _abortSource = new CancellationTokenSource();
+                    _abortSource ??= new CancellationTokenSource();
                     _abortToken = _abortSource.Token;
                 }
 
@@ -97,8 +97,12 @@ internal sealed partial class Exchange
     {
         lock (_abortLock)
         {
-            // Not disposed, and not used again: a cancellation may still be on its way to it.
-            _abortSource = null;
+            // Used again only when nothing can be on its way to it any more, and never disposed.
+            if (_cancelled || _abortSource?.TryReset() != true)
+            {
+                _abortSource = null;
+            }
+
             _abortToken = null;
             _aborted = _cancelled = false;
         }

@@ -46,18 +46,35 @@ internal static class FieldText
     }
 }
 
-/// <summary>Decimal text of lengths; the small ones are made once.</summary>
+/// <summary>Decimal text of lengths: the small ones are made once, of the others the last few are kept.</summary>
 internal static class DecimalText
 {
     private static readonly string?[] s_small = new string?[2048];
+    private static readonly Recent?[] s_recent = new Recent?[256];
+
+    private sealed record Recent(long Value, string Text);
 
     public static string Of(long value)
     {
         if ((ulong)value >= (ulong)s_small.Length)
         {
-            return value.ToString(CultureInfo.InvariantCulture);
+            return OfLarge(value);
         }
 
         return s_small[value] ??= value.ToString(CultureInfo.InvariantCulture);
+    }
+
+    // Direct-mapped; entries are replaced whole, so that threads need no lock.
+    private static string OfLarge(long value)
+    {
+        ref Recent? entry = ref s_recent[(int)(((ulong)value * 0x9E37_79B9_7F4A_7C15) >> 56)];
+        Recent? recent = Volatile.Read(ref entry);
+        if (recent is null || recent.Value != value)
+        {
+            recent = new Recent(value, value.ToString(CultureInfo.InvariantCulture));
+            Volatile.Write(ref entry, recent);
+        }
+
+        return recent.Text;
     }
 }

@@ -98,9 +98,8 @@ internal sealed class RequestBody
             return false;
         }
 
-        if (SizeMax is long max && total > max)
+        if (IsOverLimit(total))
         {
-            Break(new BadHttpRequestException($"The request body is larger than the limit of {max} bytes (MaxRequestBodySize).", StatusCodes.Status413PayloadTooLarge));
             return false;
         }
 
@@ -150,7 +149,19 @@ internal sealed class RequestBody
         }
     }
 
-    /// <summary>The end has arrived. False when it came too early.</summary>
+    // The application may raise the limit until it starts reading; what arrives before waits in the pipe, which is bounded.
+    private bool IsOverLimit(long total)
+    {
+        if (!HasStarted || SizeMax is not long max || total <= max)
+        {
+            return false;
+        }
+
+        Break(new BadHttpRequestException($"The request body is larger than the limit of {max} bytes (MaxRequestBodySize).", StatusCodes.Status413PayloadTooLarge));
+        return true;
+    }
+
+    /// <summary>The end has arrived. False when it came too early, or too late.</summary>
     public bool Complete()
     {
         if (State != BodyState.Open)
@@ -161,6 +172,11 @@ internal sealed class RequestBody
         if (Expected >= 0 && Received < Expected)
         {
             Break(new BadHttpRequestException("The request body ended before its Content-Length was reached (RFC 3875 §4.2).", StatusCodes.Status400BadRequest));
+            return false;
+        }
+
+        if (IsOverLimit(Received))
+        {
             return false;
         }
 

@@ -41,14 +41,9 @@ internal sealed class StringTable
     public string GetVariableName(ReadOnlySpan<byte> bytes) => Lookup(_variables, bytes, static b => FieldNames.Canonical(HeaderNameMapper.FromVariable(b)));
 
     /// <summary>Whether the values of this field must not be kept.</summary>
-    public static bool IsSecret(string name) => name.Length switch
-    {
-        6 => name.Equals("Cookie", StringComparison.OrdinalIgnoreCase),
-        13 => name.Equals("Authorization", StringComparison.OrdinalIgnoreCase),
-        19 => name.Equals("Proxy-Authorization", StringComparison.OrdinalIgnoreCase),
-        _ => name.Contains("key", StringComparison.OrdinalIgnoreCase) || name.Contains("token", StringComparison.OrdinalIgnoreCase)
-            || name.Contains("secret", StringComparison.OrdinalIgnoreCase) || name.Contains("auth", StringComparison.OrdinalIgnoreCase),
-    };
+    public static bool IsSecret(string name) => (name.Length == 6 && name.Equals("Cookie", StringComparison.OrdinalIgnoreCase))
+        || name.Contains("key", StringComparison.OrdinalIgnoreCase) || name.Contains("token", StringComparison.OrdinalIgnoreCase)
+        || name.Contains("secret", StringComparison.OrdinalIgnoreCase) || name.Contains("auth", StringComparison.OrdinalIgnoreCase);
 
     /// <summary>UTF-8 where it is valid, else Latin-1.</summary>
     public static string Decode(ReadOnlySpan<byte> bytes) =>

@@ -1,5 +1,6 @@
 // A request to a minimal API over Millrace allocates no more than hosting and the endpoint themselves do.
 
+using System.Diagnostics;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Hosting;
 using Microsoft.AspNetCore.Hosting.Server;
@@ -17,6 +18,10 @@ public sealed class HostedAllocationTests(ITestOutputHelper output) : IDisposabl
     private const int WarmUp = 5_000;
     private const int Measured = 5_000;
 
+    // The compiler makes objects of asynchronous methods in debug builds; the path with OnCompleted callbacks has two.
+    private static readonly double s_debuggable =
+        typeof(MillraceServer).Assembly.GetCustomAttributes(typeof(DebuggableAttribute), false) is [DebuggableAttribute { IsJITOptimizerDisabled: true }] ? 400 : 0;
+
     private readonly SocketFolder _folder = new();
 
     public void Dispose() => _folder.Dispose();
@@ -24,12 +29,13 @@ public sealed class HostedAllocationTests(ITestOutputHelper output) : IDisposabl
     [Theory]
     [InlineData("/hello")]
     [InlineData("/json")]
+    [InlineData("/services")]
     public async Task MapGet_allocates_no_more_than_hosting_itself(string path)
     {
         double hosting = await MeasureHosting(path);
         double millrace = await MeasureMillrace(path);
         output.WriteLine($"{path}: {millrace:F1} bytes per request, hosting alone {hosting:F1}");
-        Assert.True(millrace <= hosting + 0.5, $"{millrace:F1} bytes per request, hosting alone {hosting:F1}");
+        Assert.True(millrace <= hosting + 0.5 + (path == "/services" ? s_debuggable : 0), $"{millrace:F1} bytes per request, hosting alone {hosting:F1}");
     }
 
     private static async Task<double> MeasureHosting(string path)
@@ -91,7 +97,12 @@ public sealed class HostedAllocationTests(ITestOutputHelper output) : IDisposabl
         app.MapGet("/json", () =>
         {
             allocation.Note();
-            return Results.Json(new Greeting("Hello, World!"));
+            return new Greeting("Hello, World!");
+        });
+        app.MapGet("/services", (HttpContext context) =>
+        {
+            allocation.Note();
+            return context.RequestServices.GetService<IServer>() is null ? "none" : "one";
         });
         return app;
     }

@@ -32,6 +32,7 @@ internal sealed class NothingServer : IServer
                 throw new InvalidOperationException("The endpoint is expected to end at once.", task.Exception);
             }
 
+            features.RunOnCompleted();
             application.DisposeContext(context, null);
         };
         return Task.CompletedTask;
@@ -55,6 +56,7 @@ internal sealed class ReusedFeatures<TContext> : IFeatureCollection, IHostContex
     private readonly HeaderDictionary _requestHeaders = new() { ["Host"] = "example.com" };
     private readonly HeaderDictionary _responseHeaders = [];
     private readonly Dictionary<Type, object> _set = [];
+    private readonly Stack<KeyValuePair<Func<object, Task>, object>> _onCompleted = new();
     private readonly DiscardingWriter _writer = new();
 
     public TContext? HostContext { get; set; }
@@ -111,7 +113,15 @@ internal sealed class ReusedFeatures<TContext> : IFeatureCollection, IHostContex
 
     public void OnStarting(Func<object, Task> callback, object state) => throw new NotSupportedException();
 
-    public void OnCompleted(Func<object, Task> callback, object state) => throw new NotSupportedException();
+    public void OnCompleted(Func<object, Task> callback, object state) => _onCompleted.Push(new(callback, state));
+
+    public void RunOnCompleted()
+    {
+        while (_onCompleted.TryPop(out KeyValuePair<Func<object, Task>, object> callback))
+        {
+            callback.Key(callback.Value).GetAwaiter().GetResult();
+        }
+    }
 
     public Stream Stream => Stream.Null;
 
@@ -152,6 +162,10 @@ internal sealed class ReusedFeatures<TContext> : IFeatureCollection, IHostContex
     private sealed class DiscardingWriter : PipeWriter
     {
         private readonly byte[] _scratch = new byte[4096];
+
+        public override bool CanGetUnflushedBytes => true;
+
+        public override long UnflushedBytes => 0;
 
         public override void Advance(int bytes)
         {

@@ -70,6 +70,7 @@ public sealed class StringTableTests
     [InlineData("authorization")]
     [InlineData("Proxy-Authorization")]
     [InlineData("X-Api-Key")]
+    [InlineData("X-Auth")]
     [InlineData("X-CSRF-Token")]
     [InlineData("Client-Secret")]
     public void Fields_that_carry_secrets_are_known(string name) => Assert.True(StringTable.IsSecret(name));

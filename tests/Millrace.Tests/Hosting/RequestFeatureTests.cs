@@ -66,7 +66,7 @@ public sealed class RequestFeatureTests
     public async Task What_the_front_server_says_about_the_request_arrives()
     {
         await using HostedApp app = await HostedApp.StartAsync(static app => app.Map("/{**rest}", static (HttpContext context) => string.Join('|',
-            context.Request.Method, context.Request.Scheme, context.Request.Host, context.Request.Path, context.Request.QueryString, context.Request.Query["x"],
+            context.Request.Method, context.Request.Scheme, context.Request.Host, context.Request.Path.Value, context.Request.QueryString, context.Request.Query["x"],
             context.Connection.RemoteIpAddress, context.Connection.RemotePort, context.Connection.LocalIpAddress, context.Connection.LocalPort,
             context.Request.Headers["X-Some-Thing"], context.Features.GetRequiredFeature<IHttpRequestFeature>().RawTarget)));
         FastCgiResponse response = app.Exchange(new FastCgiRequest("/a%20b/%2Fc?x=%31", "PUT").With("HTTPS", "on").WithHeader("X-Some-Thing", "value"));
@@ -104,7 +104,10 @@ public sealed class RequestFeatureTests
     {
         await using HostedApp app = await HostedApp.StartAsync(static app =>
         {
-            app.MapPost("/read", static async (HttpContext context) => await Count(context));
+            app.MapPost("/read", static async (HttpContext context) =>
+            {
+                return await Count(context);
+            });
             app.MapPost("/more", static async (HttpContext context) =>
             {
                 context.Features.GetRequiredFeature<IHttpMaxRequestBodySizeFeature>().MaxRequestBodySize = 5_000;
@@ -116,11 +119,7 @@ public sealed class RequestFeatureTests
         Assert.Equal("1000", app.Exchange(Post("/read", 1_000)).Text);
         Assert.Equal(413, app.Exchange(Post("/read", 1_001)).Status);
         Assert.Equal("not read", app.Exchange(Post("/ignore", 1_001)).Text);
-        if (announced)
-        {
-            Assert.Equal("5000", app.Exchange(Post("/more", 5_000)).Text);
-        }
-
+        Assert.Equal("5000", app.Exchange(Post("/more", 5_000)).Text);
         Assert.Equal(413, app.Exchange(Post("/more", 5_001)).Status);
     }
 

@@ -64,7 +64,7 @@ internal sealed class FastCgiPeer : IDisposable
         }
     }
 
-    /// <summary>Reads to END_REQUEST, or to the end of the connection.</summary>
+    /// <summary>Reads to END_REQUEST, to a record broken on purpose, or to the end of the connection.</summary>
     /// <exception cref="InvalidDataException">The server has sent what no server may.</exception>
     public FastCgiResponse Receive(ushort id = 1)
     {
@@ -78,14 +78,12 @@ internal sealed class FastCgiPeer : IDisposable
             _start += consumed;
             if (result == ReadResult.Faulty)
             {
-                // One byte of a record that cannot exist, and the end: how a response is cut that has begun.
-                bool isCut = _end - _start == 1 && _buffer[_start] == 0 && !Fill();
-                if (isCut)
-                {
-                    return Response(null, stdoutEnds);
-                }
-
-                throw new InvalidDataException($"The server broke the framing: {_reader.Fault}.");
+                // How the server says that an answer is not whole: nothing may follow the broken record.
+                FastCgiResponse broken = Response(null, stdoutEnds, isBroken: true);
+                _start = _end;
+                return _socket.Poll(PatienceMs * 1000, SelectMode.SelectRead) && _socket.Available == 0
+                    ? broken
+                    : throw new InvalidDataException("Bytes follow a broken record.");
             }
 
             if (result == ReadResult.NeedMore)
@@ -182,8 +180,8 @@ internal sealed class FastCgiPeer : IDisposable
 
     public void Dispose() => _socket.Dispose();
 
-    private FastCgiResponse Response(EndRequest? end, int stdoutEnds) =>
-        new(_stdout.WrittenSpan.ToArray(), Encoding.UTF8.GetString(_stderr.WrittenSpan), end, stdoutEnds);
+    private FastCgiResponse Response(EndRequest? end, int stdoutEnds, bool isBroken = false) =>
+        new(_stdout.WrittenSpan.ToArray(), Encoding.UTF8.GetString(_stderr.WrittenSpan), end, stdoutEnds) { IsBroken = isBroken };
 
     private bool Fill()
     {

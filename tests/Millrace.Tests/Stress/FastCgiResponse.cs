@@ -29,6 +29,9 @@ internal sealed class FastCgiResponse
     /// <summary>END_REQUEST; null when the connection ended without one.</summary>
     public EndRequest? End { get; }
 
+    /// <summary>The server has broken the framing off, so that nobody takes the answer for a whole one.</summary>
+    public bool IsBroken { get; init; }
+
     /// <summary>Empty STDOUT records: one ends the stream.</summary>
     public int StdoutEnds { get; }
 

@@ -251,7 +251,7 @@ internal sealed class StressClient(string address, int seed, Func<int> nextId, b
 
     private static void CheckCut(Pending pending, FastCgiResponse response)
     {
-        Require(response is { End: null, Status: 200 }, pending, "a cut answer that looks whole", response);
+        Require(response is { End: null, IsBroken: true, Status: 200 }, pending, "a cut answer that looks whole", response);
         Require(response["X-Id"] == pending.Id.ToString(CultureInfo.InvariantCulture), pending, "an answer to another request", response);
         Require(response.Body.SequenceEqual(StressContent.Hello(pending.Id)), pending, "a wrong body", response);
         Require(response.Stderr.Contains("unhandled System.InvalidOperationException", StringComparison.Ordinal), pending, "no error line", response);

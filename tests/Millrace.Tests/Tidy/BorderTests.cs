@@ -9,7 +9,7 @@ namespace Millrace.Tests.Tidy;
 public sealed class BorderTests
 {
     private static readonly string[] s_coreOnly =
-        ["System.Runtime", "System.Memory", "System.Collections", "System.Linq", "System.Runtime.Intrinsics", "System.Runtime.InteropServices", "System.Text.Encoding.Extensions", "System.Numerics.Vectors"];
+        ["System.Runtime", "System.Memory", "System.Collections", "System.Linq", "System.Runtime.Intrinsics", "System.Runtime.InteropServices", "System.Text.Encoding.Extensions", "System.Numerics.Vectors", "System.Runtime.Numerics"];
 
     [Fact]
     public void Protocols_uses_nothing_that_does_input_output_threads_or_logging() =>

@@ -46,7 +46,7 @@ public sealed class PackageTests
     private static async Task Pack(string folder)
     {
         string configuration = AppContext.BaseDirectory.Contains("/Release/", StringComparison.Ordinal) ? "Release" : "Debug";
-        var start = new ProcessStartInfo("dotnet", ["pack", Path.Combine(Repository.Root, "src/Millrace"), "--no-build", "--no-restore", "-c", configuration, "-o", folder, "--nologo", "-v", "q"])
+        var start = new ProcessStartInfo("dotnet", ["pack", Path.Combine(Repository.Root, "src/Millrace"), "--no-build", "--no-restore", "-p:BuildProjectReferences=false", "-c", configuration, "-o", folder, "--nologo", "-v", "q"])
         {
             RedirectStandardOutput = true,
             RedirectStandardError = true,
