@@ -217,6 +217,7 @@ internal sealed class DriverThread(DriverPool pool, LoopServices services) : ISt
 
     private void Run()
     {
+        LinuxKernel.ScheduleInBatches();
         var driver = new LoopDriver(services);
         object? next = null;
         while (true)

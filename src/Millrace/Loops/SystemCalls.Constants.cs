@@ -29,6 +29,9 @@ internal static unsafe partial class SystemCalls
     public const int SOCK_NONBLOCK = 0x800;
     public const int SOCK_CLOEXEC = 0x80000;
 
+    // sched(7)
+    public const int SCHED_BATCH = 3;
+
     // send(2), recv(2), shutdown(2)
     public const int MSG_PEEK = 0x2;
     public const int MSG_DONTWAIT = 0x40;

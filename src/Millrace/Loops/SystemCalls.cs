@@ -122,6 +122,15 @@ internal static unsafe partial class SystemCalls
     [LibraryImport("libc", EntryPoint = "setrlimit")]
     public static partial int SetResourceLimit(int resource, ResourceLimit* limit);
 
+    // ---- threads: these answer an error number themselves ----
+
+    [LibraryImport("libc", EntryPoint = "pthread_self")]
+    public static partial nint CurrentThread();
+
+    /// <summary><paramref name="priority"/> points at the int of a sched_param: 0 for SCHED_BATCH.</summary>
+    [LibraryImport("libc", EntryPoint = "pthread_setschedparam")]
+    public static partial int SetScheduling(nint thread, int policy, int* priority);
+
     // ---- the file system entry of a Unix socket: paths are UTF-8 ending in NUL ----
 
     [LibraryImport("libc", EntryPoint = "chmod")]
