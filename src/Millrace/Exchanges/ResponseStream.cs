@@ -33,25 +33,35 @@ internal sealed class ResponseStream(Exchange exchange, IResponseStarter? start)
     public override ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default)
     {
         cancellationToken.ThrowIfCancellationRequested();
+        ValueTask written = default;
+        Task? starting;
         _guard.Enter();
         try
         {
-            if (start?.StartResponse() is { } starting)
+            starting = start?.StartResponse();
+            if (starting is null)
             {
-                return WriteLater(starting, buffer);
-            }
+                written = exchange.WriteAsync(buffer);
+                if (start is null)
+                {
+                    return written;
+                }
 
-            ValueTask written = exchange.WriteAsync(buffer);
-            return start is null || !written.IsCompletedSuccessfully ? Then(written) : exchange.FlushAsync();
+                // Applications count on what they wrote being on its way, as on other servers; the handler's own turn still leaves in one send.
+                if (written.IsCompletedSuccessfully)
+                {
+                    return exchange.FlushAsync();
+                }
+            }
         }
         finally
         {
             _guard.Exit();
         }
-    }
 
-    // Applications count on what they wrote being on its way, as on other servers; the handler's own turn still leaves in one send.
-    private ValueTask Then(ValueTask written) => start is null || written.IsCompletedSuccessfully ? written : FlushAfter(written);
+        // Outside the guard: what follows may run on another thread before this one has returned, and enters it again.
+        return starting is null ? FlushAfter(written) : WriteLater(starting, buffer);
+    }
 
     private async ValueTask FlushAfter(ValueTask written)
     {
@@ -68,21 +78,23 @@ internal sealed class ResponseStream(Exchange exchange, IResponseStarter? start)
     public override Task FlushAsync(CancellationToken cancellationToken)
     {
         cancellationToken.ThrowIfCancellationRequested();
+        Task? starting;
         _guard.Enter();
         try
         {
-            if (start?.StartResponse() is { } starting)
+            starting = start?.StartResponse();
+            if (starting is null)
             {
-                return FlushLater(starting);
+                ValueTask flushed = exchange.FlushAsync();
+                return flushed.IsCompletedSuccessfully ? Task.CompletedTask : flushed.AsTask();
             }
-
-            ValueTask flushed = exchange.FlushAsync();
-            return flushed.IsCompletedSuccessfully ? Task.CompletedTask : flushed.AsTask();
         }
         finally
         {
             _guard.Exit();
         }
+
+        return FlushLater(starting);
     }
 
     private async Task FlushLater(Task starting)

@@ -50,49 +50,53 @@ internal sealed class ResponseWriter(Exchange exchange, IResponseStarter start) 
     public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default)
     {
         cancellationToken.ThrowIfCancellationRequested();
+        Task? starting;
         _guard.Enter();
         try
         {
             _unflushed = 0;
-            if (start.StartResponse() is { } starting)
+            starting = start.StartResponse();
+            if (starting is null)
             {
-                return FlushLater(starting);
+                ValueTask flushed = exchange.FlushAsync();
+                return flushed.IsCompletedSuccessfully ? new ValueTask<FlushResult>(Result) : Later(flushed);
             }
-
-            ValueTask flushed = exchange.FlushAsync();
-            return flushed.IsCompletedSuccessfully ? new ValueTask<FlushResult>(Result) : Later(flushed);
         }
         finally
         {
             _guard.Exit();
         }
+
+        return FlushLater(starting);
     }
 
     public override ValueTask<FlushResult> WriteAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken = default)
     {
         cancellationToken.ThrowIfCancellationRequested();
+        ValueTask written = default;
+        Task? starting;
         _guard.Enter();
         try
         {
             CheckOpen();
-            if (start.StartResponse() is { } starting)
+            starting = start.StartResponse();
+            if (starting is null)
             {
-                return WriteLater(starting, source);
+                written = exchange.WriteAsync(source);
+                if (written.IsCompletedSuccessfully)
+                {
+                    written = exchange.FlushAsync();
+                    return written.IsCompletedSuccessfully ? new ValueTask<FlushResult>(Result) : Later(written);
+                }
             }
-
-            ValueTask written = exchange.WriteAsync(source);
-            if (written.IsCompletedSuccessfully)
-            {
-                written = exchange.FlushAsync();
-                return written.IsCompletedSuccessfully ? new ValueTask<FlushResult>(Result) : Later(written);
-            }
-
-            return FlushAfter(written);
         }
         finally
         {
             _guard.Exit();
         }
+
+        // Outside the guard: what follows may run on another thread before this one has returned, and enters it again.
+        return starting is null ? FlushAfter(written) : WriteLater(starting, source);
     }
 
     public override void CancelPendingFlush()
