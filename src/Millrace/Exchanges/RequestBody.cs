@@ -142,7 +142,8 @@ internal sealed class RequestBody
     /// <summary>The loop has learned that the reader took enough.</summary>
     public void OnDrained()
     {
-        if (IsPaused)
+        // The word may have been meant for the request before this one: then the pipe is still full.
+        if (IsPaused && _flush.IsCompleted)
         {
             IsPaused = false;
             _readerDone |= _flush.GetResult().IsCompleted;
