@@ -507,7 +507,8 @@ internal abstract partial class Connection<TKernel> : Connection
         // A front server may be sending its next request at this very moment: only connections that have been quiet are closed at once.
         if (IsLoops() && _pending is null && !_lingering && !IsMidRequest && !IsWaitingForGate && nowMs - _lastActiveMs >= DrainQuietMs)
         {
-            Close(reset: false);
+            CloseWhenSent();
+            FinishClosing();    // what of the last request is still on its way must not become a reset over its answer
         }
     }
 

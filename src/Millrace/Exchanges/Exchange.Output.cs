@@ -410,6 +410,12 @@ internal sealed partial class Exchange : IValueTaskSource
             if (end > Output.Start && !IsAborted && !_flushPending)
             {
                 Connection.SendUpTo(this, Output, end);
+                if (Output.Start < end && !IsAborted)
+                {
+                    // Flushed, and nobody waits for it: the loop goes on as the socket empties, the handler may say nothing for long.
+                    Connection.WantWritable(this);
+                    return;
+                }
             }
 
             _deferredEnd = 0;
@@ -423,6 +429,7 @@ internal sealed partial class Exchange : IValueTaskSource
         {
             if (!_flushPending)
             {
+                SendDeferred();
                 return false;
             }
 

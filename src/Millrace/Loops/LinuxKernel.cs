@@ -195,12 +195,13 @@ internal readonly unsafe struct LinuxKernel : IKernel
 
     /// <summary>
     /// Lets the calling thread run when its turn comes instead of interrupting whoever woke it (SCHED_BATCH, sched(7)). A web server on the same
-    /// processor then hands over a batch of requests per wake-up instead of being stopped after each. Where it is not allowed nothing changes.
+    /// processor then hands over a batch of requests per wake-up instead of being stopped after each. Threads it starts
+    /// do not inherit that. Where it is not allowed nothing changes.
     /// </summary>
     public static void ScheduleInBatches()
     {
         int priority = 0;
-        _ = SystemCalls.SetScheduling(SystemCalls.CurrentThread(), SystemCalls.SCHED_BATCH, &priority);
+        _ = SystemCalls.SetScheduling(SystemCalls.CurrentThread(), SystemCalls.SCHED_BATCH | SystemCalls.SCHED_RESET_ON_FORK, &priority);
     }
 
     // 0: try again at once.

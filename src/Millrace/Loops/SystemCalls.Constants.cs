@@ -31,6 +31,7 @@ internal static unsafe partial class SystemCalls
 
     // sched(7)
     public const int SCHED_BATCH = 3;
+    public const int SCHED_RESET_ON_FORK = 0x4000_0000;
 
     // send(2), recv(2), shutdown(2)
     public const int MSG_PEEK = 0x2;
