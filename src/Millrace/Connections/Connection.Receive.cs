@@ -540,7 +540,7 @@ internal abstract partial class Connection<TKernel> : Connection
             _lingering = true;
             Loop.Kernel.Shutdown(Descriptor, both: false);
             EnsureWatched();
-            SetDeadline(Loop.NowMs + LingerMs);
+            SetDeadline(Loop.Kernel.NowMs + LingerMs);    // the turn's time may be a blocking handler old
         }
     }
 
