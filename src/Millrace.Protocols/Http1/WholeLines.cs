@@ -119,17 +119,36 @@ public sealed partial class Http1Head
             return ReadLastField(ref start, line, end, length);
         }
 
+        // Clients send the same fields in the same order, so the name that stood in this place last time is tried first.
         ref byte first = ref Unsafe.Add(ref start, line);
-        nint name = (nint)(uint)LineBlock.IndexOf(ref first, (byte)':');
+        KnownHeader known = Unsafe.Add(ref MemoryMarshal.GetArrayDataReference(_fields), (nint)_now.Count).Known;
+        if (!KnownHeaders.Is(ref first, known, out nint name))
+        {
+            known = FindName(ref first, out name);
+        }
+
+        return name != 0 && TakeField(ref start, line, name, end, known, (int)length);
+    }
+
+    // The name before the first colon of a line; of no length if that is no token or too long for one look.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private static KnownHeader FindName(ref byte first, out nint name)
+    {
+        name = (nint)(uint)LineBlock.IndexOf(ref first, (byte)':');
         if (name is 0 or ByteSet.BlockSize)
         {
-            return false;
+            name = 0;
+            return KnownHeader.Other;
         }
 
         // A known name is a token; another must be looked at.
         KnownHeader known = KnownHeaders.FindInside(ref first, name);
-        return (known != KnownHeader.Other || HttpChars.Token.StopsOfBlock(ref first) << (63 - (int)name) == 1UL << 63) &&
-            TakeField(ref start, line, name, end, known, (int)length);
+        if (known == KnownHeader.Other && HttpChars.Token.StopsOfBlock(ref first) << (63 - (int)name) != 1UL << 63)
+        {
+            name = 0;
+        }
+
+        return known;
     }
 
     // The same for a line among the last 64 bytes of the buffer.
