@@ -21,8 +21,8 @@ public class HeadBenchmarks
     [ParamsSource(nameof(Samples))]
     public RequestSample Sample { get; set; } = RequestSample.Plaintext16;
 
-    /// <summary>Both samples.</summary>
-    public static IEnumerable<RequestSample> Samples => [RequestSample.Plaintext16, RequestSample.Browser];
+    /// <summary>All samples.</summary>
+    public static IEnumerable<RequestSample> Samples => [RequestSample.Plaintext16, RequestSample.Browser, RequestSample.Mixed16];
 
     /// <summary>Millrace: split, look up, judge.</summary>
     [Benchmark(Description = "Millrace Http1Head")]

@@ -11,8 +11,6 @@ namespace Millrace.Protocols.Http1;
 
 internal static class FieldLine
 {
-    private const ushort CrLf = 0x0A0D;
-
     /// <summary>Splits the line [line, end); no byte in it is a control other than HTAB, and at <paramref name="end"/> stands CR.</summary>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     internal static Http1Fault Split(ref byte start, int line, int end, int length, out HeaderField field)
@@ -57,7 +55,7 @@ internal static class FieldLine
     internal static ReadResult LineEnd(ref byte start, int at, int length, out Http1Fault fault)
     {
         fault = Http1Fault.None;
-        if (at + 1 < length && Unsafe.ReadUnaligned<ushort>(ref Unsafe.Add(ref start, at)) == (BitConverter.IsLittleEndian ? CrLf : BitOperations.RotateLeft(CrLf, 8)))
+        if (at + 1 < length && Unsafe.Add(ref start, at) == HttpChars.Cr && Unsafe.Add(ref start, at + 1) == HttpChars.Lf)
         {
             return ReadResult.Done;
         }

@@ -10,10 +10,12 @@ internal static class HeaderText
     internal static readonly SearchValues<char> NameChars = SearchValues.Create(Chars(HttpChars.IsToken));
 
     /// <summary>SP, HTAB and VCHAR (RFC 9110 §5.5).</summary>
-    internal static readonly SearchValues<char> ValueChars = SearchValues.Create(Chars(b => b < 0x80 && HttpChars.IsLineText(b)));
+    internal static readonly SearchValues<char> ValueChars = SearchValues.Create(Chars(IsValueByte));
 
     /// <summary>The same as bytes.</summary>
-    internal static readonly SearchValues<byte> ValueBytes = SearchValues.Create(Array.ConvertAll(Chars(b => b < 0x80 && HttpChars.IsLineText(b)), c => (byte)c));
+    internal static readonly SearchValues<byte> ValueBytes = SearchValues.Create(Array.ConvertAll(Chars(IsValueByte), c => (byte)c));
+
+    private static bool IsValueByte(byte b) => b < 0x80 && HttpChars.IsLineText(b);
 
     private static char[] Chars(Func<byte, bool> isMember) => [.. Enumerable.Range(0, 256).Where(i => isMember((byte)i)).Select(i => (char)i)];
 }

@@ -173,7 +173,7 @@ public sealed partial class Http1Head
             if (end == line)
             {
                 consumed = end + 2;
-                return Finish();
+                return Finish(ref consumed);
             }
 
             fault = AddField(ref start, line, end, length, limits.HeaderCountMax);
@@ -215,11 +215,12 @@ public sealed partial class Http1Head
     }
 
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
-    private ReadResult Finish()
+    private ReadResult Finish(ref int consumed)
     {
         Http1Fault fault = CheckFraming();
         if (fault != Http1Fault.None)
         {
+            consumed = 0;
             return Fail(fault);
         }
 

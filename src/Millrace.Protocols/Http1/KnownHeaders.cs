@@ -38,6 +38,9 @@ public static class KnownHeaders
         "X-Request-ID", "X-Requested-With",
     ];
 
+    // The same slots in the order of the enum, with the length of the name in the last byte.
+    private static readonly byte[] Texts = MakeTexts();
+
     private static readonly ulong Multiplier = FindMultiplier();
     private static readonly byte[] Table = MakeTable(Multiplier)!;
 
@@ -70,11 +73,28 @@ public static class KnownHeaders
     internal static KnownHeader FindInside(ref byte name, nint length)
     {
         ref byte slot = ref Unsafe.Add(ref MemoryMarshal.GetArrayDataReference(Table), (nint)(Slot(ref name, length, Multiplier) * SlotSize));
+        return EqualBytes(ref name, ref slot) > (uint)length ? (KnownHeader)Unsafe.Add(ref slot, SlotSize - 1) : KnownHeader.Other;
+    }
+
+    /// <summary>Whether this name, its colon behind it, stands here: a guess is checked sooner than a name is found.</summary>
+    /// <param name="name">32 readable bytes.</param>
+    /// <param name="guess">The name to compare with; never equal for <see cref="KnownHeader.Other"/>.</param>
+    /// <param name="length">The length of that name.</param>
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    internal static bool Is(ref byte name, KnownHeader guess, out nint length)
+    {
+        ref byte text = ref Unsafe.Add(ref MemoryMarshal.GetArrayDataReference(Texts), (nint)((uint)guess * SlotSize));
+        length = Unsafe.Add(ref text, SlotSize - 1);
+        return EqualBytes(ref name, ref text) > (uint)length;
+    }
+
+    // How many bytes are equal up to the first difference: more than the name's length if name and colon are.
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    private static uint EqualBytes(ref byte name, ref byte slot)
+    {
         Vector256<byte> folded = Vector256.LoadUnsafe(ref name) | Vector256.Create(CaseBit);
         uint equal = Vector256.Equals(folded, Vector256.LoadUnsafe(ref slot)).ExtractMostSignificantBits();
-
-        // The lowest difference lies behind the colon if name and colon are equal.
-        return BitOperations.TrailingZeroCount(~equal) > length ? (KnownHeader)Unsafe.Add(ref slot, SlotSize - 1) : KnownHeader.Other;
+        return (uint)BitOperations.TrailingZeroCount(~equal);
     }
 
     // The last eight bytes, or as many as there are: what stands before a shorter name is shifted out.
@@ -96,6 +116,19 @@ public static class KnownHeaders
         }
 
         return candidate;
+    }
+
+    private static byte[] MakeTexts()
+    {
+        var texts = new byte[SlotSize * Names.Length];
+        for (int i = 1; i < Names.Length; i++)
+        {
+            Span<byte> slot = texts.AsSpan(i * SlotSize, SlotSize);
+            Encoding.ASCII.GetBytes(Names[i].ToLowerInvariant() + ":", slot);
+            slot[SlotSize - 1] = (byte)Names[i].Length;
+        }
+
+        return texts;
     }
 
     private static byte[]? MakeTable(ulong multiplier)

@@ -35,6 +35,29 @@ internal static class LineBlock
         }
     }
 
+    /// <summary>
+    /// The same for the block at <paramref name="from"/> of a buffer that may end in it: then the last 64 bytes are looked at and those before it shifted out.
+    /// </summary>
+    /// <param name="start">The buffer's first byte.</param>
+    /// <param name="from">Where the block begins, inside the buffer.</param>
+    /// <param name="length">Bytes in the buffer, at least 64.</param>
+    /// <param name="lf">Bit i is set if the byte at from + i is LF.</param>
+    /// <param name="unprintable">Bit i is set if the byte at from + i is neither SP nor visible ASCII.</param>
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    internal static void LookInside(ref byte start, nint from, nint length, out ulong lf, out ulong unprintable)
+    {
+        if (length - from >= ByteSet.BlockSize)
+        {
+            Look(ref Unsafe.Add(ref start, from), out lf, out unprintable);
+            return;
+        }
+
+        Look(ref Unsafe.Add(ref start, length - ByteSet.BlockSize), out lf, out unprintable);
+        int skip = ByteSet.BlockSize - (int)(length - from);
+        lf >>= skip;
+        unprintable >>= skip;
+    }
+
     /// <summary>Index of the first <paramref name="value"/> among the 64 bytes at <paramref name="block"/>, or 64.</summary>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     internal static int IndexOf(ref byte block, byte value)

@@ -16,6 +16,7 @@ namespace Millrace.Protocols.Http1;
 public sealed partial class Http1Head
 {
     private const int VersionLength = 8;
+    private const ulong Http10Text = 0x48_54_54_50_2F_31_2E_30;
     private const byte TlsHandshakeRecord = 0x16;
 
     private ReadResult ReadRequestLine(ref byte start, int length, in Http1Limits limits)
@@ -54,26 +55,6 @@ public sealed partial class Http1Head
         _now.Line = _now.Scanned = _now.FieldsStart = end + 2;
         _now.Stage = Stage.Fields;
         return ReadResult.Done;
-    }
-
-    // The same for a line at the buffer's start that is known to end with CRLF at `end` and to hold no other control.
-    [MethodImpl(MethodImplOptions.NoInlining)]
-    private Http1Fault ReadWholeRequestLine(ref byte start, int end, int length, int lengthMax)
-    {
-        Http1Fault fault = ReadMethod(ref start, 0, length);
-        if (fault != Http1Fault.None)
-        {
-            return fault;
-        }
-
-        if (end > lengthMax - 2)
-        {
-            return Http1Fault.RequestLineTooLong;
-        }
-
-        _now.Line = _now.Scanned = _now.FieldsStart = end + 2;
-        _now.Stage = Stage.Fields;
-        return ReadVersionAndTarget(ref start, Method.End + 1, end, length);
     }
 
     // RFC 9112 §2.2: a server should ignore at least one empty line before the request line. This one ignores just one.
@@ -169,10 +150,9 @@ public sealed partial class Http1Head
             return VersionFault(ref start, target, lineEnd);
         }
 
-        ulong version = BinaryPrimitives.ReverseEndianness(MemoryMarshal.Read<ulong>("HTTP/1.1"u8));
-        ulong found = Unsafe.ReadUnaligned<ulong>(ref Unsafe.Add(ref start, targetEnd + 1));
-        found = BitConverter.IsLittleEndian ? BinaryPrimitives.ReverseEndianness(found) : found;
-        ulong minor = found - ((BitConverter.IsLittleEndian ? version : MemoryMarshal.Read<ulong>("HTTP/1.1"u8)) - 1);
+        // As one big-endian number "HTTP/1.1" is "HTTP/1.0" and 1.
+        ref byte version = ref Unsafe.Add(ref start, targetEnd + 1);
+        ulong minor = BinaryPrimitives.ReadUInt64BigEndian(MemoryMarshal.CreateReadOnlySpan(ref version, VersionLength)) - Http10Text;
         if (minor > 1)
         {
             return VersionFault(ref start, target, lineEnd);
@@ -192,7 +172,8 @@ public sealed partial class Http1Head
         ReadOnlySpan<byte> rest = MemoryMarshal.CreateReadOnlySpan(ref Unsafe.Add(ref start, target), lineEnd - target);
         int space = rest.LastIndexOf(HttpChars.Sp);
         ReadOnlySpan<byte> version = rest[(space + 1)..];
-        bool wellFormed = version.Length == VersionLength && version.StartsWith("HTTP/"u8) && HttpChars.IsDigit(version[5]) && version[6] == '.' && HttpChars.IsDigit(version[7]);
+        bool wellFormed = version.Length == VersionLength && version.StartsWith("HTTP/"u8) &&
+            HttpChars.IsDigit(version[5]) && version[6] == '.' && HttpChars.IsDigit(version[7]);
         if (space <= 0)
         {
             return wellFormed || rest.IsEmpty ? Http1Fault.TargetMissing : space < 0 ? Http1Fault.VersionMissing : Http1Fault.VersionSyntax;

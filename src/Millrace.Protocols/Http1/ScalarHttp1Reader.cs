@@ -278,7 +278,7 @@ internal static class ScalarHttp1Reader
         string host = text[..end];
         string port = text[end..];
         Check(host.Length > 0, 400, "no host");
-        Check(host[0] == '[' ? IsIPv6(host[1..^1]) : host.All(c => char.IsAsciiLetterOrDigit(c) || "-._~!$&'()".Contains(c, StringComparison.Ordinal)), 400, "host");
+        Check(host[0] == '[' ? IsIPv6(host[1..^1]) : host.All(IsHostChar), 400, "host");
         Check(port.Length == 0 || (port.Length > 1 && port[0] == ':' && port[1..].All(char.IsAsciiDigit)), 400, "port");
         Check(port.Length <= 1 || System.Numerics.BigInteger.Parse(port[1..], System.Globalization.CultureInfo.InvariantCulture) <= 65535, 400, "port");
         Check(!portNeeded || port.Length > 1, 400, "port missing");
@@ -306,6 +306,8 @@ internal static class ScalarHttp1Reader
         return halves.Length <= 2 && (halves.Length == 1 ? groups == 8 : groups <= 7) &&
             halves.All(h => (h.Length == 0 && halves.Length == 2) || h.Split(':').All(g => g.Length is >= 1 and <= 4 && g.All(char.IsAsciiHexDigit)));
     }
+
+    private static bool IsHostChar(char c) => char.IsAsciiLetterOrDigit(c) || "-._~!$&'()".Contains(c, StringComparison.Ordinal);
 
     internal static bool IsTchar(char c) => char.IsAsciiLetterOrDigit(c) || "!#$%&'*+-.^_`|~".Contains(c, StringComparison.Ordinal);
 

@@ -11,7 +11,6 @@ namespace Millrace.Protocols.Http1;
 
 public sealed partial class Http1Head
 {
-    private const ushort ColonSpace = 0x203A;
     private const byte Padding = HttpChars.Sp;
 
     // Behind a short request there is nothing to look at 64 bytes at a time: it is copied in front of spaces, which end no line.
@@ -35,19 +34,7 @@ public sealed partial class Http1Head
         ulong carry = 0;
         for (nint block = 0; block < length; block += ByteSet.BlockSize)
         {
-            ulong ends;
-            ulong unprintable;
-            if (length - block >= ByteSet.BlockSize)
-            {
-                LineBlock.Look(ref Unsafe.Add(ref start, block), out ends, out unprintable);
-            }
-            else
-            {
-                // The last 64 bytes once more, those before the block shifted out.
-                LineBlock.Look(ref Unsafe.Add(ref start, length - ByteSet.BlockSize), out ends, out unprintable);
-                int skip = ByteSet.BlockSize - (int)(length - block);
-                (ends, unprintable) = (ends >> skip, unprintable >> skip);
-            }
+            LineBlock.LookInside(ref start, block, length, out ulong ends, out ulong unprintable);
 
             // Before each LF stands one unprintable byte, and no other is in the block; whether it is a CR is seen line by line.
             ulong before = unprintable ^ ends;
@@ -67,28 +54,17 @@ public sealed partial class Http1Head
 
                 if (line == 0)
                 {
-                    if (end == 0)
+                    if (end == 0 || !ReadWholeRequestLine(ref start, (int)end, length, limits.RequestLineMax))
                     {
-                        return ReadResult.NeedMore;
-                    }
-
-                    Http1Fault fault = ReadWholeRequestLine(ref start, (int)end, length, limits.RequestLineMax);
-                    if (fault != Http1Fault.None)
-                    {
-                        return Fail(fault);
+                        return Stop(0);
                     }
 
                     endMax = end + limits.HeaderBytesMax;
                 }
                 else if (end == line)
                 {
-                    if (end > endMax)
-                    {
-                        return Fail(Http1Fault.HeadersTooLarge);
-                    }
-
-                    consumed = (int)end + 2;
-                    return Finish();
+                    consumed = end <= endMax ? (int)end + 2 : 0;
+                    return end <= endMax ? Finish(ref consumed) : Fail(Http1Fault.HeadersTooLarge);
                 }
                 else if (_now.Count >= room || !ReadWholeField(ref start, line, end, length))
                 {
@@ -110,6 +86,21 @@ public sealed partial class Http1Head
         return _now.Stage == Stage.Faulty ? ReadResult.Faulty : ReadResult.NeedMore;
     }
 
+    // The request line [0, end), which is known to end with CRLF and to hold no other control. False after a fault.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private bool ReadWholeRequestLine(ref byte start, int end, int length, int lengthMax)
+    {
+        Http1Fault fault = ReadMethod(ref start, 0, length);
+        if (fault == Http1Fault.None)
+        {
+            fault = end > lengthMax - 2 ? Http1Fault.RequestLineTooLong : ReadVersionAndTarget(ref start, Method.End + 1, end, length);
+        }
+
+        _now.FieldsStart = end + 2;
+        _now.Stage = Stage.Fields;
+        return fault == Http1Fault.None || Fail(fault) == ReadResult.Done;
+    }
+
     // name ":" SP value, the value neither empty nor with more white space around it. False: not that, or a fault in what it means.
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     private bool ReadWholeField(ref byte start, nint line, nint end, nint length)
@@ -119,17 +110,36 @@ public sealed partial class Http1Head
             return ReadLastField(ref start, line, end, length);
         }
 
+        // Clients send the same fields in the same order, so the name that stood in this place last time is tried first.
         ref byte first = ref Unsafe.Add(ref start, line);
-        nint name = (nint)(uint)LineBlock.IndexOf(ref first, (byte)':');
+        KnownHeader known = Unsafe.Add(ref MemoryMarshal.GetArrayDataReference(_fields), (nint)_now.Count).Known;
+        if (!KnownHeaders.Is(ref first, known, out nint name))
+        {
+            known = FindName(ref first, out name);
+        }
+
+        return name != 0 && TakeField(ref start, line, name, end, known, (int)length);
+    }
+
+    // The name before the first colon of a line; of no length if that is no token or too long for one look.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private static KnownHeader FindName(ref byte first, out nint name)
+    {
+        name = (nint)(uint)LineBlock.IndexOf(ref first, (byte)':');
         if (name is 0 or ByteSet.BlockSize)
         {
-            return false;
+            name = 0;
+            return KnownHeader.Other;
         }
 
         // A known name is a token; another must be looked at.
         KnownHeader known = KnownHeaders.FindInside(ref first, name);
-        return (known != KnownHeader.Other || HttpChars.Token.StopsOfBlock(ref first) << (63 - (int)name) == 1UL << 63) &&
-            TakeField(ref start, line, name, end, known, (int)length);
+        if (known == KnownHeader.Other && HttpChars.Token.StopsOfBlock(ref first) << (63 - (int)name) != 1UL << 63)
+        {
+            name = 0;
+        }
+
+        return known;
     }
 
     // The same for a line among the last 64 bytes of the buffer.
@@ -145,7 +155,7 @@ public sealed partial class Http1Head
     private bool TakeField(ref byte start, nint line, nint name, nint end, KnownHeader known, int length)
     {
         nint value = line + name + 2;
-        if (value >= end || Unsafe.ReadUnaligned<ushort>(ref Unsafe.Add(ref start, value - 2)) != ColonSpace ||
+        if (value >= end || Unsafe.ReadUnaligned<ushort>(ref Unsafe.Add(ref start, value - 2)) != MemoryMarshal.Read<ushort>(": "u8) ||
             Unsafe.Add(ref start, value) == HttpChars.Sp || Unsafe.Add(ref start, end - 1) == HttpChars.Sp)
         {
             return false;

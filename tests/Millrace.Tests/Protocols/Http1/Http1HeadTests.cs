@@ -48,7 +48,9 @@ public sealed class Http1HeadTests
     [Fact]
     public void Nothing_of_one_request_is_left_in_the_next()
     {
-        Read("POST http://b/x?y HTTP/1.1\r\nHost: b\r\nConnection: close, upgrade\r\nUpgrade: u\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n", ReadResult.Done);
+        Read(
+            "POST http://b/x?y HTTP/1.1\r\nHost: b\r\nConnection: close, upgrade\r\nUpgrade: u\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n",
+            ReadResult.Done);
         Assert.True(_head.IsUpgrade && _head.ExpectsContinue && !_head.KeepAlive && _head.ContentLength == 5 && _head.Form == TargetForm.Absolute);
         Read("GET / HTTP/1.0\r\n\r\n", ReadResult.Done);
         Assert.True(!_head.IsUpgrade && !_head.ExpectsContinue && !_head.KeepAlive && !_head.IsChunked && _head.ContentLength == -1);
@@ -117,7 +119,8 @@ public sealed class Http1HeadTests
     {
         var limits = new Http1Limits { RequestLineMax = 100, HeaderBytesMax = 200 };
         string longestLine = "\r\nGET /" + new string('a', 84) + " HTTP/1.1\r\n";
-        foreach (string text in new[] { longestLine + new string('y', 400), "\r\nGET /" + new string('a', 400), longestLine + "Host: a\r\nX: " + new string('v', 400) })
+        string much = new('y', 400);
+        foreach (string text in new[] { longestLine + much, "\r\nGET /" + much, longestLine + "Host: a\r\nX: " + much })
         {
             _head.Reset();
             byte[] bytes = Encoding.ASCII.GetBytes(text)[..(int)limits.HeadBytesMax];

@@ -12,26 +12,33 @@ internal sealed class Http1Mutator(int seed)
     [
         .. new[]
         {
-            "\r\n", "\n", "\r", "\r\r\n", "\r\n\r\n", "\n\n", " ", "  ", "\t", "\0", "\x0b", "\x0c", "\x7f", "\x80", "\xa0", "\xff", ":", ": ", " :", ";", ",", "=", "\"", "\\",
-            "%00", "%2", "%zz", "?", "#", "*", "/", "@", "[", "]", "::", "0", "00", "-", "+", "0x", "_", "9999999999999999999", "18446744073709551616",
+            "\r\n", "\n", "\r", "\r\r\n", "\r\n\r\n", "\n\n", " ", "  ", "\t", "\0", "\x0b", "\x0c", "\x7f", "\x80", "\xa0", "\xff",
+            ":", ": ", " :", ";", ",", "=", "\"", "\\", "%00", "%2", "%zz", "?", "#", "*", "/", "@", "[", "]", "::",
+            "0", "00", "-", "+", "0x", "_", "9999999999999999999", "18446744073709551616",
             "Host: b\r\n", "Content-Length: 3\r\n", "content-length: 3\r\n", "Transfer-Encoding: chunked\r\n", "Transfer-Encoding: gzip, chunked\r\n",
-            "Connection: close\r\n", "Connection: upgrade\r\n", "Upgrade: x\r\n", "Expect: 100-continue\r\n", "X:\r\n", " folded\r\n", "HTTP/1.1", "HTTP/1.0", "GET ", "http://h/", "close", "chunked",
+            "Connection: close\r\n", "Connection: upgrade\r\n", "Upgrade: x\r\n", "Expect: 100-continue\r\n", "X:\r\n", " folded\r\n",
+            "HTTP/1.1", "HTTP/1.0", "GET ", "http://h/", "close", "chunked",
             "0\r\n\r\n", "5\r\nhello\r\n", "5;a=b\r\nhello\r\n", ";a=\"b\\\"c\"", ";a", " ;", "ffffffff", "10000000000000000", "X-T: 1\r\n", "\r\n0\r\n",
         }.Select(Encoding.Latin1.GetBytes),
     ];
 
     private static readonly string[] Methods = ["GET", "POST", "OPTIONS", "CONNECT", "PUT", "DELETE", "HEAD", "PATCH", "PROPFIND", "get", "Post", "X-1"];
-    private static readonly string[] Targets = ["/", "/a/b?c=d", "*", "http://h.test:80/x?y", "https://h", "h.test:443", "/%41%2f", "/a%0", "//x", "/?", "http://u@h/", "/\\"];
+    private static readonly string[] Targets =
+        ["/", "/a/b?c=d", "*", "http://h.test:80/x?y", "https://h", "h.test:443", "/%41%2f", "/a%0", "//x", "/?", "http://u@h/", "/\\"];
+
     private static readonly string[] Names =
     [
-        "Host", "host", "Content-Length", "Transfer-Encoding", "Connection", "Expect", "Upgrade", "Accept", "Cookie", "User-Agent", "X-Custom-Header-With-A-Long-Name-Indeed-1234567890-1234567890",
+        "Host", "host", "Content-Length", "Transfer-Encoding", "Connection", "Expect", "Upgrade", "Accept", "Cookie", "User-Agent",
+        "X-Custom-Header-With-A-Long-Name-Indeed-1234567890-1234567890",
         "Sec-Fetch-Mode", "TE", "Via", "X", "content_length", "Access-Control-Request-Headers", "If-Modified-Since",
     ];
 
     private static readonly string[] Values =
     [
-        "a", "h.test", "h.test:8080", "[::1]:80", "[1:2:3:4:5:6:7::]", "127.0.0.1:1", "5", "0", "chunked", "Chunked", "gzip, chunked", "close", "keep-alive", "Keep-Alive, Upgrade", "upgrade, close",
-        "100-continue", "websocket", "", " padded ", "\ttabbed\t", "a,b,,c", "caf\xe9", "x=\"y\"", "no-cache, no-store, must-revalidate, max-age=0, private, proxy-revalidate, s-maxage=0, stale-if-error=0",
+        "a", "h.test", "h.test:8080", "[::1]:80", "[1:2:3:4:5:6:7::]", "127.0.0.1:1", "5", "0", "chunked", "Chunked", "gzip, chunked",
+        "close", "keep-alive", "Keep-Alive, Upgrade", "upgrade, close",
+        "100-continue", "websocket", "", " padded ", "\ttabbed\t", "a,b,,c", "caf\xe9", "x=\"y\"",
+        "no-cache, no-store, must-revalidate, max-age=0, private, proxy-revalidate, s-maxage=0, stale-if-error=0",
     ];
 
     private readonly Random _random = new(seed);

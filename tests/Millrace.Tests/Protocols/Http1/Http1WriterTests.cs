@@ -18,7 +18,9 @@ public sealed class Http1WriterTests
         Assert.Equal(WriteResult.Written, writer.Header("X-Bytes"u8, "a\tb"u8));
         Assert.Equal(WriteResult.Written, writer.ContentLength(13));
         Assert.Equal(WriteResult.Written, writer.EndOfHead());
-        Assert.Equal("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nX-Bytes: a\tb\r\nContent-Length: 13\r\n\r\n", Encoding.ASCII.GetString(output[..writer.Written]));
+        Assert.Equal(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nX-Bytes: a\tb\r\nContent-Length: 13\r\n\r\n",
+            Encoding.ASCII.GetString(output[..writer.Written]));
     }
 
     [Theory]

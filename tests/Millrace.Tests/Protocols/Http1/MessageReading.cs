@@ -124,13 +124,14 @@ internal sealed class MessageReading
     internal static List<string> Describe(Http1Head head, ReadOnlySpan<byte> buffer)
     {
         List<string> facts = Describe(
-            At(buffer, head.Method), At(buffer, head.Target), At(buffer, head.Path), At(buffer, head.Query), At(buffer, head.Authority), head.Form, head.Version,
-            head.KeepAlive, head.ContentLength, head.IsChunked, head.ExpectsContinue, head.IsUpgrade, head.HostIndex);
+            At(buffer, head.Method), At(buffer, head.Target), At(buffer, head.Path), At(buffer, head.Query), At(buffer, head.Authority),
+            head.Form, head.Version, head.KeepAlive, head.ContentLength, head.IsChunked, head.ExpectsContinue, head.IsUpgrade, head.HostIndex);
         foreach (HeaderField field in head.Headers)
         {
             string name = EscapedBytes.Format(field.Name(buffer));
             facts.Add($"header {name}: {EscapedBytes.Format(field.Value(buffer))}");
-            bool known = Enumerable.Range(1, KnownHeaders.Count - 1).Any(i => KnownHeaders.NameOf((KnownHeader)i).Equals(name, StringComparison.OrdinalIgnoreCase));
+            bool known = Enumerable.Range(1, KnownHeaders.Count - 1)
+                .Any(i => KnownHeaders.NameOf((KnownHeader)i).Equals(name, StringComparison.OrdinalIgnoreCase));
             Assert.Equal(known ? name.ToLowerInvariant() : "", KnownHeaders.NameOf(field.Known).ToLowerInvariant());
         }
 
