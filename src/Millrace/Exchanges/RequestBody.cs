@@ -71,6 +71,16 @@ internal sealed class RequestBody
         State = state;
     }
 
+    /// <summary>After a switch of protocols: what comes is the application's, whatever it is and however much. The request had no body.</summary>
+    public void BeginTunnel()
+    {
+        _reader = null;
+        Expected = -1;
+        SizeMax = null;
+        _ = Use();
+        State = BodyState.Open;
+    }
+
     // ---- the loop's side ----
 
     /// <summary>Before the handler starts: what both sides will use is there from now on.</summary>
