@@ -154,6 +154,7 @@ internal sealed partial class Http1Connection<TKernel>
             start += consumed;
             if (count == 0)
             {
+                exchange?.Body.Announce((long)Math.Min(reader.DataBytesAnnounced, long.MaxValue));
                 Gather(buffer.AsSpan(start, end - start));  // an unfinished trailer section, if anything
                 return end;
             }
