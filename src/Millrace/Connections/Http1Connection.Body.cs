@@ -250,7 +250,8 @@ internal sealed partial class Http1Connection<TKernel>
     private bool CanDrain(Exchange exchange) => exchange.Body.State switch
     {
         BodyState.Complete => true,
-        BodyState.Open => (!_expectsContinue || _continueSent || exchange.Body.Received > 0) && (_body != BodyKind.Length || _bodyLeft <= Options.MaxDiscardBytes),
+        BodyState.Open => (!_expectsContinue || _continueSent || exchange.Body.Received > 0)
+            && Math.Max(exchange.Body.Expected, exchange.Body.Announced) - exchange.Body.Received <= Options.MaxDiscardBytes,
         _ => false,
     };
 
