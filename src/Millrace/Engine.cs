@@ -66,11 +66,6 @@ internal sealed class Engine : IAsyncDisposable
         var opened = new List<ListenAddress>();
         foreach (ListenAddress address in addresses)
         {
-            if (address.Protocol == ListenProtocol.Http1)
-            {
-                throw new MillraceStartException($"{address.Url}: this version speaks FastCGI only. Use fastcgi:// behind a web server, or Kestrel for http://.");
-            }
-
             IReadOnlyList<ListenSocket> sockets = ListenSockets.Open(address, _loops.Length, _options.Backlog);
             _sockets.AddRange(sockets);
             opened.Add(sockets[0].Address);

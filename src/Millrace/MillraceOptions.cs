@@ -45,7 +45,8 @@ public sealed class MillraceOptions
     /// (header fields: at most a tenth, 100).</summary>
     public int MaxParameters { get; set; } = 1_000;
 
-    /// <summary>Bytes of all FastCGI parameters, or of an HTTP head; more are answered 431. Range 1,024 to 16 MiB. Default 65,536.</summary>
+    /// <summary>Bytes of all FastCGI parameters, or of the header section of an HTTP request, which is never allowed more than 32,768; more are answered 431.
+    /// Range 1,024 to 16 MiB. Default 65,536.</summary>
     public int MaxHeadBytes { get; set; } = 65_536;
 
     /// <summary>Bytes of a request target (FastCGI: of REQUEST_URI, where at least 16,384 are taken) or of an HTTP request line; more are answered 414. Range 64 to <see cref="MaxHeadBytes"/>. Default 8,192.</summary>

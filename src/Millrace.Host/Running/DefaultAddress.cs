@@ -3,6 +3,8 @@
 // directory of his own, which then only his own processes can enter.
 
 using System.Globalization;
+using System.Net;
+using System.Net.Sockets;
 
 namespace Millrace.Command.Running;
 
@@ -31,8 +33,28 @@ internal sealed record SocketPlace(string Directory, bool IsOwn, string File, We
 
 internal static class DefaultAddress
 {
+    /// <summary>For a browser on the same machine.</summary>
+    public const string Http = "http://127.0.0.1:5000";
+
     /// <summary>The addresses `run` uses when neither the command line nor the environment names any.</summary>
-    public static IReadOnlyList<string> For(SocketPlace place) => [place.Address];
+    /// <param name="place">Where the web server connects.</param>
+    /// <param name="httpIsFree">Whether nothing else listens on <see cref="Http"/>: a second application is served by its socket alone.</param>
+    public static IReadOnlyList<string> For(SocketPlace place, bool httpIsFree) => httpIsFree ? [Http, place.Address] : [place.Address];
+
+    /// <summary>Whether <see cref="Http"/> can be listened on.</summary>
+    public static bool HttpIsFree()
+    {
+        using var socket = new Socket(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp);
+        try
+        {
+            socket.Bind(new IPEndPoint(IPAddress.Loopback, new Uri(Http).Port));
+            return true;
+        }
+        catch (SocketException)
+        {
+            return false;
+        }
+    }
 
     public static SocketPlace Choose(string name, UserFacts facts)
     {

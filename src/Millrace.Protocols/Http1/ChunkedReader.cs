@@ -48,6 +48,9 @@ public struct ChunkedReader
     /// <summary>Bytes of data found so far, in [0, 2^63-1].</summary>
     public long DataBytes { get; private set; }
 
+    /// <summary>Bytes of data that the body has at least: those found, and what the chunk in progress still announces. In [0, 2^64-1].</summary>
+    public readonly ulong DataBytesAnnounced => (ulong)DataBytes + (_stage is Stage.Line ? 0 : _size);
+
     /// <summary>The trailer fields, after Done. Their offsets count from <see cref="TrailersStart"/>.</summary>
     public readonly ReadOnlySpan<HeaderField> Trailers => _trailers.Fields;
 

@@ -3,6 +3,7 @@
 // HostedFeatures.Request.cs and HostedFeatures.Response.cs.
 
 using System.Collections;
+using Microsoft.AspNetCore.Connections.Features;
 using Microsoft.AspNetCore.Http.Features;
 using Millrace.Exchanges;
 
@@ -73,7 +74,7 @@ internal partial class HostedFeatures : IFeatureCollection
             return this;
         }
 
-        if (key == typeof(IFastCgiFeature) && _exchange.Head.IsFastCgi)
+        if (IsHttpFeature(key) || (key == typeof(IFastCgiFeature) && _exchange.Head.IsFastCgi))
         {
             return this;
         }
@@ -87,6 +88,9 @@ internal partial class HostedFeatures : IFeatureCollection
         typeof(IRouteValuesFeature), typeof(IHttpRequestLifetimeFeature), typeof(IHttpRequestBodyDetectionFeature),
         typeof(IRequestBodyPipeFeature), typeof(IHttpConnectionFeature), typeof(IHttpRequestIdentifierFeature),
         typeof(IHttpMaxRequestBodySizeFeature), typeof(IHttpBodyControlFeature), typeof(IFastCgiFeature),
+        typeof(IHttpUpgradeFeature), typeof(IHttpRequestTrailersFeature), typeof(IConnectionIdFeature), typeof(IConnectionEndPointFeature),
+        typeof(IConnectionLifetimeFeature), typeof(IConnectionLifetimeNotificationFeature), typeof(IConnectionItemsFeature),
+        typeof(IPersistentStateFeature),
     ];
 
     public IEnumerator<KeyValuePair<Type, object>> GetEnumerator()

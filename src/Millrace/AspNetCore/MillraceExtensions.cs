@@ -39,14 +39,22 @@ namespace Microsoft.Extensions.DependencyInjection
     /// <summary>Millrace as the server of a host.</summary>
     public static class MillraceServiceCollectionExtensions
     {
-        /// <summary>Puts Millrace in the place of every server registered so far.</summary>
+        /// <summary>Puts Millrace in the place of every server registered so far. On systems other than Linux the servers stay, with a warning at the start.</summary>
         /// <param name="services">The host's services.</param>
         /// <returns>The same collection.</returns>
         public static IServiceCollection AddMillrace(this IServiceCollection services)
         {
             ArgumentNullException.ThrowIfNull(services);
-            services.RemoveAll<IServer>();
-            services.AddSingleton<IServer, HostedServer>();
+            if (OperatingSystem.IsLinux())
+            {
+                services.RemoveAll<IServer>();
+                services.AddSingleton<IServer, HostedServer>();
+            }
+            else
+            {
+                services.AddHostedService<ForeignSystem>();
+            }
+
             services.AddOptions<MillraceOptions>();
             services.TryAddEnumerable(ServiceDescriptor.Singleton<IConfigureOptions<MillraceOptions>, BindMillraceOptions>());
             return services;

@@ -14,6 +14,7 @@ internal abstract partial class Connection<TKernel> : Connection
     private byte[]? _held;               // received bytes that cannot be looked at yet
     private int _heldStart;
     private int _heldEnd;
+    private bool _heldInPlace;           // they lie in the driver's input still: copied only if the request outlives its turn
     private int _watch;                  // Watched and Writing
     private bool _lingering;
     private bool _away;                  // the exchange outlived its turn; the loop has not taken note of its end yet
@@ -42,6 +43,12 @@ internal abstract partial class Connection<TKernel> : Connection
     protected bool IsHolding => _held is not null;
 
     protected bool IsSending => _pending is not null;
+
+    /// <summary>The exchange of the request in progress has outlived its turn.</summary>
+    protected bool IsAway => _away;
+
+    /// <summary>The response in progress was broken off: a peer that tells its end by the end of the connection must see a reset.</summary>
+    protected bool ResetsOnClose { get; set; }
 
     /// <summary>The exchange of the request in progress; the loop's field.</summary>
     protected Exchange? Exchange { get; set; }
@@ -316,6 +323,44 @@ internal abstract partial class Connection<TKernel> : Connection
         _heldEnd = bytes.Length;
     }
 
+    /// <summary>Keeps bytes behind a request that is about to run, where they are: in the driver's input.</summary>
+    protected void HoldInPlace(byte[] input, int start, int end)
+    {
+        if (start < end)
+        {
+            _held = input;
+            _heldStart = start;
+            _heldEnd = end;
+            _heldInPlace = true;
+        }
+    }
+
+    /// <summary>Holds nothing any more: the request has ended in its turn, and whoever held the bytes behind it goes on with them.</summary>
+    protected void Unhold()
+    {
+        if (_held is { } held)
+        {
+            _held = null;
+            if (!_heldInPlace)
+            {
+                BufferPool.Return(held);
+            }
+        }
+
+        _heldInPlace = false;
+    }
+
+    /// <summary>The driver's input goes with the exchange: what is held in it gets a buffer of its own.</summary>
+    private void KeepHeld()
+    {
+        if (_heldInPlace)
+        {
+            ReadOnlySpan<byte> bytes = _held.AsSpan(_heldStart, _heldEnd - _heldStart);
+            Hold(bytes);
+            _heldInPlace = false;
+        }
+    }
+
     /// <summary>Counts bytes that nobody wants; false when there have been too many.</summary>
     protected bool CountDiscarded(int count)
     {
@@ -527,8 +572,14 @@ internal abstract partial class Connection<TKernel> : Connection
     /// <summary>Whether bytes may still arrive that would turn a close into a reset.</summary>
     protected abstract bool MayHaveMoreInput { get; }
 
-    private void FinishClosing()
+    private protected void FinishClosing()
     {
+        if (ResetsOnClose)
+        {
+            Close(reset: true);
+            return;
+        }
+
         if (_peerFinished || !(MayHaveMoreInput || IsHolding))
         {
             Close(reset: false);
@@ -563,11 +614,7 @@ internal abstract partial class Connection<TKernel> : Connection
 
         IsClosed = true;
         DeadlineMs = long.MaxValue;
-        if (_held is { } held)
-        {
-            BufferPool.Return(held);
-            _held = null;
-        }
+        Unhold();
 
         if (_pending is { } pending)
         {

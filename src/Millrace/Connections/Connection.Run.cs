@@ -59,6 +59,7 @@ internal abstract partial class Connection<TKernel>
                 Loop.Counters.Queued++;
                 SendAheadOf(driver, exchange);
                 exchange.TakeBuffers(driver);
+                KeepHeld();
                 EnsureWatched();
                 SetDeadline(long.MaxValue);
                 return false;
@@ -105,6 +106,7 @@ internal abstract partial class Connection<TKernel>
         if (mine)
         {
             _away = true;
+            KeepHeld();
             Loop.Counters.WentAsync++;
             EnsureWatched();
         }
@@ -125,6 +127,7 @@ internal abstract partial class Connection<TKernel>
         Loop.Counters.Workers++;
         SendAheadOf(driver, exchange);
         exchange.TakeBuffers(driver);
+        KeepHeld();
         EnsureWatched();
         _away = true;
         Volatile.Write(ref Word, Exchanging);
@@ -262,7 +265,7 @@ internal abstract partial class Connection<TKernel>
 
     public sealed override void AdmitFromGate() => PostSelf(PostedAdmitted);
 
-    public sealed override void OnBodyWanted(Exchange exchange)
+    public override void OnBodyWanted(Exchange exchange)
     {
     }
 
@@ -306,7 +309,8 @@ internal abstract partial class Connection<TKernel>
                 _pausedSinceMs = 0;
             }
 
-            return ReadForExchange(driver, resumeFlush: false);
+            _readable = true;
+            return FeedHeld(driver);
         }
 
         return true;
@@ -378,6 +382,7 @@ internal abstract partial class Connection<TKernel>
     public sealed override bool OnHandedOver(LoopDriver driver)
     {
         _away = true;
+        KeepHeld();
         EnsureWatched();    // the handler may have ended and given the connection back meanwhile: its next bytes are to be seen all the same
         if (!IsLoops() && TryTouch())
         {
@@ -452,7 +457,7 @@ internal abstract partial class Connection<TKernel>
         {
             exchange.Abort();
         }
-        else if ((ready & Readiness.PeerFinished) != 0)
+        else if ((ready & Readiness.PeerFinished) != 0 && !exchange.IsUpgraded)
         {
             exchange.CancelHandler();
         }
@@ -520,6 +525,12 @@ internal abstract partial class Connection<TKernel>
     {
         _peerFinished = true;
         Note();
+        if (finished && exchange.IsUpgraded)
+        {
+            exchange.Body.Complete();
+            return;
+        }
+
         exchange.Body.Break(new ConnectionResetException("The peer closed the connection before the end of the request body."));
         if (finished)
         {
@@ -619,7 +630,7 @@ internal abstract partial class Connection<TKernel>
             }
         }
 
-        if (exchange.Body.State == BodyState.Open)
+        if (exchange.Body.State == BodyState.Open && !exchange.IsUpgraded)
         {
             next = Math.Min(next, nowMs + 1_000);
             if (!exchange.Body.IsPaused && IsBodyTooSlow(exchange, nowMs))

@@ -103,6 +103,26 @@ internal abstract class Connection
     /// <summary>Nothing more in either direction. The descriptor stays open until the loop closes it.</summary>
     public abstract void Cut();
 
+    // ---- what only some protocols can do ----
+
+    /// <summary>Whether the request in progress may switch protocols (RFC 9110 §7.8).</summary>
+    public virtual bool IsUpgradable => false;
+
+    /// <summary>The exchange has switched protocols: its bytes are read from now on.</summary>
+    public virtual void OnUpgraded(Exchange exchange)
+    {
+    }
+
+    /// <summary>The connection ends with the response in progress.</summary>
+    public virtual void RequestClose()
+    {
+    }
+
+    /// <summary>What an application keeps with the connection, from request to request. Made when somebody asks.</summary>
+    public IDictionary<object, object?> State => _state ??= new Dictionary<object, object?>();
+
+    private Dictionary<object, object?>? _state;
+
     // ---- framing: how a response looks in this protocol ----
 
     public abstract bool IsFastCgi { get; }

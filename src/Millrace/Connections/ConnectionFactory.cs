@@ -11,6 +11,6 @@ internal static class ConnectionFactory
         where TKernel : struct, IKernel => address.Protocol switch
         {
             ListenProtocol.FastCgi => new FastCgiConnection<TKernel>(loop, descriptor, address.Kind == EndPointKind.Tcp),
-            _ => throw new NotSupportedException($"{address.Protocol} is not spoken yet."),
+            _ => new Http1Connection<TKernel>(loop, descriptor, address.Kind == EndPointKind.Tcp, peer),
         };
 }

@@ -132,10 +132,9 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         if (!HasStarted)
         {
             HasStarted = true;
-            if (body.SizeMax is long max && Math.Max(body.Expected, body.Received) > max)
+            if (body.SizeMax is long max && Math.Max(Math.Max(body.Expected, body.Received), body.Announced) > max)
             {
-                throw new BadHttpRequestException(
-                    $"The request body is larger than the limit of {max} bytes (MaxRequestBodySize).", StatusCodes.Status413PayloadTooLarge);
+                throw RequestBody.TooLarge(max);
             }
 
             exchange.OnBodyWanted();

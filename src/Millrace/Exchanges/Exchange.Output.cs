@@ -89,7 +89,7 @@ internal sealed partial class Exchange : IValueTaskSource
         }
     }
 
-    public bool HasNoBodyStatus => StatusCode is 204 or 205 or 304 or 101;
+    public bool HasNoBodyStatus => StatusCode is 204 or 205 or 304 || (StatusCode == 101 && !IsUpgraded);
 
     private void CheckStatus()
     {
@@ -321,6 +321,40 @@ internal sealed partial class Exchange : IValueTaskSource
     public void Cut() => IsCut = true;
 
     // ---- sending ----
+
+    /// <summary>Sends an interim response (RFC 9110 §15.2) ahead of the head, now or when the handler's synchronous part is over.</summary>
+    public void SendInterim(ReadOnlySpan<byte> response)
+    {
+        lock (_sendLock)
+        {
+            Output.Append(response);
+            if (IsInline)
+            {
+                Volatile.Write(ref _deferredEnd, Output.End);
+                Interlocked.MemoryBarrier();
+                if (IsInline)
+                {
+                    return;
+                }
+            }
+
+            if (!_flushPending)
+            {
+                _ = Connection.SendOutput(this, Output);    // what the socket does not take leaves with the response
+                _deferredEnd = 0;
+            }
+        }
+    }
+
+    /// <summary>Switches protocols (RFC 9110 §7.8): writes the 101; from here on the connection carries raw bytes both ways.</summary>
+    public void Upgrade()
+    {
+        StatusCode = StatusCodes.Status101SwitchingProtocols;
+        IsUpgraded = true;
+        Start();
+        Body.BeginTunnel();
+        Connection.OnUpgraded(this);
+    }
 
     /// <summary>Sends what has been written so far, now or (in the handler's synchronous part) a little later.</summary>
     public ValueTask FlushAsync()

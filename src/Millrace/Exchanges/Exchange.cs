@@ -41,6 +41,9 @@ internal sealed partial class Exchange
 
     public RequestBody Body { get; }
 
+    /// <summary>Fields behind a chunked body (RFC 9112 §7.1.2), there before the body is complete; null when none came.</summary>
+    public Microsoft.AspNetCore.Http.IHeaderDictionary? Trailers { get; set; }
+
     /// <summary>Milliseconds of the loop's clock at which the head was complete.</summary>
     public long StartedMs { get; private set; }
 
@@ -149,6 +152,7 @@ internal sealed partial class Exchange
         Head.Reset();
         RequestHeaders.End();
         ResponseHeaders.Begin();
+        Trailers = null;
         _traceIdentifier = null;
         _id = 0;
         IsInline = false;

@@ -47,6 +47,9 @@ internal sealed class RequestBody
     /// <summary>Bytes received so far.</summary>
     public long Received { get; private set; }
 
+    /// <summary>What <see cref="Announce"/> said last.</summary>
+    public long Announced { get; private set; }
+
     /// <summary>What Content-Length promises; -1 when it says nothing.</summary>
     public long Expected { get; set; } = -1;
 
@@ -69,6 +72,16 @@ internal sealed class RequestBody
         Expected = expected;
         SizeMax = sizeMax;
         State = state;
+    }
+
+    /// <summary>After a switch of protocols: what comes is the application's, whatever it is and however much. The request had no body.</summary>
+    public void BeginTunnel()
+    {
+        _reader = null;
+        Expected = -1;
+        SizeMax = null;
+        _ = Use();
+        State = BodyState.Open;
     }
 
     // ---- the loop's side ----
@@ -115,6 +128,13 @@ internal sealed class RequestBody
         return true;
     }
 
+    /// <summary>How long the body will be at least, as a chunk that has begun says. One over the limit is refused before its bytes come.</summary>
+    public void Announce(long total)
+    {
+        Announced = total;
+        _ = IsOverLimit(total);
+    }
+
     /// <summary>Shows what was fed to the reader. False when the pipe is full.</summary>
     public bool Flush(Action drained)
     {
@@ -158,7 +178,7 @@ internal sealed class RequestBody
             return false;
         }
 
-        Break(new BadHttpRequestException($"The request body is larger than the limit of {max} bytes (MaxRequestBodySize).", StatusCodes.Status413PayloadTooLarge));
+        Break(TooLarge(max));
         return true;
     }
 
@@ -203,6 +223,9 @@ internal sealed class RequestBody
         _ = Use();
         FinishWriting(error);
     }
+
+    internal static BadHttpRequestException TooLarge(long max) =>
+        new($"The request body is larger than the limit of {max} bytes (MaxRequestBodySize).", StatusCodes.Status413PayloadTooLarge);
 
     private void FinishWriting(Exception? error)
     {
@@ -254,7 +277,7 @@ internal sealed class RequestBody
         reusable &= _readers.IsEmpty;
         _error = null;
         _used = _unflushed = _writerDone = _readerDone = false;
-        Received = 0;
+        Received = Announced = 0;
         Expected = -1;
         State = BodyState.Complete;
         return reusable;

@@ -5,6 +5,7 @@
 using Millrace.Connections;
 using Millrace.Exchanges;
 using Millrace.Protocols.Cgi;
+using Millrace.Protocols.Http1;
 
 namespace Millrace.Loops;
 
@@ -19,6 +20,18 @@ internal sealed class LoopDriver(LoopServices services)
     public OutputBuffer Output { get; private set; } = new();
 
     public CgiHead Cgi { get; } = new();
+
+    private Http1Head? _http1;
+
+    /// <summary>A reader for a request head; it stays with a connection whose head arrives in pieces.</summary>
+    public Http1Head TakeHttp1Head()
+    {
+        Http1Head head = _http1 ?? new Http1Head();
+        _http1 = null;
+        return head;
+    }
+
+    public void Return(Http1Head head) => _http1 = head;
 
     /// <summary>The context handlers must leave behind as they found it.</summary>
     public ExecutionContext Context { get; } = ExecutionContext.Capture()!;

@@ -65,6 +65,9 @@ internal sealed partial class Log(ILogger logger)
     [LoggerMessage(10, LogLevel.Debug, "Listening on {Address} with {Loops} event loops.")]
     public partial void Listening(string address, int loops);
 
+    [LoggerMessage(12, LogLevel.Warning, "Millrace runs on Linux only: Kestrel stays the server of this application.")]
+    public partial void NotLinux();
+
     [LoggerMessage(11, LogLevel.Error, "Internal error on a connection; it was closed. Please report this.")]
     public partial void InternalError(Exception error);
 }

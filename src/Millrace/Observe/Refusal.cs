@@ -2,6 +2,7 @@
 
 using Millrace.Protocols.Cgi;
 using Millrace.Protocols.FastCgi;
+using Millrace.Protocols.Http1;
 
 namespace Millrace.Observe;
 
@@ -28,10 +29,13 @@ internal static class Refusal
 
     private static readonly string[] s_fastCgi = Names<FastCgiFault>("fastcgi-");
     private static readonly string[] s_cgi = Names<CgiFault>("cgi-");
+    private static readonly string[] s_http1 = Names<Http1Fault>("http-");
 
     public static string Of(FastCgiFault fault) => s_fastCgi[(int)fault];
 
     public static string Of(CgiFault fault) => s_cgi[(int)fault];
+
+    public static string Of(Http1Fault fault) => s_http1[(int)fault];
 
     // BeginLength -> fastcgi-begin-length
     private static string[] Names<T>(string prefix)

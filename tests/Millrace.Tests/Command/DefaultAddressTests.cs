@@ -15,8 +15,21 @@ public sealed class DefaultAddressTests
     {
         var place = DefaultAddress.Choose("hello", new UserFacts(0, RunIsWritable: true, s_webGroup, RuntimeDirectory: "/run/user/0"));
 
-        Assert.Equal(["fastcgi://unix:/run/millrace-hello.sock?mode=660&group=www-data"], DefaultAddress.For(place));
+        Assert.Equal(["fastcgi://unix:/run/millrace-hello.sock?mode=660&group=www-data"], DefaultAddress.For(place, httpIsFree: false));
         Assert.False(place.IsOwn);
+    }
+
+    [Theory]
+    [InlineData(true, 2)]
+    [InlineData(false, 1)]
+    public void A_browser_is_served_too_unless_something_else_has_the_port(bool httpIsFree, int count)
+    {
+        var place = DefaultAddress.Choose("hello", new UserFacts(0, RunIsWritable: true, s_webGroup, RuntimeDirectory: null));
+
+        var addresses = DefaultAddress.For(place, httpIsFree);
+
+        Assert.Equal(count, addresses.Count);
+        Assert.Equal(httpIsFree, addresses.Contains(DefaultAddress.Http));
     }
 
     [Fact]
@@ -24,7 +37,7 @@ public sealed class DefaultAddressTests
     {
         var place = DefaultAddress.Choose("hello", new UserFacts(1000, RunIsWritable: false, s_webGroup, RuntimeDirectory: "/run/user/1000"));
 
-        Assert.Equal(["fastcgi://unix:/tmp/millrace-1000/hello.sock?mode=660&group=www-data"], DefaultAddress.For(place));
+        Assert.Equal(["fastcgi://unix:/tmp/millrace-1000/hello.sock?mode=660&group=www-data"], DefaultAddress.For(place, httpIsFree: false));
         Assert.True(place.IsOwn);
     }
 
@@ -35,7 +48,7 @@ public sealed class DefaultAddressTests
     {
         var place = DefaultAddress.Choose("hello", new UserFacts(1000, RunIsWritable: false, WebGroup: null, runtimeDirectory));
 
-        Assert.Equal([address], DefaultAddress.For(place));
+        Assert.Equal([address], DefaultAddress.For(place, httpIsFree: false));
         Assert.True(place.IsOwn);
     }
 

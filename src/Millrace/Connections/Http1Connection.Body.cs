@@ -1,0 +1,268 @@
+// The request bodies of an HTTP/1.1 connection: by length, in chunks (RFC 9112 §6, §7), or after a switch of protocols
+// everything that comes. Bytes go to the handler as they arrive; what no handler reads is drained, or ends the connection.
+
+using Microsoft.AspNetCore.Http;
+using Millrace.Exchanges;
+using Millrace.Loops;
+using Millrace.Observe;
+using Millrace.Protocols;
+using Millrace.Protocols.Http1;
+
+namespace Millrace.Connections;
+
+internal sealed partial class Http1Connection<TKernel>
+{
+    private enum BodyKind : byte
+    {
+        /// <summary>There is none, or all of it has been taken off the connection.</summary>
+        None,
+        Length,
+        Chunked,
+    }
+
+    private BodyKind _body;
+    private long _bodyLeft;                 // with Length: bytes still to come
+    private ChunkedBody? _chunks;           // made for the first chunked body of the connection
+    private Http1Fault _bodyFault;
+    private bool _expectsContinue;
+    private volatile bool _continueSent;    // by the exchange
+    private volatile bool _upgraded;        // by the exchange
+
+    private sealed class ChunkedBody
+    {
+        public ChunkedReader Reader;
+    }
+
+    public override bool IsUpgradable => _offersUpgrade;
+
+    protected override bool ReadsWhileExchanging => (_body != BodyKind.None || _upgraded) && Exchange!.Body.State == BodyState.Open;
+
+    /// <summary>Takes what has come of the body along with the head. False: it is malformed already, and the request was refused.</summary>
+    private bool BeginBody(LoopDriver driver, Exchange exchange, byte[] buffer, ref int start, int end)
+    {
+        if (_body == BodyKind.None)
+        {
+            exchange.Body.Begin(exchange.Head.ContentLength, Options.MaxRequestBodySize, BodyState.Complete);
+            return true;
+        }
+
+        exchange.Body.Begin(exchange.Head.ContentLength, Options.MaxRequestBodySize, BodyState.Open);
+        _bodyFault = Http1Fault.None;
+        if (_body == BodyKind.Chunked)
+        {
+            _chunks ??= new ChunkedBody();
+            _chunks.Reader.Reset(Limits);
+        }
+
+        if (start < end)
+        {
+            start = TakeBody(exchange, buffer, start, end);
+        }
+
+        if (_bodyFault == Http1Fault.None)
+        {
+            return true;
+        }
+
+        DropExchange(driver);
+        Refuse(driver, _bodyFault);
+        return false;
+    }
+
+    protected override void ProcessWhileExchanging(LoopDriver driver, byte[] buffer, int start, int end)
+    {
+        Exchange exchange = Exchange!;
+        if (_upgraded)
+        {
+            exchange.Body.Feed(buffer.AsSpan(start, end - start));
+            return;
+        }
+
+        start = TakeBody(exchange, buffer, start, end);
+        if (start < end)
+        {
+            Hold(buffer.AsSpan(start, end - start));
+        }
+    }
+
+    // The handler did not want the rest of the body: it is thrown away, so that the next request is found behind it.
+    private int Drain(byte[] buffer, int start, int end)
+    {
+        int next = TakeBody(null, buffer, start, end);
+        if (_bodyFault != Http1Fault.None)
+        {
+            Loop.Counters.Refused(Refusal.Of(_bodyFault));
+            _refused = true;
+            CloseWhenSent();
+        }
+        else if (!CountDiscarded(next - start))
+        {
+            Loop.Counters.Refused(Refusal.DiscardLimit);
+            _refused = true;
+            CloseWhenSent();
+        }
+        else
+        {
+            SetDeadline(Loop.NowMs + (long)(_body == BodyKind.None ? Options.IdleTimeout : Options.BodyTimeout).TotalMilliseconds);
+        }
+
+        return next;
+    }
+
+    /// <summary>Gives body bytes to the exchange, if there is one, and answers where in the buffer they end.</summary>
+    private int TakeBody(Exchange? exchange, byte[] buffer, int start, int end) =>
+        _body == BodyKind.Length ? TakeLength(exchange, buffer, start, end)
+        : _partialLength > 0 ? TakeTrailers(exchange, buffer, start, end)
+        : TakeChunks(exchange, buffer, start, end);
+
+    private int TakeLength(Exchange? exchange, byte[] buffer, int start, int end)
+    {
+        int count = (int)Math.Min(_bodyLeft, end - start);
+        _bodyLeft -= count;
+        Feed(exchange, buffer.AsSpan(start, count));
+        if (_bodyLeft == 0)
+        {
+            FinishBody(exchange);
+        }
+
+        return start + count;
+    }
+
+    private int TakeChunks(Exchange? exchange, byte[] buffer, int start, int end)
+    {
+        ref ChunkedReader reader = ref _chunks!.Reader;
+        while (true)
+        {
+            ReadResult result = reader.Read(buffer.AsSpan(start, end - start), out int consumed, out int at, out int count);
+            if (count > 0)
+            {
+                Feed(exchange, buffer.AsSpan(start + at, count));
+            }
+
+            if (result == ReadResult.Done)
+            {
+                KeepTrailers(exchange, buffer.AsSpan(start));
+                FinishBody(exchange);
+                return start + consumed;
+            }
+
+            if (result == ReadResult.Faulty)
+            {
+                return BreakBody(exchange, reader.Fault, end);
+            }
+
+            start += consumed;
+            if (count == 0)
+            {
+                exchange?.Body.Announce((long)Math.Min(reader.DataBytesAnnounced, long.MaxValue));
+                Gather(buffer.AsSpan(start, end - start));  // an unfinished trailer section, if anything
+                return end;
+            }
+        }
+    }
+
+    // The trailer section comes in pieces: the reader sees it whole.
+    private int TakeTrailers(Exchange? exchange, byte[] buffer, int start, int end)
+    {
+        int before = _partialLength;
+        Gather(buffer.AsSpan(start, end - start));
+        ref ChunkedReader reader = ref _chunks!.Reader;
+        ReadResult result = reader.Read(_partial.AsSpan(0, _partialLength), out int consumed, out _, out _);
+        if (result == ReadResult.NeedMore)
+        {
+            return end;
+        }
+
+        if (result == ReadResult.Faulty)
+        {
+            DropPartial();
+            return BreakBody(exchange, reader.Fault, end);
+        }
+
+        KeepTrailers(exchange, _partial);
+        DropPartial();
+        FinishBody(exchange);
+        return start + consumed - before;
+    }
+
+    private void KeepTrailers(Exchange? exchange, ReadOnlySpan<byte> bytes)
+    {
+        ref ChunkedReader reader = ref _chunks!.Reader;
+        if (exchange is null || reader.Trailers.Length == 0)
+        {
+            return;
+        }
+
+        var trailers = new HeaderDictionary();
+        ReadOnlySpan<byte> section = bytes[reader.TrailersStart..];
+        foreach (ref readonly HeaderField field in reader.Trailers)
+        {
+            trailers.Append(StringTable.ForThisThread.GetFieldName(field.Name(section)), StringTable.Decode(field.Value(section)));
+        }
+
+        exchange.Trailers = trailers;
+    }
+
+    private void Feed(Exchange? exchange, ReadOnlySpan<byte> bytes)
+    {
+        if (exchange is not null && !exchange.Body.Feed(bytes))
+        {
+            Loop.Counters.Refused(Refusal.BodyLong);
+        }
+    }
+
+    private void FinishBody(Exchange? exchange)
+    {
+        _body = BodyKind.None;
+        exchange?.Body.Complete();
+    }
+
+    // Where the body ends is lost: nothing on this connection can be trusted any more.
+    private int BreakBody(Exchange? exchange, Http1Fault fault, int end)
+    {
+        Loop.Counters.Refused(Refusal.Of(fault));
+        _bodyFault = fault;
+        exchange?.Body.Break(new BadHttpRequestException($"The chunked request body is malformed: {fault}.", Http1Faults.StatusOf(fault)));
+        return end;
+    }
+
+    // ---- what the exchange does, on its thread ----
+
+    // RFC 9110 §10.1.1: the client sends its body when it sees this. Not once an answer has begun, and not when the body is there already.
+    public override void OnBodyWanted(Exchange exchange)
+    {
+        if (_expectsContinue && !_continueSent && !exchange.HasStarted && exchange.Body is { State: BodyState.Open, Received: 0 })
+        {
+            _continueSent = true;
+            exchange.SendInterim(Http1Writer.Continue);
+        }
+    }
+
+    public override void OnUpgraded(Exchange exchange)
+    {
+        _upgraded = true;
+        PostResumeReading();
+    }
+
+    public override void RequestClose() => _keepAlive = false;
+
+    /// <summary>Whether what the handler leaves unread can be drained in reasonable time, and will come at all.</summary>
+    private bool CanDrain(Exchange exchange) => exchange.Body.State switch
+    {
+        BodyState.Complete => true,
+        BodyState.Open => (!_expectsContinue || _continueSent || exchange.Body.Received > 0)
+            && Math.Max(exchange.Body.Expected, exchange.Body.Announced) - exchange.Body.Received <= Options.MaxDiscardBytes,
+        _ => false,
+    };
+
+    protected override bool KeepsOpen(Exchange exchange)
+    {
+        if (exchange.IsCut)
+        {
+            ResetsOnClose = true;
+            return false;
+        }
+
+        return !_closes && !_upgraded && CanDrain(exchange);
+    }
+}

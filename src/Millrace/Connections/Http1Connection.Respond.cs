@@ -1,0 +1,370 @@
+// The responses of an HTTP/1.1 connection: status line and fields (RFC 9112 §4, RFC 9110 §6.6, §7.6.1), the framing of the
+// body (RFC 9112 §6.3, §7.1), and the answers that no handler gives. Built in place in the output.
+//
+//   chunk under construction:  ChunkStart: [4 digits CRLF][data ...]   closed: size patched in, CRLF behind
+//   a body of known length, and one that the end of the connection ends, is written as it is: ChunkStart stays -1
+
+using System.Buffers.Text;
+using System.Text;
+using Microsoft.Extensions.Primitives;
+using Microsoft.Net.Http.Headers;
+using Millrace.Exchanges;
+using Millrace.Loops;
+using Millrace.Observe;
+using Millrace.Protocols.Http1;
+
+namespace Millrace.Connections;
+
+internal sealed partial class Http1Connection<TKernel>
+{
+    private const int SizeDigits = 4;
+    private const int ChunkHeadSize = SizeDigits + 2;
+    private const int ChunkDataMax = 0xFFFF;
+    private const int WideSizeDigits = 8;
+
+    private bool _chunking;     // the body of the response in progress is chunked
+    private bool _closes;       // its head says that the connection ends with it
+
+    /// <summary>What an application has set that the server has a part in.</summary>
+    [Flags]
+    private enum Seen : byte
+    {
+        None = 0,
+        Date = 1,
+        Server = 2,
+        Upgrade = 4,
+        Close = 8,
+    }
+
+    // ---- the head ----
+
+    public override void WriteHead(Exchange exchange, OutputBuffer output, long length)
+    {
+        if (exchange.IsAborted)
+        {
+            return;
+        }
+
+        ServerLines lines = ServerLines.At(exchange.IsInline ? Loop.NowMs : Loop.Kernel.NowMs, Options.AddServerHeader);
+        int begin = output.End;
+        if (exchange.StatusCode == 200 && exchange.ReasonPhrase is null)
+        {
+            output.Append(lines.Ok);
+        }
+        else
+        {
+            WriteStatus(output, exchange.StatusCode, exchange.ReasonPhrase);
+            output.Append(lines.Common);
+        }
+
+        Seen seen = WriteFields(exchange, output);
+        if ((seen & (Seen.Date | Seen.Server)) != 0)
+        {
+            // The application's own stand instead of the server's.
+            output.End = begin;
+            WriteStatus(output, exchange.StatusCode, exchange.ReasonPhrase);
+            output.Append((seen & Seen.Date) == 0 ? lines.Date : []);
+            output.Append((seen & Seen.Server) == 0 ? lines.Server : []);
+            _ = WriteFields(exchange, output);
+        }
+
+        WriteFraming(exchange, output, length, seen);
+    }
+
+    private static void WriteStatus(OutputBuffer output, int status, string? reason)
+    {
+        if (reason is null && !StatusLines.LineOf(status).IsEmpty)
+        {
+            output.Append(StatusLines.LineOf(status));
+            return;
+        }
+
+        string text = reason is not null && FieldText.IsValue(reason) ? reason : StatusLines.ReasonOf(status);
+        var writer = new Http1Writer(output.Reserve(16 + text.Length));
+        _ = writer.StatusLine(status, text);
+        output.End += writer.Written;
+    }
+
+    private static Seen WriteFields(Exchange exchange, OutputBuffer output)
+    {
+        Seen seen = Seen.None;
+        foreach (ref readonly KeyValuePair<string, StringValues> field in exchange.ResponseHeaders.Entries)
+        {
+            if (!IsOurs(field.Key, field.Value, ref seen))
+            {
+                WriteField(output, field.Key, field.Value);
+            }
+        }
+
+        return seen;
+    }
+
+    private static void WriteField(OutputBuffer output, string name, in StringValues values)
+    {
+        for (int i = 0; i < values.Count; i++)
+        {
+            string value = values[i] ?? "";
+            Span<byte> to = output.Reserve(name.Length + value.Length + 4);
+            _ = Encoding.ASCII.GetBytes(name, to);
+            to[name.Length] = (byte)':';
+            to[name.Length + 1] = (byte)' ';
+            _ = Encoding.ASCII.GetBytes(value, to[(name.Length + 2)..]);
+            to[name.Length + value.Length + 2] = (byte)'\r';
+            to[name.Length + value.Length + 3] = (byte)'\n';
+            output.End += name.Length + value.Length + 4;
+        }
+    }
+
+    // Fields that concern this connection (RFC 9110 §7.6.1) and framing are the server's to write, whatever the application set.
+    private static bool IsOurs(string name, in StringValues values, ref Seen seen)
+    {
+        switch (name.Length)
+        {
+            case 4 when Is(name, HeaderNames.Date):
+                seen |= Seen.Date;
+                return false;
+            case 6 when Is(name, HeaderNames.Server):
+                seen |= Seen.Server;
+                return false;
+            case 7 when Is(name, HeaderNames.Upgrade):
+                seen |= Seen.Upgrade;
+                return false;
+            case 10 when Is(name, HeaderNames.Connection):
+                seen |= AsksToClose(values) ? Seen.Close : Seen.None;
+                return true;
+            case 7:
+                return Is(name, HeaderNames.Trailer);
+            case 10:
+                return Is(name, HeaderNames.KeepAlive);
+            case 14:
+                return Is(name, HeaderNames.ContentLength);
+            case 16:
+                return Is(name, HeaderNames.ProxyConnection);
+            case 17:
+                return Is(name, HeaderNames.TransferEncoding);
+            default:
+                return false;
+        }
+    }
+
+    private static bool AsksToClose(in StringValues values)
+    {
+        for (int i = 0; i < values.Count; i++)
+        {
+            foreach (Range part in values[i].AsSpan().Split(','))
+            {
+                if (values[i].AsSpan()[part].Trim().Equals("close", StringComparison.OrdinalIgnoreCase))
+                {
+                    return true;
+                }
+            }
+        }
+
+        return false;
+    }
+
+    private static bool Is(string name, string known) => ReferenceEquals(name, known) || name.Equals(known, StringComparison.OrdinalIgnoreCase);
+
+    // ---- where the body ends, and whether the connection does: RFC 9112 §6.3, §9.3 ----
+
+    private void WriteFraming(Exchange exchange, OutputBuffer output, long length, Seen seen)
+    {
+        if (exchange.IsUpgraded)
+        {
+            output.Append("Connection: Upgrade\r\n\r\n"u8);
+            _closes = true;
+            return;
+        }
+
+        bool closes = !_keepAlive || (seen & Seen.Close) != 0 || Loop.IsDraining || exchange.IsCut || !(_body == BodyKind.None || CanDrain(exchange));
+        int status = exchange.StatusCode;
+        if (status == 205)
+        {
+            length = 0;
+        }
+
+        if (length >= 0 && status != 204)
+        {
+            WriteLength(output, length);
+        }
+        else if (!exchange.HasNoBodyStatus && !exchange.Head.IsHead)
+        {
+            if (_is11)
+            {
+                output.Append("Transfer-Encoding: chunked\r\n"u8);
+                _chunking = true;
+            }
+            else
+            {
+                closes = true;      // HTTP/1.0 knows no other end of such a body
+            }
+        }
+
+        if ((seen & Seen.Upgrade) != 0)
+        {
+            output.Append(closes ? "Connection: Upgrade, close\r\n"u8 : "Connection: Upgrade\r\n"u8);
+        }
+        else if (closes)
+        {
+            output.Append("Connection: close\r\n"u8);
+        }
+        else if (!_is11)
+        {
+            output.Append("Connection: keep-alive\r\n"u8);
+        }
+
+        _closes = closes;
+        output.Append("\r\n"u8);
+    }
+
+    private static void WriteLength(OutputBuffer output, long length)
+    {
+        output.Append("Content-Length: "u8);
+        _ = Utf8Formatter.TryFormat(length, output.Reserve(24), out int written);
+        output.End += written;
+        output.Append("\r\n"u8);
+    }
+
+    // ---- the body ----
+
+    public override int ChunkTailMax => 2 + WideSizeDigits - SizeDigits;
+
+    // chunk = chunk-size CRLF chunk-data CRLF; leading zeros are part of the grammar (RFC 9112 §7.1)
+    public override void OpenChunk(Exchange exchange, OutputBuffer output)
+    {
+        if (_chunking && output.ChunkStart < 0)
+        {
+            _ = output.Reserve(ChunkHeadSize);
+            output.ChunkStart = output.End;
+            output.End += ChunkHeadSize;
+        }
+    }
+
+    public override int ChunkRoom(OutputBuffer output) =>
+        _chunking ? Math.Max(0, ChunkDataMax - (output.End - output.ChunkStart - ChunkHeadSize)) : int.MaxValue;
+
+    public override void CloseChunk(Exchange exchange, OutputBuffer output)
+    {
+        int start = output.ChunkStart;
+        output.ChunkStart = -1;
+        int count = output.End - start - ChunkHeadSize;
+        if (count == 0)
+        {
+            output.End = start;     // a chunk of 0 would end the body
+            return;
+        }
+
+        int digits = SizeDigits;
+        if (count > ChunkDataMax)
+        {
+            // More was written at once than four digits say: the data makes room.
+            digits = WideSizeDigits;
+            int shift = WideSizeDigits - SizeDigits;
+            _ = output.Reserve(shift);
+            Buffer.BlockCopy(output.Bytes, start + ChunkHeadSize, output.Bytes, start + ChunkHeadSize + shift, count);
+            output.End += shift;
+        }
+
+        WriteSize(output.Bytes.AsSpan(start), count, digits);
+        output.Append("\r\n"u8);
+    }
+
+    private static void WriteSize(Span<byte> to, int size, int digits)
+    {
+        for (int i = digits - 1; i >= 0; i--)
+        {
+            to[i] = "0123456789abcdef"u8[size & 0xF];
+            size >>= 4;
+        }
+
+        to[digits] = (byte)'\r';
+        to[digits + 1] = (byte)'\n';
+    }
+
+    // A response that was cut has no last chunk: the connection ends, and the peer sees that the response is not whole.
+    public override void WriteEnd(Exchange exchange, OutputBuffer output)
+    {
+        if (_chunking && !exchange.IsCut && !exchange.IsAborted)
+        {
+            output.Append(Http1Writer.LastChunk);
+        }
+    }
+
+    public override int WriteFileChunkHead(Exchange exchange, OutputBuffer output, long count)
+    {
+        int part = (int)Math.Min(count, 1 << 30);
+        if (_chunking)
+        {
+            var writer = new Http1Writer(output.Reserve(Http1Writer.ChunkHeaderMax));
+            _ = writer.ChunkHeader(part);
+            output.End += writer.Written;
+        }
+
+        return part;
+    }
+
+    public override void WriteFileChunkTail(Exchange exchange, OutputBuffer output, int count)
+    {
+        if (_chunking)
+        {
+            output.Append("\r\n"u8);
+        }
+    }
+
+    // ---- answers that no handler gives ----
+
+    private void Refuse(LoopDriver driver, Http1Fault fault)
+    {
+        Loop.Counters.Refused(Refusal.Of(fault));
+        DropPartial();
+        WriteRefusal(driver.Output, Http1Faults.StatusOf(fault));
+        _refused = true;
+        CloseWhenSent();
+    }
+
+    protected override void RefuseOverload(LoopDriver driver, Exchange exchange)
+    {
+        Exchange = exchange;
+        DropExchange(driver);
+        WriteRefusal(driver.Output, 503);
+        _refused = true;
+        CloseWhenSent();
+    }
+
+    // The head did not come in time: RFC 9110 §15.5.9.
+    protected override void OnHeadTimeout()
+    {
+        Loop.Counters.Refused(Refusal.HeadTimeout);
+        if (_body == BodyKind.None)
+        {
+            DropPartial();
+            OutputBuffer output = Services.RentOutput();
+            WriteRefusal(output, 408);
+            _ = SendBytes(output);      // a few bytes on an idle connection: the socket has room, or nobody listens
+            Services.Return(output);
+        }
+
+        _refused = true;
+        CloseWhenSent();
+        FinishClosing();
+    }
+
+    private void WriteRefusal(OutputBuffer output, int status)
+    {
+        ServerLines lines = ServerLines.At(Loop.NowMs, Options.AddServerHeader);
+        WriteStatus(output, status, reason: null);
+        output.Append(lines.Common);
+        output.Append("Content-Length: 0\r\nConnection: close\r\n\r\n"u8);
+    }
+
+    // A request that will not be run.
+    private void DropExchange(LoopDriver driver)
+    {
+        Exchange exchange = Exchange!;
+        Exchange = null;
+        if (exchange.Reset())
+        {
+            driver.Return(exchange);
+        }
+    }
+}
