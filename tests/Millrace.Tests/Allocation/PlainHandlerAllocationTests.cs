@@ -77,7 +77,7 @@ public sealed class PlainHandlerAllocationTests(ITestOutputHelper output) : IDis
         Assert.InRange(allocation.Counted, requests - 50, requests);
 
         // A loop that was handed over during a collection goes on with the buffers of another thread: a few in thousands.
-        Assert.True(allocation.BytesPerRequest < 8, $"{allocation.BytesPerRequest:F1} bytes per request");
+        Assert.True(allocation.Allocating * 100 < allocation.Counted, $"{allocation.Allocating} of {allocation.Counted} requests allocated, {allocation.Bytes} bytes in all");
         if (server.Engine.Loops[0].Counters.HandOvers == 0)
         {
             Assert.Equal(0, allocation.Bytes);

@@ -11,6 +11,7 @@ internal sealed class ThreadAllocation(int warmUp, int measured)
     private int _calls;
     private long _bytes;
     private int _counted;
+    private int _allocating;
 
     /// <summary>Requests to be sent.</summary>
     public int Requests => warmUp + measured;
@@ -19,6 +20,9 @@ internal sealed class ThreadAllocation(int warmUp, int measured)
     public int Counted => _counted;
 
     public long Bytes => _bytes;
+
+    /// <summary>Requests from which anything at all was allocated to the next.</summary>
+    public int Allocating => _allocating;
 
     public double BytesPerRequest => (double)_bytes / _counted;
 
@@ -29,6 +33,7 @@ internal sealed class ThreadAllocation(int warmUp, int measured)
         if (++_calls > warmUp && t_last != 0)
         {
             _bytes += now - t_last;
+            _allocating += now > t_last ? 1 : 0;
             _counted++;
         }
 
