@@ -109,7 +109,7 @@ internal sealed class Engine : IAsyncDisposable
         }
     }
 
-    /// <summary>Stops accepting, lets requests in progress end, then cuts what is left when the drain time, or the token, is over.</summary>
+    /// <summary>Stops listening, lets requests in progress end, then cuts what is left when the drain time, or the token, is over.</summary>
     public async Task StopAsync(CancellationToken cancellationToken)
     {
         await _stopping.WaitAsync(CancellationToken.None).ConfigureAwait(false);
@@ -121,9 +121,11 @@ internal sealed class Engine : IAsyncDisposable
             }
 
             _stopped = true;
-            Broadcast(static loop => loop.BeginDrain());
+            Task listening = new ListeningEnd<LinuxKernel>(
+                _loops, _sockets, _options.Backlog, static socket => socket.Refuse(), static socket => socket.Dispose()).Begin();
             long deadline = Environment.TickCount64 + (long)_options.DrainTimeout.TotalMilliseconds;
-            while (_services.Connections > 0 && Environment.TickCount64 < deadline && !cancellationToken.IsCancellationRequested)
+            while ((_services.Connections > 0 || !listening.IsCompleted)
+                && Environment.TickCount64 < deadline && !cancellationToken.IsCancellationRequested)
             {
                 await Task.Delay(20, CancellationToken.None).ConfigureAwait(false);
                 Broadcast(static loop => loop.SweepIdle());

@@ -10,7 +10,7 @@ internal static class ConnectionFactory
     public static Connection Create<TKernel>(EventLoop<TKernel> loop, int descriptor, ListenAddress address, byte[] peer)
         where TKernel : struct, IKernel => address.Protocol switch
         {
-            ListenProtocol.FastCgi => new FastCgiConnection<TKernel>(loop, descriptor, address.Kind == EndPointKind.Tcp),
-            _ => new Http1Connection<TKernel>(loop, descriptor, address.Kind == EndPointKind.Tcp, peer),
+            ListenProtocol.FastCgi => new FastCgiConnection<TKernel>(loop, descriptor, address.IsTcp),
+            _ => new Http1Connection<TKernel>(loop, descriptor, address.IsTcp, peer),
         };
 }

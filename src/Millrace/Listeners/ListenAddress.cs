@@ -69,6 +69,9 @@ internal sealed record ListenAddress
     /// <summary>True when only this machine can reach it: a Unix socket, or TCP on a loopback address.</summary>
     public bool IsLocal => Localhost || (!AnyHost && (Address is null || IPAddress.IsLoopback(Address)));
 
+    /// <summary>True for TCP, known of an inherited descriptor once it was looked at.</summary>
+    public bool IsTcp => Kind == EndPointKind.Tcp || (Kind == EndPointKind.Inherited && Address is not null);
+
     /// <summary>The address without its options, as a client would write it: <c>fastcgi://unix:/run/app.sock</c>.</summary>
     public string Url => Kind switch
     {

@@ -37,6 +37,19 @@ internal sealed class ListenSocket : IDisposable
     /// <summary>True when all loops wait on this one descriptor (Unix, inherited); false when each loop has its own (TCP).</summary>
     public bool IsShared => Loop < 0;
 
+    /// <summary>
+    /// Nobody can connect any more, but who waits can still be accepted. Only for a Unix socket that was made here: ending the reception of a TCP socket
+    /// resets who waits in its queue, and an inherited socket is not ours to end; these listen until <see cref="Dispose"/>.
+    /// </summary>
+    public void Refuse()
+    {
+        if (_file is not null)
+        {
+            _file.RemoveIfSame();
+            _ = SystemCalls.Shutdown(Descriptor, SystemCalls.SHUT_RD);
+        }
+    }
+
     /// <summary>Stops listening. The file of a Unix socket goes first, and only when it is still the one that was made here.</summary>
     public void Dispose()
     {

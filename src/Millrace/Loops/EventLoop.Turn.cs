@@ -1,6 +1,6 @@
 // A loop over a kernel: wait, then each event, each posted item and each deadline in turn, then wait again. The batch of
 // events and the position in it belong to the loop, not to the driver: edge-triggered events that are dropped are lost for
-// ever, so the position steps past an event before its connection runs.
+// ever, so the position steps past an event before its connection runs. Accepting is in EventLoop.Listeners.cs.
 
 using Millrace.Connections;
 using Millrace.Listeners;
@@ -9,21 +9,17 @@ using Millrace.Observe;
 namespace Millrace.Loops;
 
 /// <summary>An event loop over one kind of kernel.</summary>
-internal sealed class EventLoop<TKernel> : EventLoop
+internal sealed partial class EventLoop<TKernel> : EventLoop
     where TKernel : struct, IKernel
 {
     private const ulong ListenerFlag = 1UL << 63;
-    private const int AcceptsPerEvent = 16;
 
     private readonly PollEvent[] _batch = new PollEvent[256];
     private readonly Poller _poller;
     private readonly DeadlineWheel _wheel;
     private readonly ConnectionTable _connections = new();
-    private readonly List<ListenSocket?> _listeners = [];
-    private readonly byte[] _peer = new byte[128];
     private int _batchCount;
     private int _batchPosition;
-    private long _acceptPausedUntilMs;
     private bool _draining;
     private bool _cutting;
 
@@ -183,6 +179,8 @@ internal sealed class EventLoop<TKernel> : EventLoop
                 return connection.OnPosted(driver);
             case AcceptedSocket accepted:
                 return Adopt(driver, accepted.Descriptor, accepted.Listener, accepted.Peer);
+            case RestOfQueue rest:
+                return AcceptRest(driver, rest);
             case Action<EventLoop<TKernel>> action:
                 action(this);
                 return true;
@@ -191,103 +189,11 @@ internal sealed class EventLoop<TKernel> : EventLoop
         }
     }
 
-    // ---- listeners ----
-
-    public void AddListener(ListenSocket listener)
-    {
-        _listeners.Add(listener);
-        if (!Kernel.WatchListener(_poller, listener.Descriptor, ListenerFlag | (uint)(_listeners.Count - 1), listener.IsShared))
-        {
-            throw new MillraceStartException($"Cannot watch {listener.Address}: the kernel has no room for another watched descriptor.");
-        }
-    }
-
-    // The loop names each failure and why it goes on: one failing peer never stops a listener.
-    private bool Accept(LoopDriver driver, int index)
-    {
-        for (int i = 0; i < AcceptsPerEvent; i++)
-        {
-            if (index >= _listeners.Count || _listeners[index] is not { } listener)
-            {
-                return true;
-            }
-
-            bool tcp = listener.Address.Kind == EndPointKind.Tcp;
-            int descriptor = Kernel.Accept(listener.Descriptor, _peer, out int peerLength);
-            switch (descriptor)
-            {
-                case >= 0:
-                    break;
-                case KernelResult.Broken:
-                    continue;
-                case KernelResult.Exhausted:
-                    PauseAccepting(listener);
-                    return true;
-                default:
-                    return true;
-            }
-
-            if (!Admit(listener, descriptor, _peer.AsSpan(0, peerLength)))
-            {
-                continue;
-            }
-
-            byte[] peer = tcp ? _peer.AsSpan(0, peerLength).ToArray() : [];
-            EventLoop<TKernel> target = LeastLoaded();
-            if (target != this)
-            {
-                target.Post(new AcceptedSocket(descriptor, listener, peer));
-            }
-            else if (!Adopt(driver, descriptor, listener, peer))
-            {
-                return false;
-            }
-        }
-
-        return true;
-    }
-
-    private bool Admit(ListenSocket listener, int descriptor, ReadOnlySpan<byte> peer)
-    {
-        if (listener.Address.Allow is { } allow && !allow.Contains(peer))
-        {
-            Counters.Refused(Refusal.PeerNotAllowed);
-            Kernel.Close(descriptor, reset: false);
-            return false;
-        }
-
-        if (!Services.TryAddConnection())
-        {
-            Counters.Refused(Refusal.TooManyConnections);
-            Services.Log.ConnectionLimitReached(Services.Options.MaxConnections);
-            Kernel.Close(descriptor, reset: false);
-            return false;
-        }
-
-        return true;
-    }
-
-    // Keep-alive connections live long: an uneven start would stay uneven.
-    private EventLoop<TKernel> LeastLoaded()
-    {
-        EventLoop<TKernel> best = this;
-        int mine = Volatile.Read(ref ConnectionCount) - 2;
-        foreach (EventLoop<TKernel> sibling in Siblings)
-        {
-            int count = Volatile.Read(ref sibling.ConnectionCount);
-            if (count < mine)
-            {
-                best = sibling;
-                mine = count;
-            }
-        }
-
-        return best;
-    }
+    // ---- connections ----
 
     private bool Adopt(LoopDriver driver, int descriptor, ListenSocket listener, byte[] peer)
     {
-        if (_draining)
+        if (_cutting)
         {
             Kernel.Close(descriptor, reset: false);
             Services.RemoveConnection();
@@ -307,47 +213,6 @@ internal sealed class EventLoop<TKernel> : EventLoop
     /// <summary>Starts or ends waiting for writability. Any thread that owns the connection.</summary>
     public void Rewatch(Connection connection, bool writing) => Kernel.Rewatch(_poller, connection.Descriptor, connection.Token, writing);
 
-    private void PauseAccepting(ListenSocket listener)
-    {
-        // Level-triggered listeners would spin while descriptors are short: look away for a moment, say so once.
-        Services.Log.DescriptorsExhausted(listener.Address.ToString());
-        Counters.Refused(Refusal.DescriptorsExhausted);
-        if (_acceptPausedUntilMs == 0)
-        {
-            foreach (ListenSocket? each in _listeners)
-            {
-                if (each is not null)
-                {
-                    Kernel.Unwatch(_poller, each.Descriptor);
-                }
-            }
-        }
-
-        _acceptPausedUntilMs = NowMs + 100;
-    }
-
-    private int ResumeAccepting(int timeoutMs)
-    {
-        if (NowMs < _acceptPausedUntilMs)
-        {
-            int left = (int)(_acceptPausedUntilMs - NowMs);
-            return timeoutMs < 0 ? left : Math.Min(timeoutMs, left);
-        }
-
-        _acceptPausedUntilMs = 0;
-        for (int i = 0; i < _listeners.Count; i++)
-        {
-            if (_listeners[i] is { } listener)
-            {
-                Kernel.WatchListener(_poller, listener.Descriptor, ListenerFlag | (uint)i, listener.IsShared);
-            }
-        }
-
-        return timeoutMs;
-    }
-
-    // ---- connections ----
-
     public void Arm(Connection connection) => _wheel.Arm(connection, NowMs);
 
     /// <summary>The last act of a connection: only the driver calls it, and only when no exchange can touch the descriptor any more.</summary>
@@ -362,22 +227,6 @@ internal sealed class EventLoop<TKernel> : EventLoop
     }
 
     // ---- the end ----
-
-    /// <summary>Stops accepting and closes connections as they become idle.</summary>
-    public void BeginDrain()
-    {
-        _draining = true;
-        for (int i = 0; i < _listeners.Count; i++)
-        {
-            if (_listeners[i] is { } listener)
-            {
-                Kernel.Unwatch(_poller, listener.Descriptor);
-                _listeners[i] = null;
-            }
-        }
-
-        SweepIdle();
-    }
 
     /// <summary>While draining: closes what has become idle meanwhile.</summary>
     public void SweepIdle()
@@ -400,6 +249,3 @@ internal sealed class EventLoop<TKernel> : EventLoop
     /// <summary>After the last driver has left.</summary>
     public void Release() => Kernel.ClosePoller(_poller);
 }
-
-/// <summary>A connection accepted by one loop for another.</summary>
-internal sealed record AcceptedSocket(int Descriptor, ListenSocket Listener, byte[] Peer);

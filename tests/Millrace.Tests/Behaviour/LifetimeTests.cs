@@ -265,7 +265,7 @@ public sealed class LifetimeTests
                 FrontEnd busy = bench.Connect();
                 bench.Send(busy, Wire.Request("/busy"));
                 bench.Pass(TimeSpan.FromSeconds(1));
-                bench.Simulation.Post(static loop => loop.BeginDrain());
+                _ = bench.Simulation.BeginDrain();
                 bench.Settle();
                 Assert.True(idle.IsAtEnd);
                 Assert.False(busy.IsAtEnd);
@@ -287,7 +287,7 @@ public sealed class LifetimeTests
             {
                 FrontEnd front = bench.Connect();
                 bench.Send(front, Wire.Request("/stubborn"));
-                bench.Simulation.Post(static loop => loop.BeginDrain());
+                _ = bench.Simulation.BeginDrain();
                 bench.Settle();
                 Assert.Equal(1, bench.Connections);
                 bench.Simulation.Post(static loop => loop.Cut());

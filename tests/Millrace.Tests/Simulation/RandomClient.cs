@@ -202,7 +202,7 @@ internal sealed class RandomClient
 
         if (_front is null)
         {
-            if (_life.IsDraining)
+            if (Simulation.Listener.Refuses)
             {
                 IsDone = true;
                 return true;

@@ -136,7 +136,7 @@ internal sealed class RandomLife
     {
         IsDraining = true;
         Simulation.Trace("drain");
-        Simulation.Post(static loop => loop.BeginDrain());
+        _ = Simulation.BeginDrain();
     }
 
     // ---- rest ----
@@ -226,7 +226,7 @@ internal sealed class RandomLife
         Simulation simulation = Simulation;
         Require(simulation.Services.Connections == 0, $"{simulation.Services.Connections} connections are still counted");
         Require(Array.TrueForAll(simulation.Loops, static loop => loop.Loop.ConnectionCount == 0), "a loop still counts connections");
-        Require(simulation.World.Open == simulation.Loops.Length + 1, $"{simulation.World.Open - simulation.Loops.Length - 1} descriptors are still open");
+        Require(simulation.World.Open == simulation.Loops.Length, $"{simulation.World.Open - simulation.Loops.Length} descriptors are still open");
         Require(simulation.Handler.Running == 0, $"{simulation.Handler.Running} exchanges have not come back");
         Require(simulation.PoolCount == 0, "work is left in the pool");
         Require(_plans.Values.All(static plan => plan.Started == plan.Finished), "a handler has started and not ended");

@@ -72,9 +72,26 @@ internal sealed class SimulatedWorld(SeededRandom random)
 
     public SimulatedSocket Connect(SimulatedListener listener, IPAddress? from = null)
     {
+        if (listener.Refuses)
+        {
+            throw new InvalidOperationException("Connection refused.");
+        }
+
         var socket = new SimulatedSocket(++_sockets, listener.IsTcp, ReceiveCapacityMax, SendCapacityMax, random);
         listener.Enqueue(socket, from ?? IPAddress.Loopback);
         return socket;
+    }
+
+    /// <summary>Closes a listening socket: who waits in its queue is reset.</summary>
+    public void Close(SimulatedListener listener)
+    {
+        if (listener.IsClosed)
+        {
+            Observer.Violated("a listening socket is closed twice");
+        }
+
+        listener.Close();
+        Free(listener.Descriptor);
     }
 
     // ---- what the server calls ----
@@ -279,6 +296,20 @@ internal sealed class SimulatedListener(bool isTcp, SeededRandom random)
     public bool IsTcp => isTcp;
 
     public int Pending => _pending.Count;
+
+    /// <summary>Nobody can connect any more.</summary>
+    public bool Refuses { get; set; }
+
+    public bool IsClosed { get; private set; }
+
+    public void Close()
+    {
+        Refuses = IsClosed = true;
+        while (_pending.TryDequeue(out (SimulatedSocket Socket, IPAddress From) waiting))
+        {
+            waiting.Socket.Close(reset: true);
+        }
+    }
 
     public void Enqueue(SimulatedSocket socket, IPAddress from)
     {

@@ -41,6 +41,7 @@ internal sealed partial class Simulation : IKernelObserver
     private readonly List<Action> _pool = [];
     private readonly Stack<Frame> _frames = new();
     private readonly int _interleavePercent;
+    private readonly Func<Task> _beginDrain;
     private int _depth;
 
     public Simulation(ulong seed, SimulationSetup setup)
@@ -66,6 +67,12 @@ internal sealed partial class Simulation : IKernelObserver
             loop.Loop.Siblings = [.. Loops.Select(static each => each.Loop)];
         }
 
+        _beginDrain = () => new ListeningEnd<SimulatedKernel>(
+            [.. Loops.Select(static each => each.Loop)],
+            [socket],
+            setup.Options.Backlog,
+            _ => Listener.Refuses |= !Listener.IsTcp,
+            _ => World.Close(Listener)).Begin();
         Services.Monitor.Watch([.. Loops.Select(static each => each.Loop)]);
     }
 
@@ -206,6 +213,11 @@ internal sealed partial class Simulation : IKernelObserver
     }
 
     public void Post(Action<EventLoop<SimulatedKernel>> action) => Array.ForEach(Loops, loop => loop.Loop.Post(action));
+
+    /// <summary>The server stops as <see cref="Engine"/> does it: listening ends, connections close as they become idle.</summary>
+    public Task BeginDrain() => _drain ??= _beginDrain();
+
+    private Task? _drain;
 
     // ---- frames: who is at work ----
 

@@ -1,0 +1,219 @@
+// Accepting: who may come in, which loop a connection goes to, what happens when descriptors are short, and how listening
+// ends. The order of that end over all loops is in ListeningEnd.cs.
+
+using Millrace.Listeners;
+using Millrace.Observe;
+
+namespace Millrace.Loops;
+
+internal sealed partial class EventLoop<TKernel>
+{
+    private const int AcceptsPerEvent = 16;
+    private const int AcceptPauseMs = 100;
+
+    private readonly List<ListenSocket?> _listeners = [];
+    private readonly byte[] _peer = new byte[128];
+    private long _acceptPausedUntilMs;   // 0 while listeners are watched
+
+    private enum Accepted
+    {
+        /// <summary>There may be more in the queue.</summary>
+        One,
+
+        /// <summary>Nobody waits.</summary>
+        Nobody,
+
+        /// <summary>Descriptors are short.</summary>
+        Exhausted,
+
+        /// <summary>The loop was taken over meanwhile.</summary>
+        LoopLost,
+    }
+
+    public void AddListener(ListenSocket listener)
+    {
+        _listeners.Add(listener);
+        if (!Kernel.WatchListener(_poller, listener.Descriptor, ListenerFlag | (uint)(_listeners.Count - 1), listener.IsShared))
+        {
+            throw new MillraceStartException($"Cannot watch {listener.Address}: the kernel has no room for another watched descriptor.");
+        }
+    }
+
+    private bool Accept(LoopDriver driver, int index)
+    {
+        for (int i = 0; i < AcceptsPerEvent; i++)
+        {
+            if (index >= _listeners.Count || _listeners[index] is not { } listener)
+            {
+                return true;
+            }
+
+            switch (AcceptOne(driver, listener))
+            {
+                case Accepted.LoopLost:
+                    return false;
+                case Accepted.Exhausted:
+                    PauseAccepting(listener);
+                    return true;
+                case Accepted.Nobody:
+                    return true;
+            }
+        }
+
+        return true;
+    }
+
+    // The loop names each failure and why it goes on: one failing peer never stops a listener.
+    private Accepted AcceptOne(LoopDriver driver, ListenSocket listener)
+    {
+        int descriptor = Kernel.Accept(listener.Descriptor, _peer, out int peerLength);
+        switch (descriptor)
+        {
+            case >= 0:
+                break;
+            case KernelResult.Broken:
+                return Accepted.One;
+            case KernelResult.Exhausted:
+                return Accepted.Exhausted;
+            default:
+                return Accepted.Nobody;
+        }
+
+        ReadOnlySpan<byte> from = _peer.AsSpan(0, peerLength);
+        if (!Admit(listener, descriptor, from))
+        {
+            return Accepted.One;
+        }
+
+        byte[] peer = listener.Address.IsTcp ? from.ToArray() : [];
+        EventLoop<TKernel> target = LeastLoaded();
+        if (target == this)
+        {
+            return Adopt(driver, descriptor, listener, peer) ? Accepted.One : Accepted.LoopLost;
+        }
+
+        target.Post(new AcceptedSocket(descriptor, listener, peer));
+        return Accepted.One;
+    }
+
+    private bool Admit(ListenSocket listener, int descriptor, ReadOnlySpan<byte> peer)
+    {
+        if (listener.Address.Allow is { } allow && !allow.Contains(peer))
+        {
+            Counters.Refused(Refusal.PeerNotAllowed);
+            Kernel.Close(descriptor, reset: false);
+            return false;
+        }
+
+        if (!Services.TryAddConnection())
+        {
+            Counters.Refused(Refusal.TooManyConnections);
+            Services.Log.ConnectionLimitReached(Services.Options.MaxConnections);
+            Kernel.Close(descriptor, reset: false);
+            return false;
+        }
+
+        return true;
+    }
+
+    // Keep-alive connections live long: an uneven start would stay uneven.
+    private EventLoop<TKernel> LeastLoaded()
+    {
+        EventLoop<TKernel> best = this;
+        int mine = Volatile.Read(ref ConnectionCount) - 2;
+        foreach (EventLoop<TKernel> sibling in Siblings)
+        {
+            int count = Volatile.Read(ref sibling.ConnectionCount);
+            if (count < mine)
+            {
+                best = sibling;
+                mine = count;
+            }
+        }
+
+        return best;
+    }
+
+    // ---- when descriptors are short ----
+
+    // Level-triggered listeners would spin: look away for a moment, say so once in a while.
+    private void PauseAccepting(ListenSocket listener)
+    {
+        Services.Log.DescriptorsExhausted(listener.Address.ToString());
+        Counters.Refused(Refusal.DescriptorsExhausted);
+        UnwatchListeners();
+        _acceptPausedUntilMs = NowMs + AcceptPauseMs;
+    }
+
+    private void UnwatchListeners()
+    {
+        if (_acceptPausedUntilMs == 0)
+        {
+            foreach (ListenSocket? listener in _listeners)
+            {
+                if (listener is not null)
+                {
+                    Kernel.Unwatch(_poller, listener.Descriptor);
+                }
+            }
+        }
+    }
+
+    private int ResumeAccepting(int timeoutMs)
+    {
+        if (NowMs < _acceptPausedUntilMs)
+        {
+            int left = (int)(_acceptPausedUntilMs - NowMs);
+            return timeoutMs < 0 ? left : Math.Min(timeoutMs, left);
+        }
+
+        _acceptPausedUntilMs = 0;
+        for (int i = 0; i < _listeners.Count; i++)
+        {
+            if (_listeners[i] is { } listener && !Kernel.WatchListener(_poller, listener.Descriptor, ListenerFlag | (uint)i, listener.IsShared))
+            {
+                // No room to watch it: a listener that is not watched any more would never be heard of again.
+                PauseAccepting(listener);
+                return timeoutMs < 0 ? AcceptPauseMs : Math.Min(timeoutMs, AcceptPauseMs);
+            }
+        }
+
+        return timeoutMs;
+    }
+
+    // ---- the end of listening ----
+
+    /// <summary>Watches its listeners no more, and closes connections as they become idle. Who waits in a queue stays there.</summary>
+    public void BeginDrain()
+    {
+        _draining = true;
+        UnwatchListeners();
+        _listeners.Clear();
+        _acceptPausedUntilMs = 0;
+        SweepIdle();
+    }
+
+    /// <summary>Accepts who waits in a queue that nobody watches any more: one at a time, since the handler of one may block and others wait behind it.</summary>
+    private bool AcceptRest(LoopDriver driver, RestOfQueue rest)
+    {
+        if (!rest.TryCount())
+        {
+            return true;
+        }
+
+        Post(rest);     // for whoever drives the loop then
+        switch (AcceptOne(driver, rest.Listener))
+        {
+            case Accepted.One:
+                return true;
+            case Accepted.LoopLost:
+                return false;
+            default:
+                rest.Finish();
+                return true;
+        }
+    }
+}
+
+/// <summary>A connection accepted by one loop for another.</summary>
+internal sealed record AcceptedSocket(int Descriptor, ListenSocket Listener, byte[] Peer);

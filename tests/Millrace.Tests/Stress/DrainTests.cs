@@ -1,0 +1,171 @@
+// How a server on real sockets stops listening: refused at once, nobody in the queue lost, and what was inherited goes on.
+
+using System.Collections.Concurrent;
+using System.Diagnostics;
+using System.Globalization;
+using System.Net;
+using System.Net.Sockets;
+using Millrace.Loops;
+
+namespace Millrace.Tests.Stress;
+
+[Collection(AloneCollection.Name)]
+public sealed class DrainTests : IDisposable
+{
+    private readonly SocketFolder _folder = new();
+
+    public void Dispose() => _folder.Dispose();
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task Who_connects_during_the_drain_is_refused_at_once(bool unix)
+    {
+        using var entered = new SemaphoreSlim(0);
+        var gate = new TaskCompletionSource();
+        await using MillraceServer server = await MillraceServer.StartAsync(
+            unix ? _folder.NewAddress() : "fastcgi://127.0.0.1:0",
+            async (request, response) =>
+            {
+                entered.Release();
+                await gate.Task;
+                response.WriteText("whole");
+            },
+            new MillraceOptions { Loops = 2 });
+        string address = server.Addresses[0];
+        using FastCgiPeer busy = FastCgiPeer.Connect(address);
+        busy.Send(new FastCgiRequest("/busy").ToBytes());
+        Assert.True(await entered.WaitAsync(10_000));
+        Task stopping = server.StopAsync();
+        Assert.True(ProcessState.Becomes(() => IsRefused(address)));
+        Assert.False(stopping.IsCompleted);
+        gate.SetResult();
+        Assert.Equal("whole", busy.Receive().Text);
+        await stopping.WaitAsync(TimeSpan.FromSeconds(10));
+    }
+
+    // Over TCP there is a moment in which who connects is reset; a Unix socket has none.
+    [Fact]
+    public async Task Nobody_who_could_connect_to_a_Unix_socket_goes_without_an_answer()
+    {
+        for (int round = 0; round < 10; round++)
+        {
+            MillraceServer server = await MillraceServer.StartAsync(
+                _folder.NewAddress(), static (request, response) => response.WriteText(request.Path), new MillraceOptions { Loops = 2 });
+            string address = server.Addresses[0];
+            var lost = new ConcurrentQueue<string>();
+            int answered = 0;
+            using var started = new CountdownEvent(4);
+            Thread[] clients = [.. Enumerable.Range(0, 4).Select(_ => new Thread(() => ConnectUntilRefused(address, started, ref answered, lost)))];
+            Array.ForEach(clients, static client => client.Start());
+            Assert.True(started.Wait(10_000));
+            await server.StopAsync().WaitAsync(TimeSpan.FromSeconds(20));
+            Assert.All(clients, static client => Assert.True(client.Join(10_000)));
+            Assert.Empty(lost);
+            Assert.True(answered >= 4);
+            await server.DisposeAsync();
+        }
+    }
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task An_inherited_socket_goes_on_listening_for_the_next_process(bool unix)
+    {
+        using var parent = unix ? new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified) : new Socket(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp);
+        EndPoint place = unix ? new UnixDomainSocketEndPoint(_folder.PathOf("inherited.sock")) : new IPEndPoint(IPAddress.Loopback, 0);
+        parent.Bind(place);
+        parent.Listen();
+        int passed = SystemCalls.Fcntl((int)parent.SafeHandle.DangerousGetHandle(), SystemCalls.F_DUPFD_CLOEXEC, 600);
+        await using MillraceServer server = await MillraceServer.StartAsync(
+            string.Create(CultureInfo.InvariantCulture, $"fastcgi://fd:{passed}"), static (request, response) => response.WriteText("first"), new MillraceOptions { Loops = 2 });
+        string address = unix ? $"fastcgi://unix:{_folder.PathOf("inherited.sock")}" : $"fastcgi://{parent.LocalEndPoint}";
+        using (FastCgiPeer peer = FastCgiPeer.Connect(address))
+        {
+            Assert.Equal("first", peer.Exchange(new FastCgiRequest("/")).Text);
+        }
+
+        await server.StopAsync();
+        using FastCgiPeer next = FastCgiPeer.Connect(address);
+        using Socket accepted = await parent.AcceptAsync().WaitAsync(TimeSpan.FromSeconds(10));
+        Assert.Equal(5, await accepted.SendAsync("hello"u8.ToArray()));
+        Assert.True(SystemCalls.Fcntl(passed, SystemCalls.F_GETFD, 0) < 0);
+    }
+
+    [Fact]
+    public async Task A_client_of_an_inherited_TCP_socket_has_an_address()
+    {
+        using var parent = new Socket(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp);
+        parent.Bind(new IPEndPoint(IPAddress.Loopback, 0));
+        parent.Listen();
+        int passed = SystemCalls.Fcntl((int)parent.SafeHandle.DangerousGetHandle(), SystemCalls.F_DUPFD_CLOEXEC, 600);
+        await using MillraceServer server = await MillraceServer.StartAsync(
+            string.Create(CultureInfo.InvariantCulture, $"http://fd:{passed}"), static (request, response) => response.WriteText($"{request.RemoteAddress} {request.RemotePort}"));
+        using var client = new Socket(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp);
+        await client.ConnectAsync(parent.LocalEndPoint!);
+        await client.SendAsync("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"u8.ToArray());
+        using var reader = new StreamReader(new NetworkStream(client));
+        string answer = await reader.ReadToEndAsync().WaitAsync(TimeSpan.FromSeconds(10));
+        Assert.EndsWith($"\r\n\r\n127.0.0.1 {((IPEndPoint)client.LocalEndPoint!).Port}", answer, StringComparison.Ordinal);
+    }
+
+    private static bool IsRefused(string address)
+    {
+        try
+        {
+            FastCgiPeer.Connect(address).Dispose();
+            return false;
+        }
+        catch (SocketException)
+        {
+            return true;
+        }
+    }
+
+    private static void ConnectUntilRefused(string address, CountdownEvent started, ref int answered, ConcurrentQueue<string> lost)
+    {
+        bool first = true;
+        while (true)
+        {
+            FastCgiPeer peer;
+            try
+            {
+                peer = FastCgiPeer.Connect(address);
+            }
+            catch (SocketException)
+            {
+                return;
+            }
+
+            using (peer)
+            {
+                long sending = Stopwatch.GetTimestamp();
+                FastCgiResponse? response = null;
+                string? failure = null;
+                try
+                {
+                    response = peer.Exchange(new FastCgiRequest("/here") { KeepConnection = false });
+                }
+                catch (SocketException error)
+                {
+                    failure = error.Message;
+                }
+
+                if (response is { IsWhole: true })
+                {
+                    Interlocked.Increment(ref answered);
+                }
+                else if (Stopwatch.GetElapsedTime(sending) < TimeSpan.FromMilliseconds(200))
+                {
+                    lost.Enqueue(failure ?? $"{response}");     // a client that was held up for longer may have been taken for a silent one
+                }
+            }
+
+            if (first)
+            {
+                first = false;
+                started.Signal();
+            }
+        }
+    }
+}
