@@ -33,6 +33,8 @@ internal sealed partial class Http1Connection<TKernel>
         public ChunkedReader Reader;
     }
 
+    protected override bool IsBodyExpected => !_expectsContinue || _continueSent || Exchange!.Body.Received > 0;
+
     public override bool IsUpgradable => _offersUpgrade;
 
     protected override bool ReadsWhileExchanging => (_body != BodyKind.None || _upgraded) && Exchange!.Body.State == BodyState.Open;
@@ -65,7 +67,7 @@ internal sealed partial class Http1Connection<TKernel>
         }
 
         DropExchange(driver);
-        Refuse(driver, _bodyFault);
+        Answer(driver, _bodyFault);
         return false;
     }
 
@@ -91,7 +93,6 @@ internal sealed partial class Http1Connection<TKernel>
         int next = TakeBody(null, buffer, start, end);
         if (_bodyFault != Http1Fault.None)
         {
-            Loop.Counters.Refused(Refusal.Of(_bodyFault));
             _refused = true;
             CloseWhenSent();
         }
@@ -233,8 +234,7 @@ internal sealed partial class Http1Connection<TKernel>
     {
         if (_expectsContinue && !_continueSent && !exchange.HasStarted && exchange.Body is { State: BodyState.Open, Received: 0 })
         {
-            _continueSent = true;
-            exchange.SendInterim(Http1Writer.Continue);
+            _continueSent = exchange.SendInterim(Http1Writer.Continue);
         }
     }
 

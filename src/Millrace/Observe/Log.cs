@@ -6,7 +6,7 @@ namespace Millrace.Observe;
 
 internal sealed partial class Log(ILogger logger)
 {
-    private readonly ILogger _logger = logger;
+    private readonly ILogger _logger = new HarmlessLogger(logger);
     private long _lastConnectionLimit;
     private long _lastDescriptors;
 

@@ -128,7 +128,7 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
         int file = ++_files;
         world.World.Files[file] = content;
         using var handle = new SafeFileHandle(file, ownsHandle: false);
-        await exchange.SendFileAsync(handle, 0, content.Length, CancellationToken.None);
+        await exchange.SendFileAsync(handle, 0, content.Length, exchange.Ticket, CancellationToken.None);
         world.World.Files.Remove(file);
     }
 }
