@@ -77,6 +77,7 @@ internal sealed class RequestBody
     /// <summary>After a switch of protocols: what comes is the application's, whatever it is and however much. The request had no body.</summary>
     public void BeginTunnel()
     {
+        _ = _reader?.Expire();
         _reader = null;
         Expected = -1;
         SizeMax = null;
@@ -254,23 +255,16 @@ internal sealed class RequestBody
     /// <summary>Ends the request's side; true when the object may serve another request.</summary>
     public bool Reset()
     {
-        _reader?.Expire();
+        // A read that still waits finds the end of this pipe, and would find the next request's bytes in it were it used again.
+        bool reusable = _reader?.Expire() != true && !IsPaused;
         _reader = null;
-        bool reusable = !IsPaused;
         if (_used)
         {
             FinishWriting(null);
-            try
+            _pipe!.Reader.Complete();
+            if (reusable)
             {
-                _pipe!.Reader.Complete();
-                if (reusable)
-                {
-                    _pipe.Reset();
-                }
-            }
-            catch (InvalidOperationException)
-            {
-                reusable = false;   // a read is still pending: the handler left something behind
+                _pipe.Reset();
             }
         }
 

@@ -12,7 +12,7 @@ internal interface IResponseStarter
 
 internal sealed class ResponseStream(Exchange exchange, IResponseStarter? start) : Stream
 {
-    private WriteGuard _guard;
+    private ExpiryGuard _guard;
 
     public void Expire() => _guard.Expire();
 
@@ -35,7 +35,7 @@ internal sealed class ResponseStream(Exchange exchange, IResponseStarter? start)
         cancellationToken.ThrowIfCancellationRequested();
         ValueTask written = default;
         Task? starting;
-        _guard.Enter();
+        _guard.EnterToWrite();
         try
         {
             starting = start?.StartResponse();
@@ -79,7 +79,7 @@ internal sealed class ResponseStream(Exchange exchange, IResponseStarter? start)
     {
         cancellationToken.ThrowIfCancellationRequested();
         Task? starting;
-        _guard.Enter();
+        _guard.EnterToWrite();
         try
         {
             starting = start?.StartResponse();
@@ -145,45 +145,4 @@ internal sealed class ResponseStream(Exchange exchange, IResponseStarter? start)
     public override long Seek(long offset, SeekOrigin origin) => throw new NotSupportedException();
 
     public override void SetLength(long value) => throw new NotSupportedException();
-}
-
-/// <summary>
-/// Says whether a writer may still write. Two atomic operations a write keep bytes of a request that is over out of the
-/// response that has taken its place.
-/// </summary>
-internal struct WriteGuard
-{
-    private const int Open = 0;
-    private const int Writing = 1;
-    private const int Closed = 2;
-
-    private int _state;
-
-    public void Enter()
-    {
-        int was = Interlocked.CompareExchange(ref _state, Writing, Open);
-        if (was == Closed)
-        {
-            throw new ObjectDisposedException("response body", "The request has ended; its response cannot be written any more.");
-        }
-
-        if (was == Writing)
-        {
-            throw new InvalidOperationException("The response body is being written by another thread; await each write before the next.");
-        }
-    }
-
-    public void Exit() => Volatile.Write(ref _state, Open);
-
-    public void Expire()
-    {
-        var spin = default(SpinWait);
-        while (Interlocked.CompareExchange(ref _state, Closed, Open) == Writing)
-        {
-            spin.SpinOnce();
-        }
-    }
-
-    /// <summary>For an object that serves the next request.</summary>
-    public void Reopen() => Volatile.Write(ref _state, Open);
 }

@@ -7,7 +7,7 @@ namespace Millrace.Exchanges;
 
 internal sealed class ResponseWriter(Exchange exchange, IResponseStarter start) : PipeWriter
 {
-    private WriteGuard _guard;
+    private ExpiryGuard _guard;
     private long _unflushed;
     private bool _completed;
 
@@ -19,7 +19,7 @@ internal sealed class ResponseWriter(Exchange exchange, IResponseStarter start) 
 
     public override Memory<byte> GetMemory(int sizeHint = 0)
     {
-        _guard.Enter();
+        _guard.EnterToWrite();
         try
         {
             CheckOpen();
@@ -35,7 +35,7 @@ internal sealed class ResponseWriter(Exchange exchange, IResponseStarter start) 
 
     public override void Advance(int bytes)
     {
-        _guard.Enter();
+        _guard.EnterToWrite();
         try
         {
             exchange.AdvanceBody(bytes);
@@ -51,7 +51,7 @@ internal sealed class ResponseWriter(Exchange exchange, IResponseStarter start) 
     {
         cancellationToken.ThrowIfCancellationRequested();
         Task? starting;
-        _guard.Enter();
+        _guard.EnterToWrite();
         try
         {
             _unflushed = 0;
@@ -75,7 +75,7 @@ internal sealed class ResponseWriter(Exchange exchange, IResponseStarter start) 
         cancellationToken.ThrowIfCancellationRequested();
         ValueTask written = default;
         Task? starting;
-        _guard.Enter();
+        _guard.EnterToWrite();
         try
         {
             CheckOpen();
