@@ -15,8 +15,7 @@ internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> applica
         HostedFeatures<TContext> features = exchange.HandlerState as HostedFeatures<TContext> ?? Attach(exchange);
         if (!features.TryBegin())
         {
-            exchange.ReplaceByStatus(400);
-            exchange.End();
+            exchange.RefusePath();
             return null;
         }
 

@@ -602,11 +602,7 @@ internal abstract partial class Connection<TKernel>
             deadline = Math.Min(deadline, Loop.NowMs + 1_000);
         }
 
-        DeadlineMs = deadline;
-        if (deadline < WheelDueMs)
-        {
-            Loop.Arm(this);
-        }
+        SetDeadline(deadline);
     }
 
     // Under touching. Answers when to look again.

@@ -5,7 +5,7 @@
 using System.Buffers;
 using System.IO.Pipelines;
 using System.Runtime.CompilerServices;
-using Microsoft.AspNetCore.Http;
+using Millrace.Observe;
 
 namespace Millrace.Exchanges;
 
@@ -207,6 +207,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
             HasStarted = true;
             if (body.SizeMax is long max && Math.Max(Math.Max(body.Expected, body.Received), body.Announced) > max)
             {
+                exchange.Services.Detached.Refused(Refusal.BodyLong);
                 throw RequestBody.TooLarge(max);
             }
 

@@ -37,14 +37,14 @@ internal sealed partial class Exchange
                 cancellationToken.ThrowIfCancellationRequested();
                 IsSendingFile = true;
                 int part = Connection.WriteFileChunkHead(this, Output, count);
-                Account(part);
+                Count(part);
                 int left = part;
                 while (!SendFileStep(descriptor, ref offset, ref left, out ValueTask writable))
                 {
                     await writable;
                 }
 
-                Connection.WriteFileChunkTail(this, Output, part);
+                Connection.WriteFileChunkTail(Output);
                 IsSendingFile = false;
                 count -= part;
             }
@@ -87,8 +87,6 @@ internal sealed partial class Exchange
             return false;
         }
     }
-
-    private void Account(int count) => Count(count);
 
     private async ValueTask CopyFile(SafeFileHandle file, long offset, long count)
     {

@@ -232,7 +232,7 @@ internal sealed partial class Exchange : IValueTaskSource
 
                 Start(_earlyLength);
             }
-            else if (_declared >= 0 && _written < _declared && !SuppressesBody)
+            else if (!IsCut && _declared >= 0 && _written < _declared && !SuppressesBody)
             {
                 Fail(new InvalidOperationException(MismatchText(_declared)));
             }
@@ -300,6 +300,14 @@ internal sealed partial class Exchange : IValueTaskSource
         Services.Log.HandlerFailed(TraceIdentifier, error);
         ErrorLine ??= Line(error);
         ReplaceByStatus(StatusCodes.Status500InternalServerError);
+    }
+
+    /// <summary>The path holds an escaped NUL, which is no path to anybody: answered without the handler.</summary>
+    public void RefusePath()
+    {
+        Services.Detached.Refused(Observe.Refusal.EscapedNul);
+        ReplaceByStatus(StatusCodes.Status400BadRequest);
+        End();
     }
 
     /// <summary>Turns the response, none of which has been sent, into an empty one with this status.</summary>

@@ -129,11 +129,11 @@ internal sealed class RequestBody
         return true;
     }
 
-    /// <summary>How long the body will be at least, as a chunk that has begun says. One over the limit is refused before its bytes come.</summary>
-    public void Announce(long total)
+    /// <summary>How long the body will be at least, as a chunk that has begun says. False when that is over the limit, which is refused before its bytes come.</summary>
+    public bool Announce(long total)
     {
         Announced = total;
-        _ = IsOverLimit(total);
+        return State != BodyState.Open || !IsOverLimit(total);
     }
 
     /// <summary>Shows what was fed to the reader. False when the pipe is full.</summary>

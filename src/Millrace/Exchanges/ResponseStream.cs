@@ -10,7 +10,7 @@ internal interface IResponseStarter
     Task? StartResponse();
 }
 
-internal sealed class ResponseStream(Exchange exchange, IResponseStarter? start) : Stream
+internal sealed class ResponseStream(Exchange exchange, IResponseStarter? start) : SequentialStream
 {
     private ExpiryGuard _guard;
 
@@ -18,17 +18,7 @@ internal sealed class ResponseStream(Exchange exchange, IResponseStarter? start)
 
     public override bool CanRead => false;
 
-    public override bool CanSeek => false;
-
     public override bool CanWrite => true;
-
-    public override long Length => throw new NotSupportedException();
-
-    public override long Position
-    {
-        get => throw new NotSupportedException();
-        set => throw new NotSupportedException();
-    }
 
     public override ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default)
     {
@@ -135,14 +125,5 @@ internal sealed class ResponseStream(Exchange exchange, IResponseStarter? start)
         }
     }
 
-    public override IAsyncResult BeginWrite(byte[] buffer, int offset, int count, AsyncCallback? callback, object? state) =>
-        TaskToAsyncResult.Begin(WriteAsync(buffer, offset, count), callback, state);
-
-    public override void EndWrite(IAsyncResult asyncResult) => TaskToAsyncResult.End(asyncResult);
-
     public override int Read(byte[] buffer, int offset, int count) => throw new NotSupportedException();
-
-    public override long Seek(long offset, SeekOrigin origin) => throw new NotSupportedException();
-
-    public override void SetLength(long value) => throw new NotSupportedException();
 }

@@ -18,8 +18,7 @@ internal sealed class DelegateHandler : RequestHandler
         Pair pair = exchange.HandlerState as Pair ?? Attach(exchange);
         if (!pair.Request.Begin())
         {
-            exchange.ReplaceByStatus(400);
-            exchange.End();
+            exchange.RefusePath();
             return null;
         }
 

@@ -32,6 +32,29 @@ public sealed class DiagnosticsTests
     }
 
     [Fact]
+    public async Task A_body_longer_than_announced_is_logged_once()
+    {
+        using var log = new CollectedLog();
+        using var folder = new SocketFolder();
+        await using MillraceServer server = await MillraceServer.StartAsync(
+            folder.NewAddress(),
+            static async (request, response) =>
+            {
+                response.ContentLength = 3;
+                await response.FlushAsync();
+                response.Write("four"u8);
+            },
+            logger: log.CreateLogger("Plain"));
+        using (FastCgiPeer peer = FastCgiPeer.Connect(server.Addresses[0]))
+        {
+            Assert.False(peer.Exchange(new FastCgiRequest("/")).IsWhole);
+        }
+
+        await server.StopAsync();
+        Assert.Single(log.Lines, static line => line.Contains("unhandled exception", StringComparison.Ordinal));
+    }
+
+    [Fact]
     public async Task The_metrics_of_hosting_appear()
     {
         var seen = new ConcurrentDictionary<string, string>();
