@@ -91,6 +91,8 @@ internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> applica
         }
     }
 
+    public override string? RouteOf(Exchange exchange) => (exchange.HandlerState as HostedFeatures)?.Route;
+
     public override void Reset(Exchange exchange) => (exchange.HandlerState as HostedFeatures)?.Reset(!exchange.HasLeft);
 
     private static HostedFeatures<TContext> Attach(Exchange exchange)

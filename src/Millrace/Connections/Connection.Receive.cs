@@ -552,11 +552,12 @@ internal abstract partial class Connection<TKernel> : Connection
         {
             if (IsLoops())
             {
+                Exchange?.CutInDrain(Loop.Counters);    // it has a whole head, and waits for its turn or for its body
                 Close(reset: true);
             }
             else if (TryTouch())
             {
-                Exchange?.Abort();
+                Exchange?.CutInDrain(Loop.Counters);
                 Release();
                 Cut();
             }

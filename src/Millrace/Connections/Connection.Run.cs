@@ -74,6 +74,7 @@ internal abstract partial class Connection<TKernel>
     private bool Run(LoopDriver driver, Exchange exchange)
     {
         Loop.Counters.Requests++;
+        exchange.RunsSinceMs = Loop.NowMs;
         BeginDeadlines(exchange);
         if (!Loop.Dispatch.RunsInline(Loop.NowMs))
         {
@@ -151,6 +152,7 @@ internal abstract partial class Connection<TKernel>
     public sealed override void RunOnWorker(LoopDriver driver)
     {
         Exchange exchange = Exchange!;
+        exchange.RunsSinceMs = Loop.Kernel.NowMs;
         Task? task = Services.Handler.Run(exchange);
         driver.RestoreContext();
         if (task is null || task.IsCompleted)
@@ -170,6 +172,7 @@ internal abstract partial class Connection<TKernel>
     {
         bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut && !Loop.IsDraining;
         LeaveGate();
+        TakeTimes(exchange);
         Exchange = null;
         Loop.Counters.CountStatus(exchange.StatusCode);
         if (exchange.DetachOutput() is { } own)
@@ -212,6 +215,7 @@ internal abstract partial class Connection<TKernel>
         }
 
         LeaveGate();
+        TakeTimes(exchange);
         Services.Detached.CountStatusShared(exchange.StatusCode);
         if (rest is null && keepsOpen && !_readable && !IsHolding && exchange.Body.State == BodyState.Complete && TryGiveBack(exchange))
         {
@@ -227,6 +231,19 @@ internal abstract partial class Connection<TKernel>
         _restKeepsOpen = keepsOpen;
         Interlocked.Or(ref Word, GivenBack);
         PostSelf(PostedGivenBack);
+    }
+
+    private void TakeTimes(Exchange exchange)
+    {
+        if (Services.SlowRequestMs != long.MaxValue)
+        {
+            exchange.LogIfSlow(Loop.Kernel.NowMs);
+        }
+
+        if (Loop.IsDraining)
+        {
+            exchange.EndedInDrain();
+        }
     }
 
     // One compare-exchange, if the loop has noted nothing and the wheel will look in time. Afterwards the connection may not be touched.
@@ -441,6 +458,7 @@ internal abstract partial class Connection<TKernel>
         {
             if ((Interlocked.And(ref Word, ~WantsWritable) & WantsWritable) != 0)
             {
+                exchange.BlockedMs += exchange.IsFlushPending ? Math.Max(0, Loop.NowMs - _writeBlockedSinceMs) : 0;
                 resumeFlush = exchange.ContinueSending();
             }
             else

@@ -26,6 +26,8 @@ internal sealed partial class CommandProcess : IAsyncDisposable
         process.BeginErrorReadLine();
     }
 
+    public int Id => _process.Id;
+
     public string Output => Read(_output);
 
     public string Error => Read(_error);

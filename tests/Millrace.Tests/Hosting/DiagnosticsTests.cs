@@ -78,26 +78,4 @@ public sealed class DiagnosticsTests
         Assert.Contains("http.response.status_code=200", seen["http.server.request.duration"], StringComparison.Ordinal);
         Assert.Contains("http.server.active_requests", seen.Keys);
     }
-
-    private sealed class CollectedLog : ILoggerProvider
-    {
-        public ConcurrentQueue<string> Lines { get; } = new();
-
-        public ILogger CreateLogger(string categoryName) => new Category(categoryName, Lines);
-
-        public void Dispose()
-        {
-        }
-
-        private sealed class Category(string name, ConcurrentQueue<string> lines) : ILogger
-        {
-            public IDisposable? BeginScope<TState>(TState state)
-                where TState : notnull => null;
-
-            public bool IsEnabled(LogLevel logLevel) => logLevel >= LogLevel.Information;
-
-            public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter) =>
-                lines.Enqueue($"{name}: {formatter(state, exception)}");
-        }
-    }
 }
