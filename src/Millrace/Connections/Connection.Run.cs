@@ -394,7 +394,8 @@ internal abstract partial class Connection<TKernel>
 
     protected void Release() => Interlocked.And(ref Word, ~Touching);
 
-    private void Note() => Interlocked.Or(ref Word, NotedInput);
+    /// <summary>There is something to do when the exchange ends: it gives the connection back by way of the loop.</summary>
+    private protected void Note() => Interlocked.Or(ref Word, NotedInput);
 
     public sealed override bool OnHandedOver(LoopDriver driver)
     {

@@ -260,6 +260,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         if (_phase == Phase.Running)
         {
             _closesBehind = true;
+            Note();
         }
         else
         {
