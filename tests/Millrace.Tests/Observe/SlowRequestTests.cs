@@ -99,7 +99,7 @@ public sealed partial class SlowRequestTests : IDisposable
     {
         using var entered = new SemaphoreSlim(0);
         var gate = new TaskCompletionSource();
-        MillraceServer server = await Start(
+        await using MillraceServer server = await Start(
             async (request, response) =>
             {
                 entered.Release();
@@ -145,7 +145,7 @@ public sealed partial class SlowRequestTests : IDisposable
     private Task<Slow> Logged(string route = "")
     {
         Match? match = null;
-        Assert.True(ProcessState.Becomes(() => (match = _log.Lines.Select(static line => Line().Match(line)).FirstOrDefault(match => match.Success && match.Groups[2].Value.Contains(route, StringComparison.Ordinal))) is not null), string.Join('\n', _log.Lines));
+        Assert.True(ProcessState.Becomes(() => (match = _log.Lines.Select(static line => Line().Match(line)).FirstOrDefault(each => each.Success && each.Groups[2].Value.Contains(route, StringComparison.Ordinal))) is not null), string.Join('\n', _log.Lines));
         long Number(int group) => long.Parse(match!.Groups[group].ValueSpan, CultureInfo.InvariantCulture);
         return Task.FromResult(new Slow(match!.Groups[1].Value, match.Groups[2].Value, Number(3), Number(4), Number(5), Number(6)));
     }
