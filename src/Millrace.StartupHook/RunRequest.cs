@@ -13,6 +13,10 @@ internal static class RunRequest
     private const string UrlsVariable = "MILLRACE_RUN_URLS";
     private const string ReportVariable = "MILLRACE_RUN_REPORT";
 
+    // The process sockets were passed to: the command, which passes them on.
+    private const string ListenVariable = "MILLRACE_RUN_LISTEN_PID";
+    private const string ListenProcess = "LISTEN_PID";
+
     private static int s_reportDescriptor = -1;
 
     /// <summary>The addresses to listen on, or null for those of the app.</summary>
@@ -30,6 +34,11 @@ internal static class RunRequest
         {
             s_reportDescriptor = descriptor;
         }
+        if (Environment.GetEnvironmentVariable(ListenVariable) is { } commandProcess && commandProcess == Environment.GetEnvironmentVariable(ListenProcess))
+        {
+            Environment.SetEnvironmentVariable(ListenProcess, Environment.ProcessId.ToString(CultureInfo.InvariantCulture));
+        }
+        Environment.SetEnvironmentVariable(ListenVariable, null);
         Environment.SetEnvironmentVariable(UrlsVariable, null);
         Environment.SetEnvironmentVariable(ReportVariable, null);
     }

@@ -121,9 +121,10 @@ internal sealed class Engine : IAsyncDisposable
             }
 
             _stopped = true;
+            long begun = Environment.TickCount64;
             Task listening = new ListeningEnd<LinuxKernel>(
                 _loops, _sockets, _options.Backlog, static socket => socket.Refuse(), static socket => socket.Dispose()).Begin();
-            long deadline = Environment.TickCount64 + (long)_options.DrainTimeout.TotalMilliseconds;
+            long deadline = begun + (long)_options.DrainTimeout.TotalMilliseconds;
             while ((_services.Connections > 0 || !listening.IsCompleted)
                 && Environment.TickCount64 < deadline && !cancellationToken.IsCancellationRequested)
             {
@@ -143,8 +144,12 @@ internal sealed class Engine : IAsyncDisposable
             }
 
             Broadcast(static loop => loop.Stop());
-            bool left2 = await Task.Run(() => _services.WaitForLoops(TimeSpan.FromSeconds(5)), CancellationToken.None).ConfigureAwait(false);
-            Release(closePollers: left2);
+            bool allLeft = await Task.Run(() => _services.WaitForLoops(TimeSpan.FromSeconds(5)), CancellationToken.None).ConfigureAwait(false);
+            _services.Log.Drained(
+                Math.Round((Environment.TickCount64 - begun) / 1000.0, 1),
+                Volatile.Read(ref _services.Detached.EndedInDrain),
+                _loops.Sum(static loop => Volatile.Read(ref loop.Counters.CutInDrain)));
+            Release(closePollers: allLeft);
         }
         finally
         {

@@ -93,6 +93,10 @@ public sealed class MillraceOptions
     /// <summary>Time requests in progress are given when the server stops. Range zero to 1 day. Default 30 s.</summary>
     public TimeSpan DrainTimeout { get; set; } = TimeSpan.FromSeconds(30);
 
+    /// <summary>Requests that take longer, from the end of their head to the end of their handler, are logged with where the time went; zero logs none.
+    /// Range zero to 1 day. Default zero: streams are long on purpose.</summary>
+    public TimeSpan SlowRequestThreshold { get; set; } = TimeSpan.Zero;
+
     /// <summary>Whether handlers may read and write bodies synchronously. Default false.</summary>
     public bool AllowSynchronousIO { get; set; }
 
@@ -126,6 +130,7 @@ public sealed class MillraceOptions
         CheckTime(nameof(SendTimeout), SendTimeout, TimeSpan.FromMilliseconds(100));
         CheckTime(nameof(IdleTimeout), IdleTimeout, TimeSpan.FromMilliseconds(100));
         CheckTime(nameof(DrainTimeout), DrainTimeout, TimeSpan.Zero);
+        CheckTime(nameof(SlowRequestThreshold), SlowRequestThreshold, TimeSpan.Zero);
         return this;
     }
 

@@ -98,6 +98,7 @@ internal sealed class AppProcess : IDisposable
         info.Environment["DOTNET_STARTUP_HOOKS"] = string.IsNullOrEmpty(others) ? hook : hook + ":" + others;
         info.Environment.Remove(CommandVariable);
         info.Environment["MILLRACE_RUN_REPORT"] = reportDescriptor;
+        PassedSockets.OfProcess().Describe(info.Environment, Environment.ProcessId);
         if (start.Addresses is not null)
         {
             string addresses = string.Join(';', start.Addresses);

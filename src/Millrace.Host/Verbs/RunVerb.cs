@@ -32,7 +32,7 @@ internal static class RunVerb
         var arguments = new Argument<string[]>("ARGUMENTS") { Description = "Arguments for the application, after --", Arity = ArgumentArity.ZeroOrMore };
         var urls = new Option<string?>("--urls")
         {
-            Description = "Addresses to listen on, separated by ';', whatever the application's code says. Default: ASPNETCORE_URLS, else http://127.0.0.1:5000 and a FastCGI socket in /run or in a directory of your own",
+            Description = "Addresses to listen on, separated by ';', whatever the application's code says. Default: ASPNETCORE_URLS, else sockets that were passed (systemd, spawn-fcgi), else http://127.0.0.1:5000 and a FastCGI socket in /run or in a directory of your own",
             HelpName = "LIST",
         };
         var environment = new Option<string?>("--environment") { Description = "ASP.NET Core environment, e.g. Development", HelpName = "NAME" };
@@ -52,7 +52,7 @@ internal static class RunVerb
         var app = await FindAsync(target, console.Error, ct);
         bool isPrivate = false;
         var addresses = Addresses(urls);
-        if (addresses is null && !AppHasAddresses(arguments, Environment.GetEnvironmentVariable))
+        if (addresses is null && !AppHasAddresses(arguments, Environment.GetEnvironmentVariable) && !PassedSockets.OfProcess().Any)
         {
             var place = DefaultAddress.Choose(app.ShortName, UserFacts.OfProcess());
             DefaultAddress.Prepare(place);

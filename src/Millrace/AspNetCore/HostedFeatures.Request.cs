@@ -163,6 +163,9 @@ internal partial class HostedFeatures :
 
     Endpoint? IEndpointFeature.Endpoint { get; set; }
 
+    /// <summary>The pattern of the route that was chosen, such as <c>/items/{id}</c>.</summary>
+    public string? Route => (((IEndpointFeature)this).Endpoint as Microsoft.AspNetCore.Routing.RouteEndpoint)?.RoutePattern.RawText;
+
     RouteValueDictionary IRouteValuesFeature.RouteValues
     {
         get => _routeValues ??= [];

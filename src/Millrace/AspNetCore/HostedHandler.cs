@@ -15,8 +15,7 @@ internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> applica
         HostedFeatures<TContext> features = exchange.HandlerState as HostedFeatures<TContext> ?? Attach(exchange);
         if (!features.TryBegin())
         {
-            exchange.ReplaceByStatus(400);
-            exchange.End();
+            exchange.RefusePath();
             return null;
         }
 
@@ -91,6 +90,8 @@ internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> applica
             exchange.Services.Log.HandlerFailed(exchange.TraceIdentifier, error);
         }
     }
+
+    public override string? RouteOf(Exchange exchange) => (exchange.HandlerState as HostedFeatures)?.Route;
 
     public override void Reset(Exchange exchange)
     {

@@ -58,9 +58,6 @@ internal abstract partial class Connection<TKernel> : Connection
     /// <summary>Bytes in the order they came. False: the loop was taken over. What must wait is held with <see cref="Hold"/>.</summary>
     protected abstract bool Process(LoopDriver driver, byte[] buffer, int start, int end);
 
-    /// <summary>The peer will send nothing more. Only while the loop owns the connection.</summary>
-    protected abstract bool OnPeerFinished(LoopDriver driver);
-
     /// <summary>Whether bytes are read while an exchange runs.</summary>
     protected abstract bool ReadsWhileExchanging { get; }
 
@@ -240,8 +237,8 @@ internal abstract partial class Connection<TKernel> : Connection
             }
             else if (count == 0)
             {
-                _peerFinished = true;
-                return OnPeerFinished(driver);
+                OnPeerFinished();
+                return true;
             }
             else
             {
@@ -253,6 +250,24 @@ internal abstract partial class Connection<TKernel> : Connection
                 return true;
             }
         }
+    }
+
+    // The peer will send nothing more. It may still read.
+    private void OnPeerFinished()
+    {
+        _peerFinished = true;
+        if (_pending is not null)
+        {
+            CloseWhenSent();
+            return;
+        }
+
+        if (IsMidRequest && !IsWaitingForGate && !IsClosing)
+        {
+            Loop.Counters.Refused(Observe.Refusal.EndedMidRequest);
+        }
+
+        Close(reset: false);
     }
 
     /// <summary>Processes bytes, then sends what that produced, then goes on with what was held meanwhile.</summary>
@@ -543,11 +558,12 @@ internal abstract partial class Connection<TKernel> : Connection
         {
             if (IsLoops())
             {
+                Exchange?.CutInDrain(Loop.Counters);    // it has a whole head, and waits for its turn or for its body
                 Close(reset: true);
             }
             else if (TryTouch())
             {
-                Exchange?.Abort();
+                Exchange?.CutInDrain(Loop.Counters);
                 Release();
                 Cut();
             }

@@ -1,8 +1,6 @@
-// How a request is run and its connection comes back: inline on the loop, on a worker, or asynchronously, and what the
-// loop does for an exchange meanwhile. See Connection.cs for the word that says who owns what.
+// How a request is run and its connection comes back: inline on the loop, on a worker, or asynchronously. What the loop does
+// for an exchange meanwhile is in Connection.Exchange.cs. See Connection.cs for the word that says who owns what.
 
-using Microsoft.AspNetCore.Connections;
-using Microsoft.AspNetCore.Http;
 using Millrace.Exchanges;
 using Millrace.Loops;
 
@@ -10,15 +8,9 @@ namespace Millrace.Connections;
 
 internal abstract partial class Connection<TKernel>
 {
-    private const int NotedInput = 32;   // bytes or an end that the loop has seen and not processed
-
     private OutputBuffer? _rest;         // what a detached exchange could not send
     private bool _restKeepsOpen;
     private bool _countedByGate;
-    private long _bodySinceMs;
-    private long _bodyLastMs;
-    private long _pausedSinceMs;
-    private long _writeBlockedSinceMs;
 
     /// <summary>A whole head has been read, but the limit of concurrent requests is reached.</summary>
     protected bool IsWaitingForGate { get; private set; }
@@ -77,6 +69,7 @@ internal abstract partial class Connection<TKernel>
     private bool Run(LoopDriver driver, Exchange exchange)
     {
         Loop.Counters.Requests++;
+        exchange.RunsSinceMs = Loop.NowMs;
         BeginDeadlines(exchange);
         if (!Loop.Dispatch.RunsInline(Loop.NowMs))
         {
@@ -169,6 +162,7 @@ internal abstract partial class Connection<TKernel>
     public sealed override void RunOnWorker(LoopDriver driver)
     {
         Exchange exchange = Exchange!;
+        exchange.RunsSinceMs = Loop.Kernel.NowMs;
         Task? task = RunHandler(exchange);
         driver.RestoreContext();
         if (task is null || task.IsCompleted)
@@ -190,6 +184,7 @@ internal abstract partial class Connection<TKernel>
         exchange.Seal();
         bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut && !Loop.IsDraining;
         LeaveGate();
+        TakeTimes(exchange);
         Exchange = null;
         Loop.Counters.CountStatus(exchange.StatusCode);
         if (exchange.DetachOutput() is { } own)
@@ -251,6 +246,7 @@ internal abstract partial class Connection<TKernel>
         }
 
         LeaveGate();
+        TakeTimes(exchange);
         Services.Detached.CountStatusShared(exchange.StatusCode);
         if (rest is null && keepsOpen && !_readable && !IsHolding && exchange.Body.State == BodyState.Complete && TryGiveBack(exchange))
         {
@@ -276,6 +272,19 @@ internal abstract partial class Connection<TKernel>
         catch (Exception error)
         {
             Services.Log.InternalError(error);      // the connection is the loop's again
+        }
+    }
+
+    private void TakeTimes(Exchange exchange)
+    {
+        if (Services.SlowRequestMs != long.MaxValue)
+        {
+            exchange.LogIfSlow(Loop.Kernel.NowMs);
+        }
+
+        if (Loop.IsDraining)
+        {
+            exchange.EndedInDrain();
         }
     }
 
@@ -403,324 +412,5 @@ internal abstract partial class Connection<TKernel>
         SendDriverOutput(driver);
         _readable = true;    // an edge may have come and gone while the exchange had the connection
         return IsClosed || _lingering ? IsClosed || Receive(driver) : Continue(driver);
-    }
-
-    // ---- what the loop does for a running exchange ----
-
-    /// <summary>Keeps the exchange from ending under the loop's hands. False when it is not running, or has ended already.</summary>
-    protected bool TryTouch()
-    {
-        while (true)
-        {
-            int word = Volatile.Read(ref Word);
-            if ((word & Exchanging) == 0 || (word & GivenBack) != 0)
-            {
-                return false;
-            }
-
-            if (Interlocked.CompareExchange(ref Word, word | Touching, word) == word)
-            {
-                return true;
-            }
-        }
-    }
-
-    protected void Release() => Interlocked.And(ref Word, ~Touching);
-
-    private void Note() => Interlocked.Or(ref Word, NotedInput);
-
-    public sealed override bool OnHandedOver(LoopDriver driver)
-    {
-        _away = true;
-        KeepHeld();
-        EnsureWatched();    // the handler may have ended and given the connection back meanwhile: its next bytes are to be seen all the same
-        if (!IsLoops() && TryTouch())
-        {
-            StopDeferring(Exchange!);
-            return FeedHeld(driver);
-        }
-
-        return true;
-    }
-
-    // Touching is held. Bytes that came with a request whose handler goes on, or that its read left in the socket: the rest
-    // of its body, an abort, or a request for this side.
-    private bool FeedHeld(LoopDriver driver)
-    {
-        Exchange exchange = Exchange!;
-        exchange.Body.Readers.BeginCatch();
-        if (ReadsWhileExchanging && _held is { } held)
-        {
-            (int from, int to) = (_heldStart, _heldEnd);
-            _held = null;
-            ProcessWhileExchanging(driver, held, from, to);
-            _ = exchange.Body.Flush(exchange.OnBodyDrained);
-            BufferPool.Return(held);
-        }
-
-        return ReadUnlessHolding(driver, exchange, wanted: _readable, resumeFlush: false);
-    }
-
-    // Touching is held on entry and released here, before any user code runs.
-    private bool ReadUnlessHolding(LoopDriver driver, Exchange exchange, bool wanted, bool resumeFlush)
-    {
-        if (!ReadsWhileExchanging || exchange.Body.IsPaused || IsHolding)
-        {
-            _readable |= wanted || IsHolding;
-            if (_readable)
-            {
-                Note();
-            }
-        }
-        else if (wanted)
-        {
-            _readable = false;
-            ReadAndFeed(driver, exchange);
-        }
-
-        bool caught = exchange.Body.Readers.TryTake(out Action<object?> action, out object? state);
-        Release();
-        return RunResumed(driver, exchange, caught ? action : null, state, resumeFlush);
-    }
-
-    private bool OnEventWhileExchanging(LoopDriver driver, Readiness ready)
-    {
-        Exchange exchange = Exchange!;
-        bool resumeFlush = false;
-        if ((ready & (Readiness.Write | Readiness.HangUp | Readiness.Error)) != 0)
-        {
-            if ((Interlocked.And(ref Word, ~WantsWritable) & WantsWritable) != 0)
-            {
-                resumeFlush = exchange.ContinueSending();
-            }
-            else
-            {
-                UnwatchWriting();
-                if ((Volatile.Read(ref Word) & WantsWritable) != 0)
-                {
-                    WatchWriting();     // wanted just now
-                }
-            }
-        }
-
-        if ((ready & (Readiness.HangUp | Readiness.Error)) != 0)
-        {
-            exchange.Abort();
-        }
-        else if ((ready & Readiness.PeerFinished) != 0 && !exchange.IsUpgraded)
-        {
-            exchange.CancelHandler();
-        }
-
-        if ((ready & ~Readiness.Write) == 0)
-        {
-            Release();
-            return RunResumed(driver, exchange, null, null, resumeFlush);
-        }
-
-        return ReadForExchange(driver, resumeFlush);
-    }
-
-    private bool ReadForExchange(LoopDriver driver, bool resumeFlush)
-    {
-        Exchange exchange = Exchange!;
-        exchange.Body.Readers.BeginCatch();
-        return ReadUnlessHolding(driver, exchange, wanted: true, resumeFlush);
-    }
-
-    private void ReadAndFeed(LoopDriver driver, Exchange exchange)
-    {
-        while (true)
-        {
-            byte[] input = driver.Input;
-            int count = Loop.Kernel.Receive(Descriptor, input);
-            if (count <= 0)
-            {
-                if (count != KernelResult.Again)
-                {
-                    OnPeerGone(exchange, finished: count == 0);
-                }
-
-                return;
-            }
-
-            Loop.Counters.BytesReceived += count;
-            _bodyLastMs = _lastActiveMs = Loop.NowMs;
-            ProcessWhileExchanging(driver, input, 0, count);
-            bool room = exchange.Body.Flush(exchange.OnBodyDrained);
-            if (!room || IsHolding || !ReadsWhileExchanging)
-            {
-                if (!room && _pausedSinceMs == 0)
-                {
-                    _pausedSinceMs = Loop.NowMs;
-                }
-
-                _readable |= count == input.Length || !room || IsHolding;
-                if (_readable)
-                {
-                    Note();
-                }
-
-                return;
-            }
-
-            if (count < input.Length && !_finNoted)
-            {
-                return;
-            }
-        }
-    }
-
-    private void OnPeerGone(Exchange exchange, bool finished)
-    {
-        _peerFinished = true;
-        Note();
-        if (finished && exchange.IsUpgraded)
-        {
-            exchange.Body.Complete();
-            return;
-        }
-
-        exchange.Body.Break(new ConnectionResetException("The peer closed the connection before the end of the request body."));
-        if (finished)
-        {
-            exchange.CancelHandler();
-        }
-        else
-        {
-            exchange.Abort();
-        }
-    }
-
-    /// <summary>Runs what waited for bytes or for room, as user code is always run on a loop: under the monitor's eyes.</summary>
-    private bool RunResumed(LoopDriver driver, Exchange exchange, Action<object?>? action, object? state, bool resumeFlush)
-    {
-        if (action is null && !resumeFlush)
-        {
-            return true;
-        }
-
-        if (Loop.Dispatch.UsesWorkers)
-        {
-            if (action is not null)
-            {
-                Services.RunUserCode(action, state);
-            }
-
-            if (resumeFlush)
-            {
-                Services.RunUserCode(static x => ((Exchange)x!).ResumeFlush(), exchange);
-            }
-
-            return true;
-        }
-
-        long mark = Loop.Enter(null);
-        try
-        {
-            if (resumeFlush)
-            {
-                exchange.ResumeFlush();
-            }
-
-            action?.Invoke(state);
-        }
-        catch (Exception error)
-        {
-            Services.Log.ContinuationFailed(error);
-        }
-
-        bool mine = Loop.Leave(mark);
-        driver.RestoreContext();
-        return mine;
-    }
-
-    // ---- time limits of an exchange ----
-
-    private void BeginDeadlines(Exchange exchange)
-    {
-        _writeBlockedSinceMs = _pausedSinceMs = 0;
-        long deadline = long.MaxValue;
-        if (Options.RequestTimeout > TimeSpan.Zero)
-        {
-            deadline = Loop.NowMs + (long)Options.RequestTimeout.TotalMilliseconds;
-        }
-
-        if (exchange.Body.State == BodyState.Open)
-        {
-            _bodySinceMs = _bodyLastMs = Loop.NowMs;
-            deadline = Math.Min(deadline, Loop.NowMs + 1_000);
-        }
-
-        DeadlineMs = deadline;
-        if (deadline < WheelDueMs)
-        {
-            Loop.Arm(this);
-        }
-    }
-
-    // Under touching. Answers when to look again.
-    private long CheckExchange(long nowMs)
-    {
-        Exchange exchange = Exchange!;
-        long next = long.MaxValue;
-        if (Options.RequestTimeout > TimeSpan.Zero)
-        {
-            long due = exchange.StartedMs + (long)Options.RequestTimeout.TotalMilliseconds;
-            if (nowMs >= due)
-            {
-                exchange.HasTimedOut = !exchange.IsCancelled;
-                if (exchange.CancelHandler())
-                {
-                    Loop.Counters.Refused(Observe.Refusal.RequestTimeout);
-                }
-            }
-            else
-            {
-                next = due;
-            }
-        }
-
-        if (exchange.Body.State == BodyState.Open && !exchange.IsUpgraded)
-        {
-            next = Math.Min(next, nowMs + 1_000);
-            if (!IsBodyExpected)
-            {
-                _bodySinceMs = _bodyLastMs = nowMs;
-            }
-            else if (!exchange.Body.IsPaused && IsBodyTooSlow(exchange, nowMs))
-            {
-                Loop.Counters.Refused(Observe.Refusal.BodyTooSlow);
-                exchange.Body.Break(new BadHttpRequestException("The request body arrived too slowly.", StatusCodes.Status408RequestTimeout));
-            }
-        }
-
-        if ((Volatile.Read(ref Word) & WantsWritable) != 0 && _writeBlockedSinceMs != 0)
-        {
-            long due = _writeBlockedSinceMs + (long)Options.SendTimeout.TotalMilliseconds;
-            next = Math.Min(next, Math.Max(due, nowMs + 100));
-            if (nowMs >= due)
-            {
-                Loop.Counters.Refused(Observe.Refusal.SendTimeout);
-                exchange.Cut();
-                exchange.Abort();
-                Cut();
-            }
-        }
-
-        return next;
-    }
-
-    private bool IsBodyTooSlow(Exchange exchange, long nowMs)
-    {
-        if (nowMs - _bodyLastMs > Options.BodyTimeout.TotalMilliseconds)
-        {
-            return true;
-        }
-
-        long elapsed = nowMs - _bodySinceMs;
-        return Options.MinBodyBytesPerSecond > 0
-            && elapsed > Options.MinBodyRateGrace.TotalMilliseconds
-            && exchange.Body.Received * 1000 < Options.MinBodyBytesPerSecond * elapsed;
     }
 }

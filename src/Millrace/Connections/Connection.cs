@@ -158,5 +158,7 @@ internal abstract class Connection
     public abstract int WriteFileChunkHead(Exchange exchange, OutputBuffer output, long count);
 
     /// <summary>What follows the file's bytes.</summary>
-    public abstract void WriteFileChunkTail(Exchange exchange, OutputBuffer output);
+    public virtual void WriteFileChunkTail(OutputBuffer output)
+    {
+    }
 }

@@ -5,7 +5,6 @@
 //
 // No padding: it is optional (§3.3), and nginx does not pass on a head that was flushed alone when padding follows it.
 
-using System.Buffers.Text;
 using System.Text;
 using Microsoft.AspNetCore.WebUtilities;
 using Microsoft.Extensions.Primitives;
@@ -105,17 +104,13 @@ internal sealed partial class FastCgiConnection<TKernel>
         {
             if (!IsOmitted(field.Key))
             {
-                WriteField(output, field.Key, field.Value);
+                output.AppendField(field.Key, field.Value);
             }
         }
 
         if (length >= 0 && exchange.StatusCode is not (204 or 101))
         {
-            output.Append("Content-Length: "u8);
-            Span<byte> digits = output.Reserve(24);
-            _ = Utf8Formatter.TryFormat(length, digits, out int written);
-            output.End += written;
-            output.Append("\r\n"u8);
+            output.AppendContentLength(length);
         }
 
         output.Append("\r\n"u8);
@@ -124,34 +119,15 @@ internal sealed partial class FastCgiConnection<TKernel>
     private static void WriteStatus(Exchange exchange, OutputBuffer output)
     {
         output.Append("Status: "u8);
-        Span<byte> digits = output.Reserve(16);
-        _ = Utf8Formatter.TryFormat(exchange.StatusCode, digits, out int written);
-        output.End += written;
+        output.AppendNumber(exchange.StatusCode);
         string reason = exchange.ReasonPhrase ?? ReasonPhrases.GetReasonPhrase(exchange.StatusCode);
         if (reason.Length > 0 && FieldText.IsValue(reason))
         {
             output.Append(" "u8);
-            WriteText(output, reason);
+            output.AppendText(reason);
         }
 
         output.Append("\r\n"u8);
-    }
-
-    private static void WriteField(OutputBuffer output, string name, in StringValues values)
-    {
-        for (int i = 0; i < values.Count; i++)
-        {
-            WriteText(output, name);
-            output.Append(": "u8);
-            WriteText(output, values[i] ?? "");
-            output.Append("\r\n"u8);
-        }
-    }
-
-    private static void WriteText(OutputBuffer output, string text)
-    {
-        _ = Encoding.Latin1.GetBytes(text, output.Reserve(text.Length));
-        output.End += text.Length;
     }
 
     // Hop-by-hop fields concern this connection, which is not HTTP (RFC 9110 §7.6.1); Status and Content-Length are ours to write.
@@ -239,9 +215,9 @@ internal sealed partial class FastCgiConnection<TKernel>
         _stdoutBegun = false;
         OpenChunk(null!, output);
         output.Append("Status: "u8);
-        WriteText(output, DecimalText.Of(status));
+        output.AppendNumber(status);
         output.Append(" "u8);
-        WriteText(output, ReasonPhrases.GetReasonPhrase(status));
+        output.AppendText(ReasonPhrases.GetReasonPhrase(status));
         output.Append("\r\nContent-Length: 0\r\n\r\n"u8);
         CloseChunk(null!, output);
         RecordHeader.Write(output.Reserve(RecordHeader.Size), RecordType.Stdout, id, 0, 0);
@@ -269,11 +245,12 @@ internal sealed partial class FastCgiConnection<TKernel>
         Span<byte> record = stackalloc byte[RecordHeader.Size + EndRequest.Size];
         RecordHeader.Write(record, RecordType.EndRequest, id, EndRequest.Size, 0);
         new EndRequest(0, status).Write(record[RecordHeader.Size..]);
-        SendControl(driver, record);
+        SendControl(driver, record, isOfItsId: id == _id);
     }
 
-    // While an exchange writes, a record of another kind may only go between two of its own.
-    private void SendControl(LoopDriver driver, ReadOnlySpan<byte> record)
+    // While an exchange writes, a record of another kind may only go between two of its own, and the end of a request with its id
+    // only behind its own end.
+    private void SendControl(LoopDriver driver, ReadOnlySpan<byte> record, bool isOfItsId = false)
     {
         if (_phase != Phase.Running)
         {
@@ -285,7 +262,8 @@ internal sealed partial class FastCgiConnection<TKernel>
         {
             _control ??= Services.RentOutput();
             _control.Append(record);
-            if (!_midRecord && !Exchange.IsSendingFile)
+            bool mustWait = isOfItsId && !(Exchange.HasEnded && Exchange.Output is null or { IsEmpty: true });
+            if (!_midRecord && !Exchange.IsSendingFile && !mustWait)
             {
                 _ = SendControl();
             }
@@ -343,10 +321,5 @@ internal sealed partial class FastCgiConnection<TKernel>
         RecordHeader.Write(output.Reserve(RecordHeader.Size), RecordType.Stdout, _id, part, 0);
         output.End += RecordHeader.Size;
         return part;
-    }
-
-    public override void WriteFileChunkTail(Exchange exchange, OutputBuffer output)
-    {
-        // A record ends with its content.
     }
 }

@@ -49,6 +49,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     private bool _hasNext;
     private ushort _nextId;
     private bool _nextKeepConnection;
+    private bool _closesBehind;      // a request that was refused meanwhile asked for the end of the connection
 
     public FastCgiConnection(EventLoop<TKernel> loop, int descriptor, bool isTcp)
         : base(loop, descriptor, isTcp)
@@ -219,20 +220,52 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         {
             Begin(driver, part.RequestId, begin);
         }
-        else if (begin.Role == Role.Responder && IsNext(part.RequestId))
+        else if (!IsNext(part.RequestId))
+        {
+            RefuseBeside(driver, part.RequestId);
+        }
+        else if (begin.Role == Role.Responder)
         {
             _hasNext = true;
             _nextId = part.RequestId;
             _nextKeepConnection = begin.KeepConnection;
         }
-        else if (part.RequestId != _id)
+        else
         {
-            Loop.Counters.Refused(Refusal.Multiplexed);
-            SendEndRequest(driver, part.RequestId, ProtocolStatus.CannotMultiplex);
+            RefuseRole(driver, part.RequestId, begin.KeepConnection);
+        }
+    }
+
+    private void RefuseBeside(LoopDriver driver, ushort id)
+    {
+        if (id == _id)
+        {
+            BreakOff(Refusal.BeginTwice);
+            return;
+        }
+
+        Loop.Counters.Refused(Refusal.Multiplexed);
+        SendEndRequest(driver, id, ProtocolStatus.CannotMultiplex);
+    }
+
+    private void RefuseRole(LoopDriver driver, ushort id, bool keepConnection)
+    {
+        Loop.Counters.Refused(Refusal.UnknownRole);
+        SendEndRequest(driver, id, ProtocolStatus.UnknownRole);
+        if (keepConnection)
+        {
+            return;
+        }
+
+        if (_phase == Phase.Running)
+        {
+            _closesBehind = true;
+            Note();
         }
         else
         {
-            BreakOff(Refusal.BeginTwice);
+            _stdinOpen = true;      // its PARAMS are still to come
+            CloseWhenSent();
         }
     }
 
@@ -244,14 +277,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     {
         if (begin.Role != Role.Responder)
         {
-            Loop.Counters.Refused(Refusal.UnknownRole);
-            SendEndRequest(driver, id, ProtocolStatus.UnknownRole);
-            if (!begin.KeepConnection)
-            {
-                _stdinOpen = true;
-                CloseWhenSent();
-            }
-
+            RefuseRole(driver, id, begin.KeepConnection);
             return;
         }
 
@@ -361,6 +387,11 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
             origin = 0;
             target = RebuildTarget(cgi, length);
             source = _assembly!;
+            if (target.Length > cgi.TargetLengthMax)
+            {
+                Refuse(driver, CgiFault.TargetTooLong);
+                return;
+            }
         }
 
         byte[]? assembly = source == _assembly ? _assembly : null;
@@ -399,7 +430,6 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         head.Target = target;
         ReadOnlySpan<byte> text = head[target];
         TargetPath.Split(text, out Slice path, out Slice query);
-        head.IsAsterisk = text.Length == 1 && text[0] == '*';
         head.Path = new Slice(target.Start + Math.Max(path.Start, 0), path.Length);
         head.Query = query.IsPresent ? new Slice(target.Start + query.Start, query.Length) : default;
         head.Protocol = cgi.Protocol;
@@ -544,23 +574,11 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         }
 
         _hasNext = false;
-    }
-
-    protected override bool OnPeerFinished(LoopDriver driver)
-    {
-        if (IsSending)
+        if (_closesBehind)
         {
+            _stdinOpen = true;
             CloseWhenSent();
-            return true;
         }
-
-        if (IsMidRequest && !IsWaitingForGate)
-        {
-            Loop.Counters.Refused(Refusal.EndedMidRequest);
-        }
-
-        Close(reset: false);
-        return true;
     }
 
     protected override void OnHeadTimeout()

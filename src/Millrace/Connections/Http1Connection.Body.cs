@@ -155,7 +155,11 @@ internal sealed partial class Http1Connection<TKernel>
             start += consumed;
             if (count == 0)
             {
-                exchange?.Body.Announce((long)Math.Min(reader.DataBytesAnnounced, long.MaxValue));
+                if (exchange?.Body.Announce((long)Math.Min(reader.DataBytesAnnounced, long.MaxValue)) == false)
+                {
+                    Loop.Counters.Refused(Refusal.BodyLong);
+                }
+
                 Gather(buffer.AsSpan(start, end - start));  // an unfinished trailer section, if anything
                 return end;
             }
@@ -198,7 +202,7 @@ internal sealed partial class Http1Connection<TKernel>
         ReadOnlySpan<byte> section = bytes[reader.TrailersStart..];
         foreach (ref readonly HeaderField field in reader.Trailers)
         {
-            trailers.Append(StringTable.ForThisThread.GetFieldName(field.Name(section)), StringTable.Decode(field.Value(section)));
+            trailers.Append(StringTable.ForThisThread.GetFieldName(field.Name(section), out _), StringTable.Decode(field.Value(section)));
         }
 
         exchange.Trailers = trailers;

@@ -4,8 +4,6 @@
 //   chunk under construction:  ChunkStart: [4 digits CRLF][data ...]   closed: size patched in, CRLF behind
 //   a body of known length, and one that the end of the connection ends, is written as it is: ChunkStart stays -1
 
-using System.Buffers.Text;
-using System.Text;
 using Microsoft.Extensions.Primitives;
 using Microsoft.Net.Http.Headers;
 using Millrace.Exchanges;
@@ -92,27 +90,11 @@ internal sealed partial class Http1Connection<TKernel>
         {
             if (!IsOurs(field.Key, field.Value, ref seen))
             {
-                WriteField(output, field.Key, field.Value);
+                output.AppendField(field.Key, field.Value);
             }
         }
 
         return seen;
-    }
-
-    private static void WriteField(OutputBuffer output, string name, in StringValues values)
-    {
-        for (int i = 0; i < values.Count; i++)
-        {
-            string value = values[i] ?? "";
-            Span<byte> to = output.Reserve(name.Length + value.Length + 4);
-            _ = Encoding.ASCII.GetBytes(name, to);
-            to[name.Length] = (byte)':';
-            to[name.Length + 1] = (byte)' ';
-            _ = Encoding.ASCII.GetBytes(value, to[(name.Length + 2)..]);
-            to[name.Length + value.Length + 2] = (byte)'\r';
-            to[name.Length + value.Length + 3] = (byte)'\n';
-            output.End += name.Length + value.Length + 4;
-        }
     }
 
     // Fields that concern this connection (RFC 9110 §7.6.1) and framing are the server's to write, whatever the application set.
@@ -185,7 +167,7 @@ internal sealed partial class Http1Connection<TKernel>
 
         if (length >= 0 && status != 204)
         {
-            WriteLength(output, length);
+            output.AppendContentLength(length);
         }
         else if (!exchange.HasNoBodyStatus && !exchange.Head.IsHead)
         {
@@ -214,14 +196,6 @@ internal sealed partial class Http1Connection<TKernel>
         }
 
         _closes = closes;
-        output.Append("\r\n"u8);
-    }
-
-    private static void WriteLength(OutputBuffer output, long length)
-    {
-        output.Append("Content-Length: "u8);
-        _ = Utf8Formatter.TryFormat(length, output.Reserve(24), out int written);
-        output.End += written;
         output.Append("\r\n"u8);
     }
 
@@ -303,7 +277,7 @@ internal sealed partial class Http1Connection<TKernel>
         return part;
     }
 
-    public override void WriteFileChunkTail(Exchange exchange, OutputBuffer output)
+    public override void WriteFileChunkTail(OutputBuffer output)
     {
         if (_chunking)
         {

@@ -236,7 +236,6 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
         head.Protocol = new Slice(reader.Target.End + 1, "HTTP/1.1".Length);
         head.Host = SliceOf(reader.Authority);
         head.ContentLength = reader.ContentLength;
-        head.IsAsterisk = reader.Form == TargetForm.Asterisk;
         ReadOnlySpan<HeaderField> fields = reader.Headers;
         Span<HeaderSlice> slices = head.ReserveFields(fields.Length);
         for (int i = 0; i < fields.Length; i++)
@@ -282,23 +281,6 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
         {
             ResetDiscarded();   // what is left of the body is drained: Process
         }
-    }
-
-    protected override bool OnPeerFinished(LoopDriver driver)
-    {
-        if (IsSending)
-        {
-            CloseWhenSent();
-            return true;
-        }
-
-        if (IsMidRequest && !IsClosing)
-        {
-            Loop.Counters.Refused(Refusal.EndedMidRequest);
-        }
-
-        Close(reset: false);
-        return true;
     }
 
     protected override void OnClosed()

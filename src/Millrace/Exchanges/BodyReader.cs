@@ -1,58 +1,79 @@
 // The reading end of a request body as handlers see it: a PipeReader that checks the size limit before the first byte,
-// reports a broken body as an exception, and is dead once its request has ended.
+// reports a broken body as an exception, and is dead once its request has ended, even when another thread is in the middle
+// of a read at that moment. The pipe behind it serves the next request; one that a read still waits on does not.
 
 using System.Buffers;
 using System.IO.Pipelines;
 using System.Runtime.CompilerServices;
-using Microsoft.AspNetCore.Http;
+using Millrace.Observe;
 
 namespace Millrace.Exchanges;
 
 internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeReader
 {
-    private bool _expired;
+    private ExpiryGuard _guard;
     private bool _completed;
+    private int _waiting;       // under the guard: reads that wait for bytes
 
     public bool HasStarted { get; private set; }
 
-    public void Expire() => _expired = true;
+    /// <summary>The request ends. True when a read of it still waits: what it waits on must never be used again.</summary>
+    public bool Expire()
+    {
+        _guard.Expire();
+        return _waiting > 0;
+    }
 
     public override bool TryRead(out ReadResult result)
     {
-        if (Start() is { } inner)
+        Enter();
+        try
         {
-            return inner.TryRead(out result);
+            return TryReadInside(out result);
         }
-
-        result = new ReadResult(ReadOnlySequence<byte>.Empty, isCanceled: false, isCompleted: true);
-        return true;
+        finally
+        {
+            _guard.Exit();
+        }
     }
 
     public override ValueTask<ReadResult> ReadAsync(CancellationToken cancellationToken = default)
     {
         cancellationToken.ThrowIfCancellationRequested();
-        PipeReader? inner = Start();
-        return inner is null
-            ? new ValueTask<ReadResult>(new ReadResult(ReadOnlySequence<byte>.Empty, isCanceled: false, isCompleted: true))
-            : inner.ReadAsync(cancellationToken);
+        ValueTask<ReadResult> read = Begin(cancellationToken, out bool waits);
+        return waits ? Await(read) : read;
     }
 
     public override void AdvanceTo(SequencePosition consumed) => AdvanceTo(consumed, consumed);
 
     public override void AdvanceTo(SequencePosition consumed, SequencePosition examined)
     {
-        if (!_expired)
+        if (_guard.TryEnter())
         {
-            // An empty result has no position, but it too began a read that must end.
-            body.Inner?.AdvanceTo(consumed, examined);
+            try
+            {
+                // An empty result has no position, but it too began a read that must end.
+                body.Inner?.AdvanceTo(consumed, examined);
+            }
+            finally
+            {
+                _guard.Exit();
+            }
         }
     }
 
     public override void CancelPendingRead()
     {
-        if (!_expired)
+        if (_guard.TryEnter())
         {
-            body.Inner?.CancelPendingRead();
+            try
+            {
+                body.Inner?.CancelPendingRead();
+            }
+            finally
+            {
+                _guard.Exit();
+            }
         }
     }
 
@@ -62,24 +83,24 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
     /// <summary>Bytes into a caller's memory, 0 at the end: what a stream needs.</summary>
     public ValueTask<int> ReadAsync(Memory<byte> destination, CancellationToken cancellationToken)
     {
-        if (TryReadNow(destination, out int count))
+        Enter();
+        try
         {
-            return new ValueTask<int>(count);
+            if (TryReadInside(out ReadResult result))
+            {
+                int count = Take(destination, result);
+                if (count > 0 || destination.Length == 0 || result.IsCompleted)
+                {
+                    return new ValueTask<int>(count);
+                }
+            }
+        }
+        finally
+        {
+            _guard.Exit();
         }
 
         return ReadSlowly(destination, cancellationToken);
-    }
-
-    private bool TryReadNow(Memory<byte> destination, out int count)
-    {
-        if (!TryRead(out ReadResult result))
-        {
-            count = 0;
-            return false;
-        }
-
-        count = Take(destination, result);
-        return count > 0 || destination.Length == 0 || result.IsCompleted;
     }
 
     [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
@@ -88,42 +109,94 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         while (true)
         {
             ReadResult result = await ReadAsync(cancellationToken);
-            if (result.IsCanceled)
+            Enter();
+            try
             {
-                AdvanceTo(result.Buffer.Start);
-                throw new OperationCanceledException("The read was cancelled.");
-            }
+                if (result.IsCanceled)
+                {
+                    body.Inner?.AdvanceTo(result.Buffer.Start);
+                    throw new OperationCanceledException("The read was cancelled.");
+                }
 
-            int count = Take(destination, result);
-            if (count > 0 || destination.Length == 0 || result.IsCompleted)
+                int count = Take(destination, result);
+                if (count > 0 || destination.Length == 0 || result.IsCompleted)
+                {
+                    return count;
+                }
+            }
+            finally
             {
-                return count;
+                _guard.Exit();
             }
         }
+    }
+
+    private ValueTask<ReadResult> Begin(CancellationToken cancellationToken, out bool waits)
+    {
+        waits = false;
+        Enter();
+        try
+        {
+            if (Start() is not { } inner)
+            {
+                return new ValueTask<ReadResult>(AtEnd);
+            }
+
+            ValueTask<ReadResult> read = inner.ReadAsync(cancellationToken);
+            waits = !read.IsCompleted;
+            _waiting += waits ? 1 : 0;
+            return read;
+        }
+        finally
+        {
+            _guard.Exit();
+        }
+    }
+
+    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
+    private async ValueTask<ReadResult> Await(ValueTask<ReadResult> read)
+    {
+        try
+        {
+            return await read;
+        }
+        finally
+        {
+            Enter();    // what came for a request that is over is nobody's business any more
+            _waiting--;
+            _guard.Exit();
+        }
+    }
+
+    private void Enter() => ObjectDisposedException.ThrowIf(!_guard.TryEnter(), typeof(Stream));
+
+    // ---- inside the guard ----
+
+    private static ReadResult AtEnd => new(ReadOnlySequence<byte>.Empty, isCanceled: false, isCompleted: true);
+
+    private bool TryReadInside(out ReadResult result)
+    {
+        if (Start() is { } inner)
+        {
+            return inner.TryRead(out result);
+        }
+
+        result = AtEnd;
+        return true;
     }
 
     private int Take(Memory<byte> destination, ReadResult result)
     {
         ReadOnlySequence<byte> buffer = result.Buffer;
         int count = (int)Math.Min(buffer.Length, destination.Length);
-        if (count == buffer.Length)
-        {
-            buffer.CopyTo(destination.Span);
-            AdvanceTo(buffer.End);
-        }
-        else
-        {
-            ReadOnlySequence<byte> part = buffer.Slice(0, count);
-            part.CopyTo(destination.Span);
-            AdvanceTo(part.End);
-        }
-
+        ReadOnlySequence<byte> part = count == buffer.Length ? buffer : buffer.Slice(0, count);
+        part.CopyTo(destination.Span);
+        body.Inner?.AdvanceTo(part.End);
         return count;
     }
 
     private PipeReader? Start()
     {
-        ObjectDisposedException.ThrowIf(_expired, typeof(Stream));
         if (_completed)
         {
             throw new InvalidOperationException("Reading is not allowed after the reader was completed.");
@@ -134,6 +207,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
             HasStarted = true;
             if (body.SizeMax is long max && Math.Max(Math.Max(body.Expected, body.Received), body.Announced) > max)
             {
+                exchange.Services.Detached.Refused(Refusal.BodyLong);
                 throw RequestBody.TooLarge(max);
             }
 

@@ -91,7 +91,7 @@ internal sealed partial class Exchange
 
         if (SendFileStep(descriptor, ref offset, out ValueTask writable))
         {
-            Connection.WriteFileChunkTail(this, Output);
+            Connection.WriteFileChunkTail(Output);
             IsSendingFile = false;
         }
 

@@ -39,18 +39,22 @@ internal sealed partial class Exchange
     /// <summary>The same for an operation that goes on after it has waited: another thread's write is waited for.</summary>
     public void EnterAgain(long ticket)
     {
+        if (!TryEnterAgain(ticket))
+        {
+            ThrowNotOpen(ticket);
+        }
+    }
+
+    /// <summary>False when the response is complete or the request over.</summary>
+    public bool TryEnterAgain(long ticket)
+    {
         var spin = default(SpinWait);
         while (true)
         {
             long was = Interlocked.CompareExchange(ref _gate, ticket | Writing, ticket);
-            if (was == ticket)
-            {
-                return;
-            }
-
             if (was != (ticket | Writing))
             {
-                ThrowNotOpen(ticket);
+                return was == ticket;
             }
 
             spin.SpinOnce();

@@ -282,7 +282,7 @@ internal sealed partial class Exchange
 
                 Start(_earlyLength);
             }
-            else if (_declared >= 0 && _written < _declared && !SuppressesBody)
+            else if (!IsCut && _declared >= 0 && _written < _declared && !SuppressesBody)
             {
                 Fail(new InvalidOperationException(MismatchText(_declared)));
             }
@@ -366,6 +366,14 @@ internal sealed partial class Exchange
             output.End = output.ChunkStart;
             output.ChunkStart = -1;
         }
+    }
+
+    /// <summary>The path holds an escaped NUL, which is no path to anybody: answered without the handler.</summary>
+    public void RefusePath()
+    {
+        Services.Detached.Refused(Observe.Refusal.EscapedNul);
+        ReplaceByStatus(StatusCodes.Status400BadRequest);
+        End();
     }
 
     /// <summary>Turns the response, none of which has been sent, into an empty one with this status.</summary>

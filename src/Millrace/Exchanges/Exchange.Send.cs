@@ -26,7 +26,11 @@ internal sealed partial class Exchange : IValueTaskSource
     public bool SendInterim(ReadOnlySpan<byte> response)
     {
         long ticket = Ticket;
-        EnterAgain(ticket);     // a reader may be at work while another thread writes
+        if (!TryEnterAgain(ticket))     // a reader may be at work while another thread writes
+        {
+            return false;
+        }
+
         try
         {
             if (HasStarted)

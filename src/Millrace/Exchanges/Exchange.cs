@@ -158,6 +158,7 @@ internal sealed partial class Exchange
         Head.Reset();
         RequestHeaders.End();
         ResponseHeaders.Begin();
+        ResetTimes();
         Trailers = null;
         _traceIdentifier = null;
         _id = 0;

@@ -267,8 +267,8 @@ internal sealed class RequestHeaders(RequestHead head) : HeaderTable
     {
         foreach (ref readonly HeaderSlice field in head.Fields)
         {
-            string name = head.FieldName(field);
-            Join(name, head.FieldValue(field, name));
+            string name = head.FieldName(field, out bool isSecret);
+            Join(name, head.FieldValue(field, isSecret));
         }
 
         if (head.IsFastCgi)

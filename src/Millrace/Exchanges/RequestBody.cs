@@ -77,6 +77,7 @@ internal sealed class RequestBody
     /// <summary>After a switch of protocols: what comes is the application's, whatever it is and however much. The request had no body.</summary>
     public void BeginTunnel()
     {
+        _ = _reader?.Expire();
         _reader = null;
         Expected = -1;
         SizeMax = null;
@@ -128,11 +129,11 @@ internal sealed class RequestBody
         return true;
     }
 
-    /// <summary>How long the body will be at least, as a chunk that has begun says. One over the limit is refused before its bytes come.</summary>
-    public void Announce(long total)
+    /// <summary>How long the body will be at least, as a chunk that has begun says. False when that is over the limit, which is refused before its bytes come.</summary>
+    public bool Announce(long total)
     {
         Announced = total;
-        _ = IsOverLimit(total);
+        return State != BodyState.Open || !IsOverLimit(total);
     }
 
     /// <summary>Shows what was fed to the reader. False when the pipe is full.</summary>
@@ -254,23 +255,16 @@ internal sealed class RequestBody
     /// <summary>Ends the request's side; true when the object may serve another request.</summary>
     public bool Reset()
     {
-        _reader?.Expire();
+        // A read that still waits finds the end of this pipe, and would find the next request's bytes in it were it used again.
+        bool reusable = _reader?.Expire() != true && !IsPaused;
         _reader = null;
-        bool reusable = !IsPaused;
         if (_used)
         {
             FinishWriting(null);
-            try
+            _pipe!.Reader.Complete();
+            if (reusable)
             {
-                _pipe!.Reader.Complete();
-                if (reusable)
-                {
-                    _pipe.Reset();
-                }
-            }
-            catch (InvalidOperationException)
-            {
-                reusable = false;   // a read is still pending: the handler left something behind
+                _pipe.Reset();
             }
         }
 

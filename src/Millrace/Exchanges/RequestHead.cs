@@ -27,7 +27,6 @@ internal sealed class RequestHead
     public Slice ContentType;
     public long ContentLength = -1;
     public bool IsHttps;
-    public bool IsAsterisk;
 
     /// <summary>FastCGI only: addresses of the client and of the front server, and all parameters as they came.</summary>
     public Slice RemoteAddress, RemotePort, ServerAddress, ServerPort, ServerName, Parameters;
@@ -44,16 +43,7 @@ internal sealed class RequestHead
 
     public ReadOnlySpan<byte> Value(in HeaderSlice field) => Buffer.AsSpan(Origin + field.ValueStart, field.ValueLength);
 
-    public void SetFields(ReadOnlySpan<HeaderSlice> fields)
-    {
-        if (_fields.Length < fields.Length)
-        {
-            _fields = new HeaderSlice[fields.Length];
-        }
-
-        fields.CopyTo(_fields);
-        FieldCount = fields.Length;
-    }
+    public void SetFields(ReadOnlySpan<HeaderSlice> fields) => fields.CopyTo(ReserveFields(fields.Length));
 
     public Span<HeaderSlice> ReserveFields(int count)
     {
@@ -82,13 +72,14 @@ internal sealed class RequestHead
 
     public bool IsHead => this[Method].SequenceEqual("HEAD"u8);
 
-    public string FieldName(in HeaderSlice field) =>
-        IsFastCgi ? StringTable.ForThisThread.GetVariableName(Name(field)) : StringTable.ForThisThread.GetFieldName(Name(field));
+    /// <summary>The name of a field, and whether its values must not be kept.</summary>
+    public string FieldName(in HeaderSlice field, out bool isSecret) =>
+        IsFastCgi ? StringTable.ForThisThread.GetVariableName(Name(field), out isSecret) : StringTable.ForThisThread.GetFieldName(Name(field), out isSecret);
 
-    public string FieldValue(in HeaderSlice field, string name)
+    public string FieldValue(in HeaderSlice field, bool isSecret)
     {
         ReadOnlySpan<byte> value = Value(field);
-        return StringTable.IsSecret(name) ? StringTable.Decode(value) : StringTable.ForThisThread.Get(value);
+        return isSecret ? StringTable.Decode(value) : StringTable.ForThisThread.Get(value);
     }
 
     /// <summary>The path, decoded; escapes that are not UTF-8 stay as they are. False when it holds an escaped NUL.</summary>
@@ -146,6 +137,6 @@ internal sealed class RequestHead
         Method = Target = Path = Query = Protocol = Host = ContentType = default;
         RemoteAddress = RemotePort = ServerAddress = ServerPort = ServerName = Parameters = default;
         ContentLength = -1;
-        IsHttps = IsAsterisk = IsFastCgi = false;
+        IsHttps = IsFastCgi = false;
     }
 }

@@ -2,32 +2,17 @@
 
 namespace Millrace.Exchanges;
 
-internal sealed class RequestStream(BodyReader reader, Exchange exchange) : Stream
+internal sealed class RequestStream(BodyReader reader, Exchange exchange) : SequentialStream
 {
     public override bool CanRead => true;
 
-    public override bool CanSeek => false;
-
     public override bool CanWrite => false;
-
-    public override long Length => throw new NotSupportedException();
-
-    public override long Position
-    {
-        get => throw new NotSupportedException();
-        set => throw new NotSupportedException();
-    }
 
     public override ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default) =>
         reader.ReadAsync(buffer, cancellationToken);
 
     public override Task<int> ReadAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken) =>
         reader.ReadAsync(buffer.AsMemory(offset, count), cancellationToken).AsTask();
-
-    public override IAsyncResult BeginRead(byte[] buffer, int offset, int count, AsyncCallback? callback, object? state) =>
-        TaskToAsyncResult.Begin(ReadAsync(buffer, offset, count), callback, state);
-
-    public override int EndRead(IAsyncResult asyncResult) => TaskToAsyncResult.End<int>(asyncResult);
 
     public override int Read(byte[] buffer, int offset, int count)
     {
@@ -43,8 +28,4 @@ internal sealed class RequestStream(BodyReader reader, Exchange exchange) : Stre
     public override Task FlushAsync(CancellationToken cancellationToken) => Task.CompletedTask;
 
     public override void Write(byte[] buffer, int offset, int count) => throw new NotSupportedException();
-
-    public override long Seek(long offset, SeekOrigin origin) => throw new NotSupportedException();
-
-    public override void SetLength(long value) => throw new NotSupportedException();
 }

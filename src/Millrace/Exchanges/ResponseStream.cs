@@ -9,23 +9,13 @@ internal interface IResponseStarter
     Task? StartResponse();
 }
 
-internal sealed class ResponseStream(Exchange exchange, IResponseStarter? start) : Stream
+internal sealed class ResponseStream(Exchange exchange, IResponseStarter? start) : SequentialStream
 {
     private readonly long _ticket = exchange.Ticket;
 
     public override bool CanRead => false;
 
-    public override bool CanSeek => false;
-
     public override bool CanWrite => true;
-
-    public override long Length => throw new NotSupportedException();
-
-    public override long Position
-    {
-        get => throw new NotSupportedException();
-        set => throw new NotSupportedException();
-    }
 
     public override ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default)
     {
@@ -128,14 +118,5 @@ internal sealed class ResponseStream(Exchange exchange, IResponseStarter? start)
         }
     }
 
-    public override IAsyncResult BeginWrite(byte[] buffer, int offset, int count, AsyncCallback? callback, object? state) =>
-        TaskToAsyncResult.Begin(WriteAsync(buffer, offset, count), callback, state);
-
-    public override void EndWrite(IAsyncResult asyncResult) => TaskToAsyncResult.End(asyncResult);
-
     public override int Read(byte[] buffer, int offset, int count) => throw new NotSupportedException();
-
-    public override long Seek(long offset, SeekOrigin origin) => throw new NotSupportedException();
-
-    public override void SetLength(long value) => throw new NotSupportedException();
 }

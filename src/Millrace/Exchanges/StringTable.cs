@@ -25,6 +25,7 @@ internal sealed class StringTable
     {
         public byte[] Key;
         public string Text;
+        public bool IsSecret;       // of names: judged once
     }
 
     public static StringTable ForThisThread => t_table ??= new StringTable();
@@ -35,10 +36,16 @@ internal sealed class StringTable
     public string GetUtf8(ReadOnlySpan<byte> bytes) => Get(bytes);
 
     /// <summary>The name of a header field, in its usual spelling when it is a well-known one.</summary>
-    public string GetFieldName(ReadOnlySpan<byte> bytes) => Lookup(_names, bytes, static b => FieldNames.Canonical(Encoding.Latin1.GetString(b)));
+    /// <param name="bytes">The name as it came.</param>
+    /// <param name="isSecret">Whether the values of this field must not be kept.</param>
+    public string GetFieldName(ReadOnlySpan<byte> bytes, out bool isSecret) =>
+        LookupName(_names, bytes, static b => FieldNames.Canonical(Encoding.Latin1.GetString(b)), out isSecret);
 
     /// <summary>The name of the header field behind a variable, given without HTTP_.</summary>
-    public string GetVariableName(ReadOnlySpan<byte> bytes) => Lookup(_variables, bytes, static b => FieldNames.Canonical(HeaderNameMapper.FromVariable(b)));
+    /// <param name="bytes">The name as it came.</param>
+    /// <param name="isSecret">Whether the values of this field must not be kept.</param>
+    public string GetVariableName(ReadOnlySpan<byte> bytes, out bool isSecret) =>
+        LookupName(_variables, bytes, static b => FieldNames.Canonical(HeaderNameMapper.FromVariable(b)), out isSecret);
 
     /// <summary>Whether the values of this field must not be kept.</summary>
     public static bool IsSecret(string name) => (name.Length == 6 && name.Equals("Cookie", StringComparison.OrdinalIgnoreCase))
@@ -63,16 +70,42 @@ internal sealed class StringTable
             return make(bytes);
         }
 
-        ref Entry entry = ref table[Hash(bytes) & (uint)(table.Length - 1)];
-        if (entry.Key is not null && bytes.SequenceEqual(entry.Key))
+        ref Entry entry = ref Find(table, bytes, out bool found);
+        if (!found)
         {
-            return entry.Text;
+            entry.Text = make(bytes);
+            entry.Key = bytes.ToArray();
         }
 
-        string text = make(bytes);
-        entry.Key = bytes.ToArray();
-        entry.Text = text;
-        return text;
+        return entry.Text;
+    }
+
+    private static string LookupName(Entry[] table, ReadOnlySpan<byte> bytes, Maker make, out bool isSecret)
+    {
+        if (bytes.Length > LengthMax)
+        {
+            string name = make(bytes);
+            isSecret = IsSecret(name);
+            return name;
+        }
+
+        ref Entry entry = ref Find(table, bytes, out bool found);
+        if (!found)
+        {
+            entry.Text = make(bytes);
+            entry.IsSecret = IsSecret(entry.Text);
+            entry.Key = bytes.ToArray();
+        }
+
+        isSecret = entry.IsSecret;
+        return entry.Text;
+    }
+
+    private static ref Entry Find(Entry[] table, ReadOnlySpan<byte> bytes, out bool found)
+    {
+        ref Entry entry = ref table[Hash(bytes) & (uint)(table.Length - 1)];
+        found = entry.Key is not null && bytes.SequenceEqual(entry.Key);
+        return ref entry;
     }
 
     // First and last eight bytes and the length: enough to spread what real requests hold, and collisions cost only a miss.

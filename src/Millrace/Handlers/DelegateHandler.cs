@@ -19,8 +19,7 @@ internal sealed class DelegateHandler : RequestHandler
         pair.Response.Begin();
         if (!pair.Request.Begin())
         {
-            exchange.ReplaceByStatus(400);
-            exchange.End();
+            exchange.RefusePath();
             return null;
         }
 

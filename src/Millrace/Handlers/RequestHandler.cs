@@ -10,6 +10,9 @@ internal abstract class RequestHandler
     /// <summary>Runs one request to the end of its response. Null or a completed task when it ended in this call. Never throws, never fails.</summary>
     public abstract Task? Run(Exchange exchange);
 
+    /// <summary>The pattern of the route that serves the request; null when there is none.</summary>
+    public virtual string? RouteOf(Exchange exchange) => null;
+
     /// <summary>The exchange's request is over: what was kept for it is cleared.</summary>
     public abstract void Reset(Exchange exchange);
 }

@@ -23,6 +23,7 @@ internal sealed class LoopServices : IDisposable
         Options = options;
         Handler = handler;
         Log = log;
+        SlowRequestMs = options.SlowRequestThreshold > TimeSpan.Zero ? (long)options.SlowRequestThreshold.TotalMilliseconds : long.MaxValue;
         Monitor = new LoopMonitor(this);
         Gate = options.MaxConcurrentRequests is int limit ? new RequestGate(limit, options.RequestQueueLimit) : null;
         Standby = drivers ?? (_pool = new DriverPool(this));
@@ -40,6 +41,9 @@ internal sealed class LoopServices : IDisposable
 
     /// <summary>Null when the number of concurrent requests is bounded by the number of connections alone.</summary>
     public RequestGate? Gate { get; }
+
+    /// <summary>From how many milliseconds on a request is slow; the largest number when nobody asks.</summary>
+    public long SlowRequestMs { get; }
 
     /// <summary>What happened on threads that drive no loop.</summary>
     public LoopCounters Detached { get; } = new();

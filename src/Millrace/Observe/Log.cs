@@ -68,6 +68,12 @@ internal sealed partial class Log(ILogger logger)
     [LoggerMessage(12, LogLevel.Warning, "Millrace runs on Linux only: Kestrel stays the server of this application.")]
     public partial void NotLinux();
 
+    [LoggerMessage(13, LogLevel.Warning, "Request {RequestId} was slow: {Method} {Route} took {TotalMs} ms, of which {WaitingMs} ms waiting for its turn, {RunningMs} ms running and {WritingMs} ms waiting for the peer to take the answer (SlowRequestThreshold).")]
+    public partial void SlowRequest(string requestId, string method, string route, long totalMs, long waitingMs, long runningMs, long writingMs);
+
+    [LoggerMessage(14, LogLevel.Information, "Stopped in {Seconds} s: {Ended} requests ended during the drain, {Cut} were cut when its time was over (DrainTimeout).")]
+    public partial void Drained(double seconds, long ended, long cut);
+
     [LoggerMessage(11, LogLevel.Error, "Internal error on a connection; it was closed. Please report this.")]
     public partial void InternalError(Exception error);
 }

@@ -17,6 +17,10 @@ internal sealed class LoopCounters
     public long BytesReceived;
     public long BytesSent;
 
+    /// <summary>Requests whose handler ended after the drain had begun; those that were cut at its end are not among them.</summary>
+    public long EndedInDrain;
+    public long CutInDrain;
+
     /// <summary>Responses by class: index 1 is 1xx.</summary>
     public readonly long[] Responses = new long[6];
 

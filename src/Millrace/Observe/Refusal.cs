@@ -18,6 +18,7 @@ internal static class Refusal
     public const string BodyTooSlow = "body-too-slow";
     public const string BodyShort = "body-short";
     public const string BodyLong = "body-long-or-over-limit";
+    public const string EscapedNul = "path-escaped-nul";
     public const string DiscardLimit = "discard-limit";
     public const string Multiplexed = "multiplexed";
     public const string BeginTwice = "begin-twice";

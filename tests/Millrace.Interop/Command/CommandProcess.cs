@@ -26,6 +26,8 @@ internal sealed partial class CommandProcess : IAsyncDisposable
         process.BeginErrorReadLine();
     }
 
+    public int Id => _process.Id;
+
     public string Output => Read(_output);
 
     public string Error => Read(_error);
@@ -40,9 +42,12 @@ internal sealed partial class CommandProcess : IAsyncDisposable
         return Path.Combine(Repository, project, "bin", configuration, "net10.0", name + ".dll");
     }
 
-    public static CommandProcess Start(string assembly, params IEnumerable<string> arguments)
+    public static CommandProcess Start(string assembly, params IEnumerable<string> arguments) => StartProgram("dotnet", [assembly, .. arguments]);
+
+    /// <summary>Any program, as a user or a service manager starts it.</summary>
+    public static CommandProcess StartProgram(string program, params IEnumerable<string> arguments)
     {
-        var start = new ProcessStartInfo("dotnet", [assembly, .. arguments])
+        var start = new ProcessStartInfo(program, arguments)
         {
             RedirectStandardOutput = true,
             RedirectStandardError = true,

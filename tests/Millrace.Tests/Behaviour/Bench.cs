@@ -187,7 +187,8 @@ internal sealed class Bench
 
     // ---- asking ----
 
-    public long Refused(string refusal) => Simulation.Loops[0].Loop.Counters.Refusals.Where(pair => pair.Key == refusal).Sum(static pair => pair.Value);
+    public long Refused(string refusal) => Simulation.Loops[0].Loop.Counters.Refusals.Concat(Simulation.Services.Detached.Refusals)
+        .Where(pair => pair.Key == refusal).Sum(static pair => pair.Value);
 
     public int Connections => Simulation.Services.Connections;
 

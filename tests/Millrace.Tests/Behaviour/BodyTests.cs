@@ -68,6 +68,7 @@ public sealed class BodyTests
             FrontEnd front = bench.Connect();
             Assert.Equal(200, bench.Ask(front, Wire.Request("/", "POST", new byte[10_000], withLength: announced)).Status);
             Assert.Equal(413, bench.Ask(front, Wire.Request("/", "POST", new byte[10_001], withLength: announced)).Status);
+            Assert.Equal(1, bench.Refused("body-long-or-over-limit"));
             bench.StillServes(front);
         },
         Options(static options => options.MaxRequestBodySize = 10_000));

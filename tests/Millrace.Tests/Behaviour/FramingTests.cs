@@ -246,6 +246,37 @@ public sealed class FramingTests
         Assert.True(closing.IsAtEnd);
     });
 
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public void Hostile_15_Another_role_behind_a_request_that_runs_is_refused_behind_its_end_FastCGI_5_5(bool keep)
+    {
+        var gate = new TaskCompletionSource();
+        Bench.Run(
+            async (request, response) =>
+            {
+                await gate.Task;
+                await Bench.Echo(request, response);
+            },
+            bench =>
+            {
+                FrontEnd front = bench.Connect();
+                bench.Send(front, Wire.Request("/first"));
+                bench.Send(front, [.. Wire.BeginRequest(role: 2, keep: keep), .. Wire.Record(Wire.Params, 1, Wire.Pairs(Wire.Get("/"))), .. Wire.Record(Wire.Params, 1, []), .. Wire.Record(Wire.Stdin, 1, [])]);
+                Assert.Empty(front.Ended);
+                gate.SetResult();
+                bench.Settle();
+                Assert.Equal([0, 3], front.Ended.Select(static response => response.ProtocolStatus));
+                Assert.Equal(200, front.Ended[0].Status);
+                Assert.Equal((1, 0), (bench.Refused("unknown-role"), bench.Refused("multiplexed")));
+                Assert.Equal(!keep, front.IsAtEnd);
+                if (keep)
+                {
+                    bench.StillServes(front);
+                }
+            });
+    }
+
     [Fact]
     public void Hostile_16_Reserved_flag_bits_mean_nothing_FastCGI_5_1() => Bench.Run(static bench =>
     {

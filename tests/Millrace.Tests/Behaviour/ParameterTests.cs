@@ -205,7 +205,24 @@ public sealed class ParameterTests
     [Theory]
     [InlineData("/%00")]
     [InlineData("/a%00b")]
-    public void Hostile_45_A_NUL_in_the_path_is_refused(string target) => Bench.Run(bench => Assert.Equal(400, bench.Ask(WithParams(Get(target))).Status));
+    public void Hostile_45_A_NUL_in_the_path_is_refused(string target) => Bench.Run(bench =>
+    {
+        Assert.Equal(400, bench.Ask(WithParams(Get(target))).Status);
+        Assert.Equal(1, bench.Refused("path-escaped-nul"));
+    });
+
+    [Theory]
+    [InlineData(16_300, 200)]
+    [InlineData(16_400, 414)]
+    [InlineData(6_000, 414)]     // each byte is escaped with three
+    public void Hostile_42_A_target_rebuilt_from_its_parts_has_the_limit_of_a_target_that_is_sent(int length, int status) => Bench.Run(bench =>
+    {
+        string path = "/" + new string(length == 6_000 ? ' ' : 'a', length - 1);
+        FrontEnd front = bench.Connect();
+        Assert.Equal(status, bench.Ask(front, WithParams(Wire.Pairs(("REQUEST_METHOD", "GET"), ("SCRIPT_NAME", path)))).Status);
+        Assert.Equal(status == 414 ? 1 : 0, bench.Refused("cgi-target-too-long"));
+        bench.StillServes(front);
+    });
 
     [Theory]
     [InlineData("/%")]

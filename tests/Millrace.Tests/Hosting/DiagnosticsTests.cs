@@ -32,6 +32,29 @@ public sealed class DiagnosticsTests
     }
 
     [Fact]
+    public async Task A_body_longer_than_announced_is_logged_once()
+    {
+        using var log = new CollectedLog();
+        using var folder = new SocketFolder();
+        await using MillraceServer server = await MillraceServer.StartAsync(
+            folder.NewAddress(),
+            static async (request, response) =>
+            {
+                response.ContentLength = 3;
+                await response.FlushAsync();
+                response.Write("four"u8);
+            },
+            logger: log.CreateLogger("Plain"));
+        using (FastCgiPeer peer = FastCgiPeer.Connect(server.Addresses[0]))
+        {
+            Assert.False(peer.Exchange(new FastCgiRequest("/")).IsWhole);
+        }
+
+        await server.StopAsync();
+        Assert.Single(log.Lines, static line => line.Contains("unhandled exception", StringComparison.Ordinal));
+    }
+
+    [Fact]
     public async Task The_metrics_of_hosting_appear()
     {
         var seen = new ConcurrentDictionary<string, string>();
@@ -54,27 +77,5 @@ public sealed class DiagnosticsTests
         Assert.Contains("http.route=/items/{id}", seen["http.server.request.duration"], StringComparison.Ordinal);
         Assert.Contains("http.response.status_code=200", seen["http.server.request.duration"], StringComparison.Ordinal);
         Assert.Contains("http.server.active_requests", seen.Keys);
-    }
-
-    private sealed class CollectedLog : ILoggerProvider
-    {
-        public ConcurrentQueue<string> Lines { get; } = new();
-
-        public ILogger CreateLogger(string categoryName) => new Category(categoryName, Lines);
-
-        public void Dispose()
-        {
-        }
-
-        private sealed class Category(string name, ConcurrentQueue<string> lines) : ILogger
-        {
-            public IDisposable? BeginScope<TState>(TState state)
-                where TState : notnull => null;
-
-            public bool IsEnabled(LogLevel logLevel) => logLevel >= LogLevel.Information;
-
-            public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter) =>
-                lines.Enqueue($"{name}: {formatter(state, exception)}");
-        }
     }
 }

@@ -1,0 +1,59 @@
+// Where the time of a request goes: waiting for its turn, running, waiting for its peer. Kept for the log of slow requests
+// and for the report at the end of a drain.
+
+using Millrace.Observe;
+
+namespace Millrace.Exchanges;
+
+internal sealed partial class Exchange
+{
+    private volatile bool _cutInDrain;
+
+    /// <summary>Milliseconds of the loop's clock at which the handler was called.</summary>
+    public long RunsSinceMs { get; set; }
+
+    /// <summary>Milliseconds the handler has waited for its peer to take what it wrote.</summary>
+    public long BlockedMs { get; set; }
+
+    /// <summary>The handler has ended, and the request's own state is still there.</summary>
+    /// <param name="nowMs">The loop's clock, not that of the turn.</param>
+    public void LogIfSlow(long nowMs)
+    {
+        long total = nowMs - StartedMs;
+        if (total < Services.SlowRequestMs || IsUpgraded)
+        {
+            return;
+        }
+
+        long waiting = RunsSinceMs - StartedMs;
+        string route = Services.Handler.RouteOf(this) ?? FieldText.Shown(StringTable.Decode(Head[Head.Path]), 256);
+        Services.Log.SlowRequest(TraceIdentifier, FieldText.Shown(Head.MethodText), route, total, waiting, total - waiting - BlockedMs, BlockedMs);
+    }
+
+    /// <summary>The drain time is over. Loop.</summary>
+    public void CutInDrain(LoopCounters counters)
+    {
+        if (!_cutInDrain)
+        {
+            _cutInDrain = true;
+            counters.CutInDrain++;
+        }
+
+        Abort();
+    }
+
+    /// <summary>Counts the end of the request during a drain, on whatever thread.</summary>
+    public void EndedInDrain()
+    {
+        if (!_cutInDrain)
+        {
+            Interlocked.Increment(ref Services.Detached.EndedInDrain);
+        }
+    }
+
+    private void ResetTimes()
+    {
+        _cutInDrain = false;
+        BlockedMs = 0;
+    }
+}

@@ -1,0 +1,46 @@
+// Says whether what an application has of a request may still be used: its request may end on another thread at this very
+// moment. Two atomic operations a use keep bytes of a request that is over out of the one that has taken its place.
+//
+//           Enter              Exit
+//   open -----------> in use --------> open
+//     |  Expire, which waits for a use in progress
+//     +------------> closed
+
+namespace Millrace.Exchanges;
+
+internal struct ExpiryGuard
+{
+    private const int Open = 0;
+    private const int InUse = 1;
+    private const int Closed = 2;
+
+    private int _state;
+
+    /// <summary>Waits for another thread to leave, which is a matter of copying bytes. False when the request has ended.</summary>
+    public bool TryEnter()
+    {
+        var spin = default(SpinWait);
+        while (true)
+        {
+            int was = Interlocked.CompareExchange(ref _state, InUse, Open);
+            if (was != InUse)
+            {
+                return was == Open;
+            }
+
+            spin.SpinOnce();
+        }
+    }
+
+    public void Exit() => Volatile.Write(ref _state, Open);
+
+    /// <summary>The request ends: waits for a use in progress, and there will be no other.</summary>
+    public void Expire()
+    {
+        var spin = default(SpinWait);
+        while (Interlocked.CompareExchange(ref _state, Closed, Open) == InUse)
+        {
+            spin.SpinOnce();
+        }
+    }
+}

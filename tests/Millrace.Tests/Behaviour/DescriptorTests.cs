@@ -1,0 +1,63 @@
+// Descriptors run out while accepting: who is connected is served, who waits is accepted when there is room again, and the loop
+// looks for that ten times a second, not more often.
+
+using Millrace.Tests.Simulation;
+
+namespace Millrace.Tests.Behaviour;
+
+public sealed class DescriptorTests
+{
+    private const int Own = 2;      // the event queue and the listening socket
+
+    [Fact]
+    public void Accepting_pauses_goes_on_by_itself_and_is_counted_EMFILE() => Bench.Run(static bench =>
+    {
+        bench.Simulation.World.DescriptorsMax = Own + 2;
+        FrontEnd[] fronts = [.. Enumerable.Range(0, 5).Select(_ => bench.ConnectOnly())];
+        bench.Settle();
+        Assert.Equal((2, 1), (bench.Connections, bench.Refused("descriptors-exhausted")));
+        long turns = bench.Simulation.Loops[0].Loop.Turns;
+        bench.Pass(TimeSpan.FromSeconds(2));
+        Assert.InRange(bench.Refused("descriptors-exhausted"), 10, 22);
+        Assert.InRange(bench.Simulation.Loops[0].Loop.Turns - turns, 1, 1_000);
+        bench.StillServes(fronts[0]);
+        bench.StillServes(fronts[1]);
+
+        bench.Simulation.World.DescriptorsMax = int.MaxValue;
+        bench.Pass(TimeSpan.FromMilliseconds(200));
+        Assert.Equal(5, bench.Connections);
+        Assert.All(fronts, front => bench.StillServes(front));
+        long counted = bench.Refused("descriptors-exhausted");
+        bench.Pass(TimeSpan.FromSeconds(1));
+        Assert.Equal(counted, bench.Refused("descriptors-exhausted"));
+    });
+
+    [Fact]
+    public void A_connection_that_ends_makes_room_for_one_that_waits() => Bench.Run(static bench =>
+    {
+        bench.Simulation.World.DescriptorsMax = Own + 1;
+        FrontEnd first = bench.Connect();
+        FrontEnd second = bench.Connect();
+        second.Send(Wire.Request("/second"));
+        bench.Settle();
+        Assert.Empty(second.Ended);
+        _ = bench.Ask(first, Wire.Request("/first", keep: false));
+        Assert.True(first.IsAtEnd);
+        bench.Pass(TimeSpan.FromMilliseconds(200));
+        Assert.Equal(200, Assert.Single(second.Ended).Status);
+    });
+
+    [Fact]
+    public void A_drain_ends_while_descriptors_are_short() => Bench.Run(static bench =>
+    {
+        bench.Simulation.World.DescriptorsMax = Own + 1;
+        FrontEnd served = bench.Connect();
+        FrontEnd waiting = bench.Connect();
+        bench.Settle();
+        _ = bench.Simulation.BeginDrain();
+        bench.Settle();
+        Assert.True(bench.Simulation.Listener.IsClosed);
+        Assert.True(waiting.IsAtEnd);
+        bench.StillServes(served);
+    });
+}

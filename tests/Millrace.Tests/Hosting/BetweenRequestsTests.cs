@@ -1,0 +1,36 @@
+// A connection whose answer has been sent, but whose exchange has not ended: OnCompleted is still running.
+
+using Microsoft.AspNetCore.Builder;
+using Microsoft.AspNetCore.Http;
+using Millrace.Protocols.FastCgi;
+using Millrace.Tests.Stress;
+
+namespace Millrace.Tests.Hosting;
+
+public sealed class BetweenRequestsTests
+{
+    [Fact]
+    public async Task Another_role_is_refused_as_an_unknown_role_and_the_next_request_waits_FastCGI_5_5()
+    {
+        var gate = new TaskCompletionSource();
+        await using HostedApp app = await HostedApp.StartAsync(app => app.MapGet("/{page}", (string page, HttpContext context) =>
+        {
+            if (page == "first")
+            {
+                context.Response.OnCompleted(() => gate.Task);
+            }
+
+            return page;
+        }));
+        using FastCgiPeer peer = app.Connect();
+        Assert.Equal("first", peer.Exchange(new FastCgiRequest("/first")).Text);
+        byte[] authorizer = new FastCgiRequest("/authorize").Head();
+        authorizer[9] = (byte)Role.Authorizer;
+        peer.Send(authorizer);
+        Assert.Equal(ProtocolStatus.UnknownRole, peer.Receive().End!.Value.Status);
+        peer.Send(new FastCgiRequest("/second").ToBytes());
+        Assert.False(peer.Socket.Poll(100_000, System.Net.Sockets.SelectMode.SelectRead));
+        gate.SetResult();
+        Assert.Equal("second", peer.Receive().Text);
+    }
+}
