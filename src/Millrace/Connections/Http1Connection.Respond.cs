@@ -317,16 +317,20 @@ internal sealed partial class Http1Connection<TKernel>
     {
         Loop.Counters.Refused(Refusal.Of(fault));
         DropPartial();
-        WriteRefusal(driver.Output, Http1Faults.StatusOf(fault));
-        _refused = true;
-        CloseWhenSent();
+        Answer(driver, Http1Faults.StatusOf(fault));
     }
 
     protected override void RefuseOverload(LoopDriver driver, Exchange exchange)
     {
         Exchange = exchange;
         DropExchange(driver);
-        WriteRefusal(driver.Output, 503);
+        Answer(driver, 503);
+    }
+
+    // The last answer of this connection.
+    private void Answer(LoopDriver driver, int status)
+    {
+        WriteRefusal(driver.Output, status);
         _refused = true;
         CloseWhenSent();
     }
