@@ -1,0 +1,274 @@
+// How requests and connections begin and end over either protocol: requests in sequence, time limits, drain, and how many
+// there may be. RFC 9112 §9, FastCGI 1.0 §5.
+
+namespace Millrace.Tests.Behaviour.Shared;
+
+public abstract class LifetimeTests(Way way) : SharedTests(way)
+{
+    // ---- requests in sequence ----
+
+    [Fact]
+    public void Hostile_57_Requests_follow_one_another_on_a_connection_and_each_gets_its_own_answer() => Run(static bench =>
+    {
+        Caller caller = bench.Connect();
+        for (int i = 0; i < 50; i++)
+        {
+            string text = bench.Get(caller, $"/{i}", ("X-Own", $"id-{i}")).BodyText;
+            Assert.StartsWith($"GET /{i}\n", text, StringComparison.Ordinal);
+            Assert.Contains($"\nX-Own: id-{i}\n", text, StringComparison.Ordinal);
+        }
+    });
+
+    [Fact]
+    public void Hostile_63_A_connection_that_is_not_to_be_kept_ends_behind_its_answer() => Run(static bench => bench.HoweverCut(
+        static caller => caller.Request("/once", keep: false),
+        static caller =>
+        {
+            Assert.Equal(200, Assert.Single(caller.Answers).Status);
+            Assert.True(caller.IsAtEnd);
+        }));
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void Hostile_64_The_next_request_may_come_before_the_end_of_this_one(bool asynchronous)
+    {
+        var pauses = new Queue<TaskCompletionSource>();
+        Run(
+            async call =>
+            {
+                if (asynchronous)
+                {
+                    var pause = new TaskCompletionSource();
+                    pauses.Enqueue(pause);
+                    await pause.Task;
+                }
+
+                await Call.Echo(call);
+            },
+            bench => bench.HoweverCut(
+                static caller => [.. caller.Request("/one"), .. caller.Request("/two", "POST", new byte[300]), .. caller.Request("/three")],
+                caller =>
+                {
+                    while (pauses.TryDequeue(out TaskCompletionSource? pause))
+                    {
+                        pause.SetResult();
+                        bench.Settle();
+                    }
+
+                    Assert.Equal(["GET /one", "POST /two", "GET /three"], caller.Answers.Select(static answer => answer.BodyText.Split('\n')[0]));
+                }));
+    }
+
+    // ---- time limits ----
+
+    [Fact]
+    public void Hostile_60_A_head_that_trickles_is_given_up_HeadTimeout() => Run(
+        static bench =>
+        {
+            Caller slow = bench.Connect();
+            byte[] head = slow.Head("/slow");
+            for (int i = 0; i < 10; i++)
+            {
+                Assert.False(slow.IsAtEnd);
+                bench.Send(slow, head[i..(i + 1)]);
+                bench.Pass(TimeSpan.FromSeconds(1));
+            }
+
+            bench.Pass(TimeSpan.FromSeconds(1));
+            Assert.True(slow.IsAtEnd);
+            Assert.Equal(1, bench.Refused("head-timeout"));
+            bench.OthersAreServed();
+        },
+        static options => options.HeadTimeout = TimeSpan.FromSeconds(10));
+
+    [Fact]
+    public void A_connection_that_never_sends_anything_is_closed_HeadTimeout() => Run(
+        static bench =>
+        {
+            Caller silent = bench.Connect();
+            bench.Pass(TimeSpan.FromSeconds(9));
+            Assert.False(silent.IsAtEnd);
+            bench.Pass(TimeSpan.FromSeconds(2));
+            Assert.True(silent.IsAtEnd);
+            Assert.Equal(0, bench.Connections);
+        },
+        static options => options.HeadTimeout = TimeSpan.FromSeconds(10));
+
+    [Theory]
+    [InlineData(10)]
+    [InlineData(130)]
+    public void Hostile_61_Idle_connections_are_closed_in_time_IdleTimeout(int seconds) => Run(
+        bench =>
+        {
+            Caller[] callers = [.. Enumerable.Range(0, 100).Select(_ => bench.Connect())];
+            Array.ForEach(callers, bench.StillServes);
+            bench.Pass(TimeSpan.FromSeconds(seconds - 1));
+            Assert.Equal(100, bench.Connections);
+            bench.StillServes(callers[7]);
+            bench.Pass(TimeSpan.FromSeconds(2));
+            Assert.Equal(1, bench.Connections);
+            bench.StillServes(callers[7]);
+        },
+        options => options.IdleTimeout = TimeSpan.FromSeconds(seconds));
+
+    [Fact]
+    public void A_request_that_takes_too_long_is_cancelled_RequestTimeout() => Run(
+        static async call =>
+        {
+            await Bench.Cancelled(call.Aborted);
+            call.WriteText("gave up");
+        },
+        static bench =>
+        {
+            Caller caller = bench.Connect();
+            bench.Send(caller, caller.Request("/forever"));
+            bench.Pass(TimeSpan.FromSeconds(4));
+            Assert.Empty(caller.Answers);
+            bench.Pass(TimeSpan.FromSeconds(2));
+            Assert.Equal("gave up", Assert.Single(caller.Answers).BodyText);
+            Assert.Equal(1, bench.Refused("request-timeout"));
+        },
+        static options => options.RequestTimeout = TimeSpan.FromSeconds(5));
+
+    // ---- drain ----
+
+    [Fact]
+    public void Hostile_62_Requests_in_progress_end_before_the_server_does()
+    {
+        var gate = new TaskCompletionSource();
+        Run(
+            async call =>
+            {
+                await gate.Task;
+                call.WriteText("whole");
+            },
+            bench =>
+            {
+                Caller idle = bench.Connect();
+                Caller busy = bench.Connect();
+                bench.Send(busy, busy.Request("/busy"));
+                bench.Pass(TimeSpan.FromSeconds(1));
+                bench.Drain();
+                Assert.True(idle.IsAtEnd);
+                Assert.False(busy.IsAtEnd);
+                gate.SetResult();
+                bench.Settle();
+                Assert.Equal("whole", Assert.Single(busy.Answers).BodyText);
+                Assert.True(busy.IsAtEnd);
+                idle.Socket.ClientClose();
+                busy.Socket.ClientClose();
+                bench.Settle();
+                Assert.Equal(0, bench.Connections);
+            });
+    }
+
+    [Fact]
+    public void Hostile_62_What_outlasts_the_drain_time_is_cut_DrainTimeout() => Run(
+        static async call => await Bench.Cancelled(call.Aborted),
+        static bench =>
+        {
+            Caller caller = bench.Connect();
+            bench.Send(caller, caller.Request("/stubborn"));
+            bench.Drain();
+            Assert.Equal(1, bench.Connections);
+            bench.Cut();
+            Assert.Equal(0, bench.Connections);
+            Assert.True(caller.IsAtEnd);
+            Assert.Empty(caller.Answers);
+        });
+
+    // ---- how many there may be ----
+
+    [Fact]
+    public void Connections_over_the_limit_are_closed_and_the_others_served_MaxConnections() => Run(
+        static bench =>
+        {
+            Caller first = bench.Connect();
+            Caller second = bench.Connect();
+            Assert.True(bench.Connect().IsAtEnd);
+            Assert.Equal(1, bench.Refused("too-many-connections"));
+            bench.StillServes(first);
+            second.Socket.ClientClose();
+            bench.Settle();
+            bench.OthersAreServed();
+        },
+        static options => options.MaxConnections = 2);
+
+    [Fact]
+    public void Requests_over_the_limit_wait_their_turn_in_order_and_too_many_are_refused_MaxConcurrentRequests()
+    {
+        var running = new Queue<(string Path, TaskCompletionSource Gate)>();
+        Run(
+            async call =>
+            {
+                var gate = new TaskCompletionSource();
+                running.Enqueue((call.Path, gate));
+                await gate.Task;
+                call.WriteText(call.Path);
+            },
+            bench =>
+            {
+                Caller[] callers = [.. Enumerable.Range(0, 5).Select(_ => bench.Connect())];
+                for (int i = 0; i < callers.Length; i++)
+                {
+                    bench.Send(callers[i], callers[i].Request($"/{i}"));
+                }
+
+                AssertOverloaded(callers[4]);
+                Assert.Equal(1, bench.Refused("too-many-requests"));
+                for (int i = 0; i < 4; i++)
+                {
+                    Assert.Equal(Math.Min(2, 4 - i), running.Count);
+                    (string path, TaskCompletionSource gate) = running.Dequeue();
+                    Assert.Equal($"/{i}", path);
+                    gate.SetResult();
+                    bench.Settle();
+                    Assert.Equal($"/{i}", Assert.Single(callers[i].Answers).BodyText);
+                }
+            },
+            static options =>
+            {
+                options.MaxConcurrentRequests = 2;
+                options.RequestQueueLimit = 2;
+            });
+    }
+
+    // FastCGI 1.0 §5.5 OVERLOADED; RFC 9110 §15.6.4
+    private static void AssertOverloaded(Caller caller)
+    {
+        if (caller is FastCgiCaller { Front: { } front })
+        {
+            Assert.Equal(2, Assert.Single(front.Ended).ProtocolStatus);
+        }
+        else
+        {
+            Assert.Equal(503, Assert.Single(caller.Answers).Status);
+            Assert.True(caller.IsAtEnd);
+        }
+    }
+
+    [Fact]
+    public void Descriptors_may_run_out_and_come_back() => Run(static bench =>
+    {
+        bench.Simulation.World.DescriptorsMax = bench.Simulation.World.Open + 2;
+        Caller first = bench.Connect();
+        Caller second = bench.Connect();
+        Caller waiting = bench.Connect();
+        bench.Send(waiting, waiting.Request("/waits"));
+        Assert.Empty(waiting.Answers);
+        bench.StillServes(first);
+        second.Socket.ClientClose();
+        bench.Pass(TimeSpan.FromMilliseconds(300));
+        Assert.Equal(200, Assert.Single(waiting.Answers).Status);
+        Assert.True(bench.Refused("descriptors-exhausted") > 0);
+    });
+}
+
+public sealed class FastCgiLifetimeTests() : LifetimeTests(Way.FastCgiToPlain);
+
+public sealed class HttpLifetimeTests() : LifetimeTests(Way.HttpToPlain);
+
+public sealed class FastCgiHostedLifetimeTests() : LifetimeTests(Way.FastCgiToHosted);
+
+public sealed class HttpHostedLifetimeTests() : LifetimeTests(Way.HttpToHosted);
