@@ -82,6 +82,11 @@ internal abstract partial class Connection<TKernel>
             {
                 Note();
             }
+
+            if (_finNoted && !exchange.IsUpgraded)
+            {
+                exchange.CancelHandler();   // the end came along with the request: no further event tells of it
+            }
         }
         else if (wanted)
         {

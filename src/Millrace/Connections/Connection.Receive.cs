@@ -595,7 +595,20 @@ internal abstract partial class Connection<TKernel> : Connection
         }
     }
 
-    public sealed override void Cut() => Loop.Kernel.Shutdown(Descriptor, both: true);
+    public sealed override void Cut()
+    {
+        if (IsTcp && CutsByReset)
+        {
+            Loop.Kernel.Reset(Descriptor);
+        }
+        else
+        {
+            Loop.Kernel.Shutdown(Descriptor, both: true);
+        }
+    }
+
+    /// <summary>Whether a peer could take an end in the middle of a response for the response's end: then it must see a reset.</summary>
+    protected virtual bool CutsByReset => false;
 
     /// <summary>Closes once everything written has been sent. The peer's unread bytes are read first, so that no reset overtakes the answer.</summary>
     protected void CloseWhenSent() => _closeWhenSent = true;
@@ -623,6 +636,7 @@ internal abstract partial class Connection<TKernel> : Connection
         if (!_lingering)
         {
             _lingering = true;
+            Unhold();
             Loop.Kernel.Shutdown(Descriptor, both: false);
             EnsureWatched();
             SetDeadline(Loop.Kernel.NowMs + LingerMs);    // the turn's time may be a blocking handler old

@@ -2,6 +2,7 @@
 // everything that comes. Bytes go to the handler as they arrive; what no handler reads is drained, or ends the connection.
 
 using Microsoft.AspNetCore.Http;
+using Microsoft.Extensions.Primitives;
 using Millrace.Exchanges;
 using Millrace.Loops;
 using Millrace.Observe;
@@ -67,7 +68,7 @@ internal sealed partial class Http1Connection<TKernel>
         }
 
         DropExchange(driver);
-        Answer(driver, _bodyFault);
+        Answer(driver, Http1Faults.StatusOf(_bodyFault));   // counted where it was found
         return false;
     }
 
@@ -202,7 +203,12 @@ internal sealed partial class Http1Connection<TKernel>
         ReadOnlySpan<byte> section = bytes[reader.TrailersStart..];
         foreach (ref readonly HeaderField field in reader.Trailers)
         {
-            trailers.Append(StringTable.ForThisThread.GetFieldName(field.Name(section), out _), StringTable.Decode(field.Value(section)));
+            string name = StringTable.ForThisThread.GetFieldName(field.Name(section), out _);
+            string value = StringTable.Decode(field.Value(section));
+            if (!trailers.TryAdd(name, value))      // the indexer would drop an empty value
+            {
+                trailers[name] = StringValues.Concat(trailers[name], value);
+            }
         }
 
         exchange.Trailers = trailers;

@@ -290,22 +290,21 @@ internal sealed partial class Http1Connection<TKernel>
     private void Refuse(LoopDriver driver, Http1Fault fault)
     {
         Loop.Counters.Refused(Refusal.Of(fault));
-        Answer(driver, fault);
-    }
-
-    private void Answer(LoopDriver driver, Http1Fault fault)
-    {
-        DropPartial();
-        WriteRefusal(driver.Output, Http1Faults.StatusOf(fault));
-        _refused = true;
-        CloseWhenSent();
+        Answer(driver, Http1Faults.StatusOf(fault));
     }
 
     protected override void RefuseOverload(LoopDriver driver, Exchange exchange)
     {
         Exchange = exchange;
         DropExchange(driver);
-        WriteRefusal(driver.Output, 503);
+        Answer(driver, 503);
+    }
+
+    // The last answer of this connection.
+    private void Answer(LoopDriver driver, int status)
+    {
+        DropPartial();
+        WriteRefusal(driver.Output, status);
         _refused = true;
         CloseWhenSent();
     }

@@ -56,7 +56,10 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
 
     protected override bool IsMidRequest => _partialLength > 0 || _body != BodyKind.None;
 
-    protected override bool MayHaveMoreInput => _refused || _body != BodyKind.None || _upgraded;
+    // A client that has not asked for the end itself may be sending its next request at this moment.
+    protected override bool MayHaveMoreInput => _refused || _keepAlive || _body != BodyKind.None || _upgraded;
+
+    protected override bool CutsByReset => true;
 
     private Http1Limits Limits => new()
     {

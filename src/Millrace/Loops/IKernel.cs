@@ -80,6 +80,9 @@ internal interface IKernel
     /// <summary>Ends the sending side, or both.</summary>
     void Shutdown(int descriptor, bool both);
 
+    /// <summary>Breaks a TCP connection off: the peer gets a reset instead of an end. The descriptor stays open. Any thread.</summary>
+    void Reset(int descriptor);
+
     /// <summary>Closes; with <paramref name="reset"/> the peer of a TCP connection gets a reset.</summary>
     void Close(int descriptor, bool reset);
 

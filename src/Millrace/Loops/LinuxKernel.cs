@@ -182,6 +182,14 @@ internal readonly unsafe struct LinuxKernel : IKernel
     public void Shutdown(int descriptor, bool both) =>
         _ = SystemCalls.Shutdown(descriptor, both ? SystemCalls.SHUT_RDWR : SystemCalls.SHUT_WR);
 
+    // connect(2): "some protocol sockets (e.g., TCP) may dissolve the association by connecting to an address with sa_family AF_UNSPEC"
+    public void Reset(int descriptor)
+    {
+        byte* nowhere = stackalloc byte[16];
+        new Span<byte>(nowhere, 16).Clear();
+        _ = SystemCalls.Connect(descriptor, nowhere, 16);
+    }
+
     public void Close(int descriptor, bool reset)
     {
         if (reset)

@@ -4,15 +4,18 @@ using Millrace.Tests.Stress;
 
 namespace Millrace.Tests.Allocation;
 
-[Collection(AloneCollection.Name)]
-public sealed class PlainHandlerAllocationTests(ITestOutputHelper output) : IDisposable
+public abstract class PlainHandlerAllocationTests(ITestOutputHelper output, string scheme) : IDisposable
 {
     private static readonly byte[] s_small = new byte[13];
     private static readonly byte[] s_large = new byte[100_000];
 
     private readonly SocketFolder _folder = new();
 
-    public void Dispose() => _folder.Dispose();
+    public void Dispose()
+    {
+        _folder.Dispose();
+        GC.SuppressFinalize(this);
+    }
 
     [Fact]
     public Task A_short_text_allocates_nothing() => AllocatesNothing(static (_, response) => response.WriteText("Hello, World!"));
@@ -52,25 +55,23 @@ public sealed class PlainHandlerAllocationTests(ITestOutputHelper output) : IDis
         var allocation = new ThreadAllocation(warmUp: 3_000, measured: requests);
         var options = new MillraceOptions { Loops = 1, Dispatch = DispatchMode.Inline };
         await using MillraceServer server = later is null
-            ? await MillraceServer.StartAsync(_folder.NewAddress(), (request, response) =>
+            ? await MillraceServer.StartAsync(_folder.NewAddress(scheme), (request, response) =>
             {
                 allocation.Note();
                 handler(request, response);
             }, options)
-            : await MillraceServer.StartAsync(_folder.NewAddress(), (request, response) =>
+            : await MillraceServer.StartAsync(_folder.NewAddress(scheme), (request, response) =>
             {
                 allocation.Note();
                 handler(request, response);
                 return later(response);
             }, options);
 
-        using FastCgiPeer peer = FastCgiPeer.Connect(server.Addresses[0]);
-        byte[] request = new FastCgiRequest("/items/42?x=1").WithHeader("User-Agent", "test/1.0").WithHeader("Accept", "*/*").ToBytes();
+        using KeptConnection connection = KeptConnection.Open(server.Addresses[0], "/items/42?x=1", ("User-Agent", "test/1.0"), ("Accept", "*/*"));
         for (int i = 0; i < allocation.Requests; i++)
         {
-            peer.Send(request);
-            FastCgiResponse response = peer.Receive();
-            Assert.True(response.IsWhole && (expected is null || response.Text == expected), response.ToString());
+            (int status, string text) = connection.Ask();
+            Assert.True(status is 200 or 201 && (expected is null || text == expected), $"{status} {text}");
         }
 
         output.WriteLine($"{allocation.Bytes} bytes in {allocation.Counted} requests");
@@ -84,3 +85,9 @@ public sealed class PlainHandlerAllocationTests(ITestOutputHelper output) : IDis
         }
     }
 }
+
+[Collection(AloneCollection.Name)]
+public sealed class FastCgiPlainHandlerAllocationTests(ITestOutputHelper output) : PlainHandlerAllocationTests(output, "fastcgi");
+
+[Collection(AloneCollection.Name)]
+public sealed class HttpPlainHandlerAllocationTests(ITestOutputHelper output) : PlainHandlerAllocationTests(output, "http");

@@ -1,131 +1,109 @@
 // A server of one loop over the simulated kernel for tests of behaviour: everything happens at once and in order, time passes
-// only when a test says so, and whatever the server does wrong with a system call fails the test.
+// only when a test says so, and whatever the server does wrong with a system call fails the test. What the clients speak is
+// in FastCgiBench, HttpBench and SharedBench.
 
-using System.Globalization;
 using System.Net;
-using System.Text;
 using Millrace.Handlers;
-using Millrace.Observe;
 using Millrace.Tests.Simulation;
 
 namespace Millrace.Tests.Behaviour;
 
-internal sealed class Bench
+internal abstract class Bench
 {
-    private readonly List<FrontEnd> _clients = [];
+    private readonly List<IClient> _clients = [];
 
-    private Bench(RequestHandler handler, MillraceOptions options, string? address)
+    protected Bench(RequestHandler handler, MillraceOptions? options, string address)
     {
         Simulation = new Simulation.Simulation(1, new SimulationSetup
         {
             Loops = 1,
             IsTcp = true,
             Address = address,
-            Options = options.Validate(),
+            Options = (options ?? new MillraceOptions { Loops = 1 }).Validate(),
             Handler = _ => handler,
         });
     }
 
     public Simulation.Simulation Simulation { get; }
 
-    public IReadOnlyList<FrontEnd> Clients => _clients;
-
-    // ---- making one ----
-
-    public static void Run(Func<Request, Response, ValueTask> handler, Action<Bench> test, MillraceOptions? options = null, string? address = null) =>
-        Run(() => new DelegateHandler(handler), test, options, address);
-
-    /// <summary>With the handler that says what it was asked.</summary>
-    public static void Run(Action<Bench> test, MillraceOptions? options = null) => Run(Echo, test, options);
-
-    public static void Run(Func<RequestHandler> handler, Action<Bench> test, MillraceOptions? options = null, string? address = null) => SimulationThread.Run(() =>
+    /// <summary>Options for one loop, changed by the test.</summary>
+    public static MillraceOptions Options(Action<MillraceOptions>? set)
     {
-        var bench = new Bench(handler(), options ?? new MillraceOptions { Loops = 1 }, address);
-        test(bench);
-        bench.End();
-    });
+        var options = new MillraceOptions { Loops = 1 };
+        set?.Invoke(options);
+        return options;
+    }
 
-    /// <summary>The same bytes whole, cut in two at every place, and one by one: the outcome must be the same.</summary>
-    public static void HoweverCut(byte[] bytes, Action<Bench, FrontEnd> check, Func<Request, Response, ValueTask>? handler = null, MillraceOptions? options = null) =>
-        SimulationThread.Run(() =>
-        {
-            int stride = Math.Max(1, bytes.Length / 600);
-            for (int cut = 0; cut <= bytes.Length + 1; cut += cut > bytes.Length - stride && cut < bytes.Length ? 1 : stride)
-            {
-                var bench = new Bench(new DelegateHandler(handler ?? Echo), options ?? new MillraceOptions { Loops = 1 }, null);
-                FrontEnd front = bench.Connect();
-                if (cut > bytes.Length)
-                {
-                    bench.SendBytewise(front, bytes);
-                }
-                else
-                {
-                    bench.Send(front, bytes[..cut]);
-                    bench.Send(front, bytes[cut..]);
-                }
-
-                check(bench, front);
-                bench.End();
-            }
-        });
-
-    /// <summary>Reads the whole body and says what it was asked: one line per thing.</summary>
-    public static async ValueTask Echo(Request request, Response response)
+    /// <summary>Ends when the token is cancelled.</summary>
+    public static Task Cancelled(CancellationToken token)
     {
-        long length = 0;
-        uint sum = 0;
-        byte[] buffer = new byte[8 * 1024];
-        for (int count; (count = await request.ReadAsync(buffer)) > 0; length += count)
-        {
-            foreach (byte b in buffer.AsSpan(0, count))
-            {
-                sum = (sum * 31) + b;
-            }
-        }
-
-        var text = new StringBuilder();
-        text.Append(CultureInfo.InvariantCulture, $"{request.Method} {request.Target}\npath {request.Path}\nquery {request.QueryString}\nscheme {request.Scheme}\nhost {request.Host}\nbody {length} {sum}\nremote {request.RemoteAddress} {request.RemotePort}\n");
-        foreach ((string name, Microsoft.Extensions.Primitives.StringValues values) in request.Headers)
-        {
-            text.Append(CultureInfo.InvariantCulture, $"{name}: {values}\n");
-        }
-
-        response.WriteText(text.ToString());
+        var source = new TaskCompletionSource();
+        token.UnsafeRegister(static state => ((TaskCompletionSource)state!).TrySetResult(), source);
+        return source.Task;
     }
 
     // ---- doing things ----
 
-    public FrontEnd Connect(IPAddress? from = null)
+    protected T Connect<T>(Func<SimulatedSocket, T> make, IPAddress? from)
+        where T : IClient
     {
-        FrontEnd front = ConnectOnly(from);
+        T client = ConnectOnly(make, from);
         Settle();
-        return front;
+        return client;
     }
 
     /// <summary>Waits in the queue: the server has not been on.</summary>
-    public FrontEnd ConnectOnly(IPAddress? from = null)
+    protected T ConnectOnly<T>(Func<SimulatedSocket, T> make, IPAddress? from)
+        where T : IClient
     {
-        var front = new FrontEnd(Simulation.World.Connect(Simulation.Listener, from));
-        _clients.Add(front);
-        return front;
+        T client = make(Simulation.World.Connect(Simulation.Listener, from));
+        _clients.Add(client);
+        return client;
     }
 
-    public void Send(FrontEnd front, byte[] bytes)
+    public void Send(IClient client, ReadOnlySpan<byte> bytes)
     {
-        front.Send(bytes);
+        client.Socket.ClientSend(bytes);
         Settle();
     }
 
-    public void SendBytewise(FrontEnd front, byte[] bytes)
+    public void SendBytewise(IClient client, byte[] bytes)
     {
         foreach (byte b in bytes)
         {
-            front.Send([b]);
-            front.Socket.Deliver(1);
+            client.Socket.ClientSend([b]);
+            client.Socket.Deliver(1);
             Simulation.Settle();
+            _ = Reads ? client.Read() : 0;
         }
 
         Settle();
+    }
+
+    /// <summary>Cut in two at <paramref name="cut"/>; byte by byte when that lies behind the end.</summary>
+    protected void SendCut(IClient client, byte[] bytes, int cut)
+    {
+        if (cut > bytes.Length)
+        {
+            SendBytewise(client, bytes);
+            return;
+        }
+
+        Send(client, bytes.AsSpan(0, cut));
+        Send(client, bytes.AsSpan(cut));
+    }
+
+    /// <summary>Where to cut so many bytes: at every place, or at about 600 of a long one; and a place behind the end.</summary>
+    protected static IEnumerable<int> Cuts(int length, int most = 600)
+    {
+        int stride = Math.Max(1, length / most);
+        for (int cut = 0; cut < length; cut += stride)
+        {
+            yield return cut;
+        }
+
+        yield return length;
+        yield return length + 1;
     }
 
     /// <summary>Whether clients read what comes back.</summary>
@@ -138,7 +116,7 @@ internal sealed class Bench
         {
             busy = false;
             Simulation.Settle();
-            foreach (FrontEnd client in _clients)
+            foreach (IClient client in _clients)
             {
                 while (client.Socket.CanDeliver)
                 {
@@ -164,44 +142,40 @@ internal sealed class Bench
         }
     }
 
-    /// <summary>Sends one request on a connection and gives its response.</summary>
-    public ReceivedResponse Ask(FrontEnd front, byte[] request)
+    public void Drain()
     {
-        int before = front.Ended.Count;
-        Send(front, request);
-        Assert.Equal(before + 1, front.Ended.Count);
-        return front.Ended[^1];
+        _ = Simulation.BeginDrain();
+        Settle();
     }
 
-    public ReceivedResponse Ask(byte[] request) => Ask(Connect(), request);
-
-    /// <summary>The connection is as good as new: a request on it is served.</summary>
-    public void StillServes(FrontEnd front, int id = 1)
+    public void Cut()
     {
-        ReceivedResponse response = Ask(front, Wire.Request("/still", id: id));
-        Assert.Equal(200, response.Status);
-        Assert.Contains("GET /still", response.BodyText, StringComparison.Ordinal);
+        Simulation.Post(static loop => loop.Cut());
+        Settle();
     }
-
-    public void OthersAreServed() => StillServes(Connect());
 
     // ---- asking ----
 
-    public long Refused(string refusal) => Simulation.Loops[0].Loop.Counters.Refusals.Concat(Simulation.Services.Detached.Refusals)
-        .Where(pair => pair.Key == refusal).Sum(static pair => pair.Value);
+    public long Refused(string refusal) => Refusals.Where(pair => pair.Key == refusal).Sum(static pair => pair.Value);
+
+    public long RefusedInAll => Refusals.Sum(static pair => pair.Value);
+
+    private IEnumerable<KeyValuePair<string, long>> Refusals => Simulation.Loops[0].Loop.Counters.Refusals.Concat(Simulation.Services.Detached.Refusals);
 
     public int Connections => Simulation.Services.Connections;
 
-    private void End()
+    /// <summary>The connection with nobody behind it any more is forgotten, so that many can follow one another in one test.</summary>
+    protected void Forget(IClient client) => _clients.Remove(client);
+
+    /// <summary>Stops the server; nothing of it may stay open.</summary>
+    protected void End()
     {
         Settle();
-        _ = Simulation.BeginDrain();
-        Settle();
+        Drain();
         for (int i = 0; i < 3; i++)
         {
             Pass(TimeSpan.FromMilliseconds(300));
-            Simulation.Post(static loop => loop.Cut());
-            Settle();
+            Cut();
         }
 
         Assert.Equal(0, Connections);

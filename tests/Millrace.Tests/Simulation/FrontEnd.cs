@@ -51,7 +51,7 @@ internal sealed class ReceivedResponse(int id)
         .Select(line => line[(name.Length + 2)..]).FirstOrDefault();
 }
 
-internal sealed class FrontEnd(SimulatedSocket socket)
+internal sealed class FrontEnd(SimulatedSocket socket) : Behaviour.IClient
 {
     private readonly List<byte> _unparsed = [];
     private readonly byte[] _buffer = new byte[16 * 1024];

@@ -34,5 +34,7 @@ internal readonly struct SimulatedKernel(SimulatedWorld world) : IKernel
 
     public void Shutdown(int descriptor, bool both) => world.Shutdown(descriptor, both);
 
+    public void Reset(int descriptor) => world.Reset(descriptor);
+
     public void Close(int descriptor, bool reset) => world.Close(descriptor, reset);
 }

@@ -35,6 +35,9 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
 
     public bool ServerClosed { get; private set; }
 
+    /// <summary>The server's close was a reset, or looked like one to the client: bytes were unread.</summary>
+    public bool WasReset { get; private set; }
+
     public bool FinDelivered { get; private set; }
 
     public bool IsReset { get; private set; }
@@ -97,8 +100,12 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
         return FinDelivered || ReadShut || IsReset ? 0 : KernelResult.Again;
     }
 
+    /// <summary>The most bytes the server has offered in one call.</summary>
+    public int LargestSend { get; private set; }
+
     public int Send(ReadOnlySpan<byte> bytes)
     {
+        LargestSend = Math.Max(LargestSend, bytes.Length);
         if (WriteShut || IsReset)
         {
             return KernelResult.Broken;
@@ -139,13 +146,23 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
         Edge();
     }
 
+    /// <summary>The association is dissolved: the peer gets a reset, the descriptor stays.</summary>
+    public void ResetByServer()
+    {
+        WasReset = WriteShut = ReadShut = true;
+        _incoming.Truncate(0);
+        LoseAnswers();
+        Edge();
+    }
+
     public void Close(bool reset)
     {
         ServerClosed = true;
+        WasReset |= isTcp && (reset || _incoming.Count > 0);
         Descriptor = -1;
         Registration?.Remove();
         Registration = null;
-        if (isTcp && (reset || _incoming.Count > 0))
+        if (WasReset)
         {
             LoseAnswers();
         }

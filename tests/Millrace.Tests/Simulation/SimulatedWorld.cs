@@ -252,6 +252,12 @@ internal sealed class SimulatedWorld(SeededRandom random)
         }
     }
 
+    public void Reset(int descriptor)
+    {
+        Observer.Trace("reset", descriptor, 0);
+        Find(descriptor, "reset")?.ResetByServer();
+    }
+
     public void Close(int descriptor, bool reset)
     {
         if (Find(descriptor, "close") is not { } socket)

@@ -8,7 +8,7 @@ internal sealed class SocketFolder : IDisposable
     private int _last;
 
     /// <summary>An address nobody listens on yet.</summary>
-    public string NewAddress() => $"fastcgi://unix:{_folder.FullName}/{Interlocked.Increment(ref _last)}.sock";
+    public string NewAddress(string scheme = "fastcgi") => $"{scheme}://unix:{_folder.FullName}/{Interlocked.Increment(ref _last)}.sock";
 
     public string PathOf(string name) => Path.Combine(_folder.FullName, name);
 

@@ -1,64 +1,37 @@
-// The fast readers against the plain ones, and against themselves cut elsewhere, on spoiled requests. MILLRACE_FUZZ_CASES sets the number of cases.
+// The fast readers against the plain ones, and against themselves cut elsewhere, on spoiled requests.
 
-using System.Globalization;
 using Millrace.Protocols.Http1;
+using Millrace.Tests.Protocols.Fuzz;
 
 namespace Millrace.Tests.Protocols.Http1;
 
+[Trait("Category", FuzzRun.Category)]
 public sealed class Http1DifferentialTests
 {
-    private const int CasesByDefault = 50_000;
-    private const int CasesPerSeed = 250;
-
     [Fact]
-    public void Fast_and_plain_readers_agree_on_spoiled_requests_wherever_they_are_cut()
+    public void Fast_and_plain_readers_agree_on_spoiled_requests_wherever_they_are_cut() => FuzzRun.Run(static seed => new SpoiledRequests(seed));
+
+    private sealed class SpoiledRequests(int seed) : FuzzTarget
     {
-        string? asked = Environment.GetEnvironmentVariable("MILLRACE_FUZZ_CASES");
-        int cases = asked is null ? CasesByDefault : int.Parse(asked, CultureInfo.InvariantCulture);
-        int done = 0;
-        int read = 0;
-        Parallel.For(0, (cases + CasesPerSeed - 1) / CasesPerSeed, seed =>
+        private readonly Http1Mutator _mutator = new(seed);
+        private readonly MessageReading _reader = new();
+        private Http1Limits _limits;
+
+        public override byte[] Next(int index)
         {
-            (int all, int good) = RunSeed(seed);
-            Interlocked.Add(ref done, all);
-            Interlocked.Add(ref read, good);
-        });
-
-        // A run in which everything is refused would prove little.
-        Assert.True(done >= cases && read > done / 20, $"{done} cases, {read} of them read to the end");
-    }
-
-    private static (int All, int Good) RunSeed(int seed)
-    {
-        var mutator = new Http1Mutator(seed);
-        var reader = new MessageReading();
-        int good = 0;
-        for (int i = 0; i < CasesPerSeed; i++)
-        {
-            byte[] bytes = mutator.Next();
-            var limits = new Http1Limits();
-            if (i % 8 == 0)
-            {
-                limits = new Http1Limits { RequestLineMax = 40, HeaderBytesMax = 120, HeaderCountMax = 4 };
-            }
-
-            List<int> cuts = mutator.Cuts(bytes.Length);
-            Reading whole = reader.Read(bytes, limits, []);
-            Reading plain = MessageReading.ReadPlainly(bytes, limits);
-            if (whole.Status != plain.Status || !whole.Facts.SequenceEqual(plain.Facts))
-            {
-                Assert.Fail($"seed {seed} case {i}: {EscapedBytes.Format(bytes)}\nfast: {whole}\nplain: {plain}");
-            }
-
-            Reading cut = reader.Read(bytes, limits, cuts);
-            if (whole.ToString() != cut.ToString())
-            {
-                Assert.Fail($"seed {seed} case {i}, cut at {string.Join(',', cuts)}: {EscapedBytes.Format(bytes)}\nwhole: {whole}\ncut: {cut}");
-            }
-
-            good += whole.Status == 200 ? 1 : 0;
+            _limits = index % 8 == 0 ? new Http1Limits { RequestLineMax = 40, HeaderBytesMax = 120, HeaderCountMax = 4 } : new Http1Limits();
+            return _mutator.Next();
         }
 
-        return (CasesPerSeed, good);
+        public override bool Judge(byte[] bytes)
+        {
+            List<int> cuts = _mutator.Cuts(bytes.Length);
+            Reading whole = _reader.Read(bytes, _limits, []);
+            Reading plain = MessageReading.ReadPlainly(bytes, _limits);
+            Assert.True(whole.Status == plain.Status && whole.Facts.SequenceEqual(plain.Facts), $"fast: {whole}\nplain: {plain}");
+            Reading cut = _reader.Read(bytes, _limits, cuts);
+            Assert.True(whole.ToString() == cut.ToString(), $"cut at {string.Join(',', cuts)}: {cut}\nwhole: {whole}");
+            return whole.Status == 200;
+        }
     }
 }

@@ -6,7 +6,7 @@ using Millrace.Protocols.Http1;
 
 namespace Millrace.Tests.Protocols.Http1;
 
-internal sealed record Http1Vector(string File, string Name, string Clause, Http1Limits Limits, byte[] Bytes, string Verdict, List<string> Facts)
+internal sealed record Http1Vector(string File, string Name, string Clause, int HostileClass, Http1Limits Limits, byte[] Bytes, string Verdict, List<string> Facts)
 {
     internal static readonly List<Http1Vector> All = LoadAll();
 
@@ -42,9 +42,12 @@ internal sealed record Http1Vector(string File, string Name, string Clause, Http
 
             List<string> expected = [.. lines.Skip(separator + 1).Where(l => l.Length > 0)];
             byte[] bytes = [.. head.SelectMany(EscapedBytes.Parse)];
-            yield return new Http1Vector(file, title[0], title[1], limits, bytes, expected[0], [.. expected.Skip(1).Select(Normal)]);
+            yield return new Http1Vector(file, title[0], title[1], ClassOf(title), limits, bytes, expected[0], [.. expected.Skip(1).Select(Normal)]);
         }
     }
+
+    // "hostile 07", or nothing.
+    private static int ClassOf(string[] title) => title.Length < 3 ? 0 : int.Parse(title[2].AsSpan("hostile ".Length), CultureInfo.InvariantCulture);
 
     // Facts are compared in their escaped spelling.
     private static string Normal(string fact) => EscapedBytes.Format(EscapedBytes.Parse(fact));

@@ -3,7 +3,7 @@
 using System.Text;
 using Millrace.Tests.Simulation;
 
-namespace Millrace.Tests.Behaviour;
+namespace Millrace.Tests.Behaviour.FastCgi;
 
 public sealed class FramingTests
 {
@@ -11,7 +11,7 @@ public sealed class FramingTests
     [InlineData(0)]
     [InlineData(2)]
     [InlineData(255)]
-    public void Hostile_01_Another_version_ends_the_connection_and_no_other_FastCGI_3_3(byte version) => Bench.Run(bench =>
+    public void Hostile_01_Another_version_ends_the_connection_and_no_other_FastCGI_3_3(byte version) => FastCgiBench.Run(bench =>
     {
         FrontEnd other = bench.Connect();
         FrontEnd front = bench.Connect();
@@ -25,7 +25,7 @@ public sealed class FramingTests
 
     [Fact]
     public void Hostile_02_Records_may_be_cut_anywhere_FastCGI_3_3() =>
-        Bench.HoweverCut(Wire.Request("/cut?a=b", "POST", Encoding.ASCII.GetBytes("a body of some length")), static (bench, front) =>
+        FastCgiBench.HoweverCut(Wire.Request("/cut?a=b", "POST", Encoding.ASCII.GetBytes("a body of some length")), static (bench, front) =>
         {
             ReceivedResponse response = Assert.Single(front.Ended);
             Assert.Equal(200, response.Status);
@@ -35,7 +35,7 @@ public sealed class FramingTests
         });
 
     [Fact]
-    public void Hostile_03_The_longest_content_and_the_longest_padding_are_taken_FastCGI_3_3() => Bench.Run(bench =>
+    public void Hostile_03_The_longest_content_and_the_longest_padding_are_taken_FastCGI_3_3() => FastCgiBench.Run(bench =>
     {
         FrontEnd front = bench.Connect();
         bench.Send(front, [.. Wire.BeginRequest(), .. Wire.Stream(Wire.Params, 1, Wire.Pairs(Wire.Get("/", "POST"))), .. Wire.Record(Wire.Stdin, 1, new byte[65_535], padding: 255)]);
@@ -45,7 +45,7 @@ public sealed class FramingTests
 
     [Fact]
     public void Hostile_04_Records_without_content_may_have_padding_FastCGI_3_3() =>
-        Bench.HoweverCut(
+        FastCgiBench.HoweverCut(
             [
                 .. Wire.BeginRequest(), .. Wire.Record(Wire.Params, 1, Wire.Pairs(Wire.Get("/")), padding: 7),
                 .. Wire.Record(Wire.Params, 1, [], padding: 255), .. Wire.Record(Wire.Stdin, 1, [], padding: 9),
@@ -58,7 +58,7 @@ public sealed class FramingTests
 
     [Fact]
     public void Hostile_05_Reserved_and_padding_bytes_mean_nothing_FastCGI_3_3() =>
-        Bench.HoweverCut(
+        FastCgiBench.HoweverCut(
             [
                 .. Wire.Record(Wire.Begin, 1, [0, 1, 1, 9, 9, 9, 9, 9], reserved: 77), .. Wire.Record(Wire.Params, 1, Wire.Pairs(Wire.Get("/")), padding: 30, reserved: 255, paddingByte: 1),
                 .. Wire.Record(Wire.Params, 1, [], padding: 3, paddingByte: 4), .. Wire.Record(Wire.Stdin, 1, [], reserved: 1),
@@ -75,46 +75,12 @@ public sealed class FramingTests
     [InlineData("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")]
     [InlineData("\u0000")]
     public void Hostile_06_Other_protocols_are_shut_out_at_their_first_byte(string bytes) =>
-        Bench.HoweverCut(Encoding.Latin1.GetBytes(bytes), static (bench, front) =>
+        FastCgiBench.HoweverCut(Encoding.Latin1.GetBytes(bytes), static (bench, front) =>
         {
             Assert.True(front.IsAtEnd);
             Assert.Equal(0, front.BytesRead);
             bench.OthersAreServed();
         });
-
-    [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
-    public void Hostile_07_A_peer_may_leave_at_any_byte(bool resets)
-    {
-        byte[] request = Wire.Request("/leave", "POST", new byte[40]);
-        SimulatedEverywhere(request.Length, (bench, cut) =>
-        {
-            FrontEnd front = bench.Connect();
-            bench.Send(front, request[..cut]);
-            if (resets)
-            {
-                front.Socket.ClientReset();
-            }
-            else
-            {
-                front.Socket.ClientClose();
-            }
-
-            bench.Settle();
-            Assert.Equal(0, bench.Connections);
-            bench.OthersAreServed();
-        });
-    }
-
-    private static void SimulatedEverywhere(int length, Action<Bench, int> test)
-    {
-        for (int cut = 0; cut <= length; cut += 3)
-        {
-            int at = cut;
-            Bench.Run(bench => test(bench, at));
-        }
-    }
 
     // ---- BEGIN_REQUEST and ids, §5.1 ----
 
@@ -123,7 +89,7 @@ public sealed class FramingTests
     [InlineData(7)]
     [InlineData(9)]
     [InlineData(65_535)]
-    public void Hostile_08_BEGIN_of_another_length_ends_the_connection_FastCGI_5_1(int length) => Bench.Run(bench =>
+    public void Hostile_08_BEGIN_of_another_length_ends_the_connection_FastCGI_5_1(int length) => FastCgiBench.Run(bench =>
     {
         FrontEnd front = bench.Connect();
         bench.Send(front, Wire.Record(Wire.Begin, 1, new byte[length]));
@@ -133,7 +99,7 @@ public sealed class FramingTests
     });
 
     [Fact]
-    public void Hostile_09_BEGIN_with_id_0_ends_the_connection_FastCGI_3_3() => Bench.Run(static bench =>
+    public void Hostile_09_BEGIN_with_id_0_ends_the_connection_FastCGI_3_3() => FastCgiBench.Run(static bench =>
     {
         FrontEnd front = bench.Connect();
         bench.Send(front, Wire.BeginRequest(id: 0));
@@ -143,7 +109,7 @@ public sealed class FramingTests
     });
 
     [Fact]
-    public void Hostile_10_BEGIN_for_a_request_that_is_still_arriving_ends_the_connection() => Bench.Run(static bench =>
+    public void Hostile_10_BEGIN_for_a_request_that_is_still_arriving_ends_the_connection() => FastCgiBench.Run(static bench =>
     {
         FrontEnd front = bench.Connect();
         bench.Send(front, [.. Wire.BeginRequest(), .. Wire.BeginRequest()]);
@@ -156,7 +122,7 @@ public sealed class FramingTests
     public void Hostile_11_BEGIN_of_another_id_is_refused_and_the_first_goes_on_FastCGI_5_5()
     {
         byte[] pairs = Wire.Pairs(Wire.Get("/first"));
-        Bench.HoweverCut(
+        FastCgiBench.HoweverCut(
             [
                 .. Wire.BeginRequest(), .. Wire.Record(Wire.Params, 1, pairs.AsSpan(0, 20)), .. Wire.BeginRequest(id: 2), .. Wire.Record(Wire.Params, 2, [1, 2, 3]),
                 .. Wire.Record(Wire.Params, 1, pairs.AsSpan(20)), .. Wire.Record(Wire.Params, 1, []), .. Wire.Record(Wire.Stdin, 2, []), .. Wire.Record(Wire.Stdin, 1, []),
@@ -172,7 +138,7 @@ public sealed class FramingTests
     }
 
     [Fact]
-    public void Hostile_12_Every_id_is_taken_and_echoed_FastCGI_3_3() => Bench.Run(static bench =>
+    public void Hostile_12_Every_id_is_taken_and_echoed_FastCGI_3_3() => FastCgiBench.Run(static bench =>
     {
         FrontEnd front = bench.Connect();
         foreach (int id in (int[])[65_535, 1, 3, 5, 7, 255, 256, 32_768, 65_534])
@@ -185,7 +151,7 @@ public sealed class FramingTests
     public void Hostile_13_Too_many_requests_are_OVERLOADED_and_a_second_id_is_CANT_MPX_CONN_FastCGI_5_5()
     {
         var gate = new TaskCompletionSource();
-        Bench.Run(
+        FastCgiBench.Run(
             async (request, response) => await gate.Task,
             bench =>
             {
@@ -205,7 +171,7 @@ public sealed class FramingTests
     }
 
     [Fact]
-    public void Hostile_14_Requests_that_begin_and_never_end_cost_little_and_are_closed_in_time() => Bench.Run(
+    public void Hostile_14_Requests_that_begin_and_never_end_cost_little_and_are_closed_in_time() => FastCgiBench.Run(
         static bench =>
         {
             const int Count = 3_000;
@@ -233,7 +199,7 @@ public sealed class FramingTests
     [InlineData(2)]
     [InlineData(3)]
     [InlineData(99)]
-    public void Hostile_15_Other_roles_are_UNKNOWN_ROLE_FastCGI_5_5(int role) => Bench.Run(bench =>
+    public void Hostile_15_Other_roles_are_UNKNOWN_ROLE_FastCGI_5_5(int role) => FastCgiBench.Run(bench =>
     {
         FrontEnd front = bench.Connect();
         bench.Send(front, [.. Wire.BeginRequest(role: role), .. Wire.Record(Wire.Params, 1, Wire.Pairs(Wire.Get("/"))), .. Wire.Record(Wire.Params, 1, []), .. Wire.Record(Wire.Stdin, 1, [])]);
@@ -252,11 +218,11 @@ public sealed class FramingTests
     public void Hostile_15_Another_role_behind_a_request_that_runs_is_refused_behind_its_end_FastCGI_5_5(bool keep)
     {
         var gate = new TaskCompletionSource();
-        Bench.Run(
+        FastCgiBench.Run(
             async (request, response) =>
             {
                 await gate.Task;
-                await Bench.Echo(request, response);
+                await PlainCall.Echo(request, response);
             },
             bench =>
             {
@@ -278,7 +244,7 @@ public sealed class FramingTests
     }
 
     [Fact]
-    public void Hostile_16_Reserved_flag_bits_mean_nothing_FastCGI_5_1() => Bench.Run(static bench =>
+    public void Hostile_16_Reserved_flag_bits_mean_nothing_FastCGI_5_1() => FastCgiBench.Run(static bench =>
     {
         byte[] rest = Wire.Request("/flags")[16..];
         FrontEnd front = bench.Connect();

@@ -4,7 +4,7 @@ using System.Globalization;
 using System.Text;
 using Millrace.Tests.Simulation;
 
-namespace Millrace.Tests.Behaviour;
+namespace Millrace.Tests.Behaviour.FastCgi;
 
 public sealed class ParameterTests
 {
@@ -13,7 +13,7 @@ public sealed class ParameterTests
 
     private static byte[] Get(string target = "/", string method = "GET", params (string, string)[] more) => Wire.Pairs(Wire.Get(target, method, more));
 
-    private static void IsAnswered(int status, byte[] pairs, string? refusal = null) => Bench.Run(bench =>
+    private static void IsAnswered(int status, byte[] pairs, string? refusal = null) => FastCgiBench.Run(bench =>
     {
         FrontEnd front = bench.Connect();
         ReceivedResponse response = bench.Ask(front, WithParams(pairs));
@@ -23,7 +23,7 @@ public sealed class ParameterTests
         bench.StillServes(front);
     });
 
-    private static void Says(string expected, byte[] pairs) => Bench.Run(bench =>
+    private static void Says(string expected, byte[] pairs) => FastCgiBench.Run(bench =>
     {
         ReceivedResponse response = bench.Ask(WithParams(pairs));
         Assert.Equal(200, response.Status);
@@ -43,7 +43,7 @@ public sealed class ParameterTests
     public void Hostile_29_The_long_form_of_a_short_length_is_taken_FastCGI_3_4()
     {
         byte[] pair = [.. Wire.LongLength(6), .. Wire.LongLength(1), .. "HTTP_A"u8, .. "b"u8];
-        Bench.HoweverCut(WithParams([.. Get(), .. pair]), static (bench, front) => Assert.Contains("\nA: b\n", Assert.Single(front.Ended).BodyText, StringComparison.Ordinal));
+        FastCgiBench.HoweverCut(WithParams([.. Get(), .. pair]), static (bench, front) => Assert.Contains("\nA: b\n", Assert.Single(front.Ended).BodyText, StringComparison.Ordinal));
     }
 
     [Theory]
@@ -60,14 +60,14 @@ public sealed class ParameterTests
     [InlineData(7)]
     [InlineData(65)]
     public void Hostile_31_Pairs_and_lengths_may_straddle_records_FastCGI_3_4(int recordMax) =>
-        Bench.HoweverCut(WithParams(Get("/straddle", "GET", ("HTTP_LONG", new string('v', 200))), recordMax), static (bench, front) =>
+        FastCgiBench.HoweverCut(WithParams(Get("/straddle", "GET", ("HTTP_LONG", new string('v', 200))), recordMax), static (bench, front) =>
         {
             Assert.Contains("\nLong: vvv", Assert.Single(front.Ended).BodyText, StringComparison.Ordinal);
             bench.StillServes(front);
         });
 
     [Fact]
-    public void Hostile_32_Each_pair_may_have_a_record_of_its_own() => Bench.Run(static bench =>
+    public void Hostile_32_Each_pair_may_have_a_record_of_its_own() => FastCgiBench.Run(static bench =>
     {
         byte[] request =
         [
@@ -118,7 +118,7 @@ public sealed class ParameterTests
         IsAnswered(431, [.. Get(), .. Enumerable.Range(0, 20).SelectMany(static i => Wire.Pair("X" + i, new string('x', 10_000)))], "cgi-parameters-too-large");
 
     [Fact]
-    public void Hostile_36_The_limits_themselves_are_allowed() => Bench.Run(
+    public void Hostile_36_The_limits_themselves_are_allowed() => FastCgiBench.Run(
         static bench =>
         {
             byte[] pairs = Get();
@@ -139,7 +139,7 @@ public sealed class ParameterTests
     }
 
     [Fact]
-    public void Hostile_38_HTTP_CONTENT_LENGTH_does_not_count_RFC3875_4_1_18() => Bench.Run(static bench =>
+    public void Hostile_38_HTTP_CONTENT_LENGTH_does_not_count_RFC3875_4_1_18() => FastCgiBench.Run(static bench =>
     {
         ReceivedResponse response = bench.Ask(Wire.Request("/", "POST", [1, 2, 3], more: [("HTTP_CONTENT_LENGTH", "1"), ("HTTP_CONTENT_TYPE", "evil/type")]));
         Assert.Contains("\nbody 3 ", response.BodyText, StringComparison.Ordinal);
@@ -147,11 +147,11 @@ public sealed class ParameterTests
     });
 
     [Fact]
-    public void Hostile_39_The_header_Proxy_is_dropped() => Bench.Run(static bench =>
+    public void Hostile_39_The_header_Proxy_is_dropped() => FastCgiBench.Run(static bench =>
         Assert.DoesNotContain("evil", bench.Ask(Wire.Request("/", more: [("HTTP_PROXY", "http://evil.example/")])).BodyText, StringComparison.Ordinal));
 
     [Fact]
-    public void Hostile_40_Headers_cannot_pass_for_other_variables() => Bench.Run(static bench =>
+    public void Hostile_40_Headers_cannot_pass_for_other_variables() => FastCgiBench.Run(static bench =>
     {
         string text = bench.Ask(Wire.Request("/", more: [("HTTP_REMOTE_ADDR", "203.0.113.9"), ("HTTP_HTTPS", "on"), ("HTTP_REMOTE_USER", "root")])).BodyText;
         Assert.Contains("\nremote 192.0.2.7 4711\n", text, StringComparison.Ordinal);
@@ -159,7 +159,7 @@ public sealed class ParameterTests
     });
 
     [Fact]
-    public void Hostile_41_Many_header_names_cost_no_more_than_their_number() => Bench.Run(static bench =>
+    public void Hostile_41_Many_header_names_cost_no_more_than_their_number() => FastCgiBench.Run(static bench =>
     {
         byte[] pairs = [.. Get(), .. Enumerable.Range(0, 900).SelectMany(static i => Wire.Pair("HTTP_" + Convert.ToString(i, 2).PadLeft(12, '0').Replace('0', 'A').Replace('1', 'B'), "v"))];
         var watch = System.Diagnostics.Stopwatch.StartNew();
@@ -205,7 +205,7 @@ public sealed class ParameterTests
     [Theory]
     [InlineData("/%00")]
     [InlineData("/a%00b")]
-    public void Hostile_45_A_NUL_in_the_path_is_refused(string target) => Bench.Run(bench =>
+    public void Hostile_45_A_NUL_in_the_path_is_refused(string target) => FastCgiBench.Run(bench =>
     {
         Assert.Equal(400, bench.Ask(WithParams(Get(target))).Status);
         Assert.Equal(1, bench.Refused("path-escaped-nul"));
@@ -215,7 +215,7 @@ public sealed class ParameterTests
     [InlineData(16_300, 200)]
     [InlineData(16_400, 414)]
     [InlineData(6_000, 414)]     // each byte is escaped with three
-    public void Hostile_42_A_target_rebuilt_from_its_parts_has_the_limit_of_a_target_that_is_sent(int length, int status) => Bench.Run(bench =>
+    public void Hostile_42_A_target_rebuilt_from_its_parts_has_the_limit_of_a_target_that_is_sent(int length, int status) => FastCgiBench.Run(bench =>
     {
         string path = "/" + new string(length == 6_000 ? ' ' : 'a', length - 1);
         FrontEnd front = bench.Connect();
@@ -229,7 +229,7 @@ public sealed class ParameterTests
     [InlineData("/%zz")]
     [InlineData("/%c0%af")]
     [InlineData("/%c0%ae%c0%ae/x")]
-    public void Hostile_45_Escapes_that_are_none_never_become_other_characters(string target) => Bench.Run(bench =>
+    public void Hostile_45_Escapes_that_are_none_never_become_other_characters(string target) => FastCgiBench.Run(bench =>
     {
         ReceivedResponse response = bench.Ask(WithParams(Get(target)));
         Assert.True(response.Status == 400 || response.BodyText.Contains($"\npath {target}\n", StringComparison.OrdinalIgnoreCase), response.BodyText);

@@ -3,14 +3,14 @@
 
 using Millrace.Tests.Simulation;
 
-namespace Millrace.Tests.Behaviour;
+namespace Millrace.Tests.Behaviour.FastCgi;
 
 public sealed class DescriptorTests
 {
     private const int Own = 2;      // the event queue and the listening socket
 
     [Fact]
-    public void Accepting_pauses_goes_on_by_itself_and_is_counted_EMFILE() => Bench.Run(static bench =>
+    public void Accepting_pauses_goes_on_by_itself_and_is_counted_EMFILE() => FastCgiBench.Run(static bench =>
     {
         bench.Simulation.World.DescriptorsMax = Own + 2;
         FrontEnd[] fronts = [.. Enumerable.Range(0, 5).Select(_ => bench.ConnectOnly())];
@@ -33,7 +33,7 @@ public sealed class DescriptorTests
     });
 
     [Fact]
-    public void A_connection_that_ends_makes_room_for_one_that_waits() => Bench.Run(static bench =>
+    public void A_connection_that_ends_makes_room_for_one_that_waits() => FastCgiBench.Run(static bench =>
     {
         bench.Simulation.World.DescriptorsMax = Own + 1;
         FrontEnd first = bench.Connect();
@@ -48,7 +48,7 @@ public sealed class DescriptorTests
     });
 
     [Fact]
-    public void A_drain_ends_while_descriptors_are_short() => Bench.Run(static bench =>
+    public void A_drain_ends_while_descriptors_are_short() => FastCgiBench.Run(static bench =>
     {
         bench.Simulation.World.DescriptorsMax = Own + 1;
         FrontEnd served = bench.Connect();

@@ -3,7 +3,7 @@
 using System.Text;
 using Millrace.Tests.Simulation;
 
-namespace Millrace.Tests.Behaviour;
+namespace Millrace.Tests.Behaviour.FastCgi;
 
 public sealed class StreamTests
 {
@@ -12,7 +12,7 @@ public sealed class StreamTests
 
     [Fact]
     public void Hostile_17_Records_for_unknown_ids_are_passed_over_FastCGI_3_3() =>
-        Bench.HoweverCut(
+        FastCgiBench.HoweverCut(
             [
                 .. Wire.Record(Wire.Params, 7, [1, 1, 65, 65]), .. Wire.Record(Wire.Stdin, 7, [1]), .. Wire.Record(Wire.Data, 7, [1]), .. Wire.Record(Wire.Abort, 7, []),
                 .. Wire.Request("/known"),
@@ -26,7 +26,7 @@ public sealed class StreamTests
 
     [Fact]
     public void Hostile_18_PARAMS_after_their_end_are_passed_over_FastCGI_5_2() =>
-        Bench.HoweverCut(
+        FastCgiBench.HoweverCut(
             [.. Head("/late"), .. Wire.Record(Wire.Params, 1, Wire.Pairs(("HTTP_TARDY", "1"))), .. Wire.Record(Wire.Params, 1, []), .. Wire.Record(Wire.Stdin, 1, [1, 2]), .. Wire.Record(Wire.Stdin, 1, [])],
             static (bench, front) =>
             {
@@ -37,7 +37,7 @@ public sealed class StreamTests
             });
 
     [Fact]
-    public void Hostile_19_STDIN_before_the_end_of_PARAMS_ends_the_connection_FastCGI_5_3() => Bench.Run(static bench =>
+    public void Hostile_19_STDIN_before_the_end_of_PARAMS_ends_the_connection_FastCGI_5_3() => FastCgiBench.Run(static bench =>
     {
         FrontEnd front = bench.Connect();
         bench.Send(front, [.. Wire.BeginRequest(), .. Wire.Record(Wire.Params, 1, Wire.Pairs(Wire.Get("/"))), .. Wire.Record(Wire.Stdin, 1, [1])]);
@@ -48,7 +48,7 @@ public sealed class StreamTests
 
     [Fact]
     public void Hostile_20_STDIN_after_its_end_is_passed_over_FastCGI_3_3() =>
-        Bench.HoweverCut(
+        FastCgiBench.HoweverCut(
             [.. Head("/twice"), .. Wire.Record(Wire.Stdin, 1, [1]), .. Wire.Record(Wire.Stdin, 1, []), .. Wire.Record(Wire.Stdin, 1, [2, 3]), .. Wire.Record(Wire.Stdin, 1, [])],
             static (bench, front) =>
             {
@@ -57,7 +57,7 @@ public sealed class StreamTests
             });
 
     [Fact]
-    public void Hostile_21_A_million_records_of_one_byte_are_one_body() => Bench.Run(static bench =>
+    public void Hostile_21_A_million_records_of_one_byte_are_one_body() => FastCgiBench.Run(static bench =>
     {
         const int Count = 1_000_000;
         byte[] records = new byte[Count * 9];
@@ -78,7 +78,7 @@ public sealed class StreamTests
     public void Hostile_22_A_body_that_looks_like_records_is_a_body()
     {
         byte[] smuggled = [.. Wire.Record(Wire.Stdin, 1, []), .. Wire.Request("/smuggled")];
-        Bench.HoweverCut([.. Head("/outer"), .. Wire.Stream(Wire.Stdin, 1, smuggled, recordMax: 11)], (bench, front) =>
+        FastCgiBench.HoweverCut([.. Head("/outer"), .. Wire.Stream(Wire.Stdin, 1, smuggled, recordMax: 11)], (bench, front) =>
         {
             ReceivedResponse response = Assert.Single(front.Ended);
             Assert.StartsWith("POST /outer\n", response.BodyText, StringComparison.Ordinal);
@@ -90,7 +90,7 @@ public sealed class StreamTests
 
     [Fact]
     public void Hostile_23_DATA_means_nothing_to_a_responder_FastCGI_6_2() =>
-        Bench.HoweverCut([.. Head("/data"), .. Wire.Record(Wire.Data, 1, [1, 2, 3]), .. Wire.Record(Wire.Data, 1, []), .. Wire.Record(Wire.Stdin, 1, [9]), .. Wire.Record(Wire.Stdin, 1, [])],
+        FastCgiBench.HoweverCut([.. Head("/data"), .. Wire.Record(Wire.Data, 1, [1, 2, 3]), .. Wire.Record(Wire.Data, 1, []), .. Wire.Record(Wire.Stdin, 1, [9]), .. Wire.Record(Wire.Stdin, 1, [])],
             static (bench, front) =>
             {
                 Assert.Contains("\nbody 1 9\n", Assert.Single(front.Ended).BodyText, StringComparison.Ordinal);
@@ -98,7 +98,7 @@ public sealed class StreamTests
             });
 
     [Fact]
-    public void Hostile_24_Unknown_types_are_answered_with_id_0_and_passed_over_otherwise_FastCGI_4_2() => Bench.Run(static bench =>
+    public void Hostile_24_Unknown_types_are_answered_with_id_0_and_passed_over_otherwise_FastCGI_4_2() => FastCgiBench.Run(static bench =>
     {
         FrontEnd front = bench.Connect();
         int[] types = [0, .. Enumerable.Range(12, 244)];
@@ -114,7 +114,7 @@ public sealed class StreamTests
     });
 
     [Fact]
-    public void Hostile_25_Types_that_only_a_server_sends_are_passed_over() => Bench.Run(static bench =>
+    public void Hostile_25_Types_that_only_a_server_sends_are_passed_over() => FastCgiBench.Run(static bench =>
     {
         byte[] types = [Wire.End, Wire.Stdout, Wire.Stderr, Wire.GetValuesResult, Wire.UnknownType];
         FrontEnd front = bench.Connect();
@@ -129,7 +129,7 @@ public sealed class StreamTests
 
     [Fact]
     public void Hostile_26_GET_VALUES_says_what_is_enforced_FastCGI_4_1() =>
-        Bench.HoweverCut(Wire.Record(Wire.GetValues, 0, Wire.Pairs([.. s_allNames, ("UNKNOWN", "x")]), padding: 3), static (bench, front) =>
+        FastCgiBench.HoweverCut(Wire.Record(Wire.GetValues, 0, Wire.Pairs([.. s_allNames, ("UNKNOWN", "x")]), padding: 3), static (bench, front) =>
         {
             ReceivedRecord answer = Assert.Single(front.Management);
             Assert.Equal(Wire.GetValuesResult, answer.Type);
@@ -138,7 +138,7 @@ public sealed class StreamTests
         });
 
     [Fact]
-    public void Hostile_26_GET_VALUES_answers_a_name_once_and_leaves_out_what_it_does_not_know_FastCGI_4_1() => Bench.Run(static bench =>
+    public void Hostile_26_GET_VALUES_answers_a_name_once_and_leaves_out_what_it_does_not_know_FastCGI_4_1() => FastCgiBench.Run(static bench =>
     {
         FrontEnd front = bench.Connect();
         bench.Send(front, Wire.Record(Wire.GetValues, 0, [.. Enumerable.Repeat(Wire.Pair("FCGI_MPXS_CONNS", "7"), 1_000).SelectMany(static pair => pair)]));
@@ -153,7 +153,7 @@ public sealed class StreamTests
 
     [Fact]
     public void Hostile_26_GET_VALUES_in_the_middle_of_a_request_leaves_it_alone_FastCGI_4_1() =>
-        Bench.HoweverCut(
+        FastCgiBench.HoweverCut(
             [
                 .. Wire.BeginRequest(), .. Wire.Record(Wire.GetValues, 0, Wire.Pairs(s_allNames)), .. Wire.Record(Wire.GetValues, 1, Wire.Pairs(s_allNames)),
                 .. Wire.Stream(Wire.Params, 1, Wire.Pairs(Wire.Get("/", "POST"))), .. Wire.Record(Wire.Stdin, 1, [5]), .. Wire.Record(Wire.GetValues, 0, Wire.Pairs(s_allNames)), .. Wire.Record(Wire.Stdin, 1, []),
@@ -166,7 +166,7 @@ public sealed class StreamTests
             });
 
     [Fact]
-    public void Hostile_26_GET_VALUES_without_reading_the_answers_stops_the_reading() => Bench.Run(static bench =>
+    public void Hostile_26_GET_VALUES_without_reading_the_answers_stops_the_reading() => FastCgiBench.Run(static bench =>
     {
         FrontEnd front = bench.Connect();
         front.Send([.. Enumerable.Repeat(Wire.Record(Wire.GetValues, 0, Wire.Pairs(s_allNames)), 40_000).SelectMany(static record => record)]);
@@ -184,7 +184,7 @@ public sealed class StreamTests
     public void Hostile_26_GET_VALUES_in_a_flood_beside_a_running_request_ends_the_connection()
     {
         var never = new TaskCompletionSource();
-        Bench.Run(
+        FastCgiBench.Run(
             async (request, response) =>
             {
                 using CancellationTokenRegistration registration = request.Aborted.UnsafeRegister(_ => never.TrySetResult(), null);

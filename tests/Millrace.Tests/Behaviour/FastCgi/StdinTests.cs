@@ -1,0 +1,62 @@
+// What only FastCGI has to say about bodies: a STDIN that does not fit CONTENT_LENGTH, or comes without one, and heads that do
+// not end. FastCGI 1.0 §5.3, RFC 3875 §4.1.2.
+
+using System.Text;
+using Millrace.Tests.Simulation;
+
+namespace Millrace.Tests.Behaviour.FastCgi;
+
+public sealed class StdinTests
+{
+    private static byte[] Post(params (string, string)[] more) =>
+        [.. Wire.BeginRequest(), .. Wire.Stream(Wire.Params, 1, Wire.Pairs(Wire.Get("/", "POST", more)))];
+
+    [Fact]
+    public void Hostile_50_A_body_shorter_than_its_length_is_400_and_never_an_end_RFC3875_4_2() =>
+        FastCgiBench.HoweverCut([.. Post(("CONTENT_LENGTH", "9")), .. Wire.Stream(Wire.Stdin, 1, new byte[8])], static (bench, front) =>
+        {
+            Assert.Equal(400, Assert.Single(front.Ended).Status);
+            Assert.Equal(1, bench.Refused("body-short"));
+            bench.StillServes(front);
+        });
+
+    [Fact]
+    public void Hostile_50_A_body_longer_than_its_length_is_400_RFC3875_4_2() =>
+        FastCgiBench.HoweverCut([.. Post(("CONTENT_LENGTH", "7")), .. Wire.Stream(Wire.Stdin, 1, new byte[8])], static (bench, front) =>
+        {
+            Assert.Equal(400, Assert.Single(front.Ended).Status);
+            Assert.Equal(1, bench.Refused("body-long-or-over-limit"));
+            bench.StillServes(front);
+        });
+
+    [Fact]
+    public void Hostile_52_Without_a_length_the_body_goes_to_the_end_of_STDIN_FastCGI_5_3() =>
+        FastCgiBench.HoweverCut([.. Post(), .. Wire.Stream(Wire.Stdin, 1, Encoding.ASCII.GetBytes("unannounced"), recordMax: 4)], static (bench, front) =>
+        {
+            Assert.Contains("\nbody 11 ", Assert.Single(front.Ended).BodyText, StringComparison.Ordinal);
+            bench.StillServes(front);
+        });
+
+    // ---- time, with the clock in the test's hands ----
+
+    [Fact]
+    public void Hostile_60_A_head_that_does_not_end_is_given_up_HeadTimeout() => FastCgiBench.Run(
+        static bench =>
+        {
+            FrontEnd[] slow = [bench.Connect(), bench.Connect(), bench.Connect()];
+            bench.Send(slow[0], [1]);
+            bench.Send(slow[1], Wire.BeginRequest());
+            byte[] head = Post();
+            for (int i = 0; i < 11; i++)
+            {
+                bench.Send(slow[2], head.AsSpan(i, 1));
+                bench.Pass(TimeSpan.FromSeconds(1));
+                Assert.Equal(i < 10 ? 0 : 2, slow[..2].Count(static front => front.IsAtEnd));
+            }
+
+            Assert.True(slow[2].IsAtEnd);
+            Assert.Equal(3, bench.Refused("head-timeout"));
+            bench.OthersAreServed();
+        },
+        Bench.Options(static options => options.HeadTimeout = TimeSpan.FromSeconds(10)));
+}

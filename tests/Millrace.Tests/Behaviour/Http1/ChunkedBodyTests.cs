@@ -1,0 +1,143 @@
+// Chunked request bodies, their extensions and trailers, as handlers see them. RFC 9112 §7.1, RFC 9110 §6.5.
+
+using System.Text;
+using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
+using Millrace.Protocols.Http1;
+using Millrace.Tests.Simulation;
+
+namespace Millrace.Tests.Behaviour.Http1;
+
+public sealed class ChunkedBodyTests
+{
+    private const string Head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+    [Fact]
+    public void Chunks_with_extensions_and_trailers_are_one_body_however_they_are_cut_RFC9112_7_1() =>
+        HttpBench.HoweverCut(
+            Encoding.ASCII.GetBytes(Head + "5;a=b\r\nhello\r\n0001 ; c=\"d;\\\"e\"\r\n \r\nA\r\n0123456789\r\n0;last\r\nX-Sum: 1\r\nX-Other:\r\n\r\n"),
+            static (bench, peer) =>
+            {
+                string text = Assert.Single(peer.Answers).BodyText;
+                Assert.Contains($"\nbody 16 {Call.Sum("hello 0123456789"u8)}\n", text, StringComparison.Ordinal);
+                Assert.DoesNotContain("X-Sum", text, StringComparison.Ordinal);
+                bench.StillServes(peer);
+            });
+
+    [Fact]
+    public void Trailers_are_given_when_the_body_has_been_read_and_never_as_headers_RFC9110_6_5() => HttpBench.RunHosted(
+        static async context =>
+        {
+            var feature = context.Features.GetRequiredFeature<IHttpRequestTrailersFeature>();
+            string before = feature.Available ? "early" : "not yet";
+            byte[] buffer = new byte[100];
+            while (await context.Request.Body.ReadAsync(buffer) > 0)
+            {
+            }
+
+            string trailers = string.Join(' ', feature.Trailers.Select(static field => $"{field.Key}={field.Value}"));
+            await context.Response.WriteAsync($"{before}, {feature.Available}: {trailers}, {context.Request.Headers.ContainsKey("X-Sum")}");
+        },
+        static bench =>
+        {
+            const string Trailers = "0\r\nX-Sum: 1\r\nx-sum:\t2 \r\nX-Empty:\r\n\r\n";
+            HttpPeer peer = bench.Connect();
+            bench.Send(peer, Head + "3\r\nabc\r\n");
+            Assert.Equal("not yet, True: X-Sum=1,2 X-Empty=, False", bench.Ask(peer, Trailers).BodyText);
+            bench.Send(peer, Head + "3\r\nabc\r\n");
+            bench.SendBytewise(peer, Encoding.ASCII.GetBytes(Trailers));
+            Assert.Equal("not yet, True: X-Sum=1,2 X-Empty=, False", peer.Answers[^1].BodyText);
+            Assert.Equal("early, True: , False", bench.Ask(peer, "GET / HTTP/1.1\r\nHost: a\r\n\r\n").BodyText);
+        });
+
+    [Theory]
+    [InlineData(0)]
+    [InlineData(1)]
+    public void Extensions_may_be_so_long_in_all_and_no_longer_RFC9112_7_1_1(int over) => HttpBench.Run(bench =>
+    {
+        // ";x" and the name: a chunk of 256 bytes of extension, as many as are allowed, and the rest on the last chunk.
+        const int Each = 256;
+        int whole = (ChunkedReader.ExtensionBytesMax / Each) - 1;
+        int rest = ChunkedReader.ExtensionBytesMax - (whole * Each) + over;
+        string chunks = string.Concat(Enumerable.Repeat("1;" + new string('x', Each - 1) + "\r\n.\r\n", whole));
+        HttpPeer peer = bench.Connect();
+        HttpAnswer answer = bench.Ask(peer, Head + chunks + "0;" + new string('y', rest - 1) + "\r\n\r\n");
+        Assert.Equal(over == 0 ? 200 : 413, answer.Status);
+        Assert.Equal(over == 1, peer.IsAtEnd);
+        Assert.Equal(over, bench.Refused("http-chunk-extension-too-long"));
+        bench.OthersAreServed();
+    });
+
+    [Fact]
+    public void A_fault_in_a_chunked_body_reaches_the_handler_that_reads_it_and_ends_the_connection_RFC9112_7_1()
+    {
+        Exception? seen = null;
+        HttpBench.Run(
+            async (request, response) =>
+            {
+                seen = await Record.ExceptionAsync(() => PlainCall.Echo(request, response).AsTask());
+                response.StatusCode = 422;
+            },
+            bench =>
+            {
+                HttpPeer peer = bench.Connect();
+                bench.Send(peer, Head + "3\r\nabc\r\n");
+                HttpAnswer answer = bench.Ask(peer, "zz\r\n");
+                Assert.Equal(400, Assert.IsType<BadHttpRequestException>(seen).StatusCode);
+                Assert.Equal((422, true), (answer.Status, answer.Closes));
+                Assert.Equal(1, bench.Refused("http-chunk-size"));
+            });
+    }
+
+    [Fact]
+    public void A_fault_in_a_chunked_body_that_nobody_reads_ends_the_connection_behind_the_answer_RFC9112_7_1() => HttpBench.Run(
+        static (request, response) => default,
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            Assert.Equal(200, bench.Ask(peer, Head + "3\r\nabc\r\n").Status);
+            bench.Send(peer, "zz\r\nGET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n");
+            Assert.True(peer.IsAtEnd);
+            Assert.Single(peer.Answers);
+            Assert.Equal(1, bench.Refused("http-chunk-size"));
+            Assert.Equal(1, bench.Simulation.Handler.Started);
+        });
+
+    [Fact]
+    public void A_chunk_that_announces_more_than_the_limit_is_refused_before_its_bytes_come_RFC9110_15_5_14() => HttpBench.Run(
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            HttpAnswer answer = bench.Ask(peer, Head + "3\r\nabc\r\nfffffff\r\n");
+            Assert.Equal((413, true), (answer.Status, answer.Closes));
+        },
+        static options => options.MaxRequestBodySize = 1_000);
+
+    [Fact]
+    public void A_body_that_looks_like_a_request_is_a_body_RFC9112_6_3()
+    {
+        const string Smuggled = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
+        HttpBench.HoweverCut(Encoding.ASCII.GetBytes($"{Head}{Smuggled.Length:x}\r\n{Smuggled}\r\n0\r\n\r\n"), static (bench, peer) =>
+        {
+            Assert.StartsWith("POST /\n", Assert.Single(peer.Answers).BodyText, StringComparison.Ordinal);
+            bench.StillServes(peer);
+        });
+    }
+
+    [Fact]
+    public void A_million_chunks_of_one_byte_are_one_body_RFC9112_7_1() => HttpBench.Run(static bench =>
+    {
+        const int Count = 1_000_000;
+        byte[] chunks = new byte[Count * 6];
+        for (int i = 0; i < Count; i++)
+        {
+            "1\r\nx\r\n"u8.CopyTo(chunks.AsSpan(i * 6));
+        }
+
+        HttpPeer peer = bench.Connect();
+        bench.Send(peer, Head);
+        bench.Send(peer, chunks);
+        Assert.Contains("\nbody 1000000 ", bench.Ask(peer, "0\r\n\r\n").BodyText, StringComparison.Ordinal);
+        bench.StillServes(peer);
+    });
+}

@@ -1,0 +1,239 @@
+// When a connection stays and when it ends, for HTTP/1.1 and HTTP/1.0, and how the client can tell. RFC 9112 §9.3, §9.6, §6.3.
+
+using System.Text;
+using Millrace.Tests.Simulation;
+
+namespace Millrace.Tests.Behaviour.Http1;
+
+public sealed class ConnectionTests
+{
+    [Theory]
+    [InlineData("HTTP/1.1", null, true, null)]
+    [InlineData("HTTP/1.1", "keep-alive", true, null)]
+    [InlineData("HTTP/1.1", "close", false, "close")]
+    [InlineData("HTTP/1.1", "Close", false, "close")]
+    [InlineData("HTTP/1.1", "keep-alive, close", false, "close")]
+    [InlineData("HTTP/1.0", null, false, "close")]
+    [InlineData("HTTP/1.0", "keep-alive", true, "keep-alive")]
+    [InlineData("HTTP/1.0", "Keep-Alive", true, "keep-alive")]
+    [InlineData("HTTP/1.0", "close", false, "close")]
+    [InlineData("HTTP/1.0", "keep-alive, close", false, "close")]
+    public void The_answer_says_whether_the_connection_stays_and_so_it_does_RFC9112_9_3(string version, string? connection, bool stays, string? said) => HttpBench.Run(bench =>
+    {
+        HttpPeer peer = bench.Connect();
+        peer.Expect("GET", is10: version == "HTTP/1.0");
+        HttpAnswer answer = bench.Ask(peer, $"GET / {version}\r\nHost: a\r\n{(connection is null ? "" : $"Connection: {connection}\r\n")}\r\n");
+        Assert.Equal((200, said), (answer.Status, answer.Field("Connection")));
+        Assert.Equal(!stays, peer.IsAtEnd);
+        if (stays)
+        {
+            bench.StillServes(peer);
+        }
+    });
+
+    [Fact]
+    public void An_application_may_end_the_connection_with_its_answer_RFC9112_9_6() => HttpBench.Run(
+        static (request, response) =>
+        {
+            response.AddHeader("Connection", "close");
+            return default;
+        },
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            Assert.Equal("close", bench.Ask(peer, "GET / HTTP/1.1\r\nHost: a\r\n\r\n").Field("Connection"));
+            Assert.True(peer.IsAtEnd);
+        });
+
+    // ---- a body whose length is not known ----
+
+    private static async ValueTask Stream(Response response)
+    {
+        for (int i = 0; i < 3; i++)
+        {
+            await response.WriteAsync("part "u8.ToArray());
+            await response.FlushAsync();
+        }
+    }
+
+    [Fact]
+    public void A_streamed_body_is_chunked_for_1_1_and_the_connection_stays_RFC9112_7_1() => HttpBench.Run(
+        static (request, response) => Stream(response),
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            HttpAnswer answer = bench.Ask(peer, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+            Assert.Equal(("part part part ", "chunked", 3), (answer.BodyText, answer.Field("Transfer-Encoding"), answer.Chunks.Count));
+            bench.Send(peer, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+            Assert.Equal(2, peer.Answers.Count);
+        });
+
+    [Theory]
+    [InlineData("")]
+    [InlineData("Connection: keep-alive\r\n")]
+    public void A_streamed_body_for_1_0_ends_with_the_connection_RFC9112_6_3(string connection) => HttpBench.Run(
+        static (request, response) => Stream(response),
+        bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            peer.Expect("GET", is10: true);
+            HttpAnswer answer = bench.Ask(peer, $"GET / HTTP/1.0\r\n{connection}\r\n");
+            Assert.Equal(("part part part ", "close"), (answer.BodyText, answer.Field("Connection")));
+            Assert.Null(answer.Field("Transfer-Encoding"));
+            Assert.True(peer.IsAtEnd);
+            Assert.False(peer.Socket.WasReset);
+        });
+
+    [Fact]
+    public void A_body_of_known_length_for_1_0_keeps_the_connection_if_asked_RFC9112_9_3() => HttpBench.Run(
+        static async (request, response) =>
+        {
+            response.ContentLength = 15;
+            await Stream(response);
+        },
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            peer.Expect("GET", is10: true);
+            HttpAnswer answer = bench.Ask(peer, "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+            Assert.Equal(("part part part ", "keep-alive", "15"), (answer.BodyText, answer.Field("Connection"), answer.Field("Content-Length")));
+            Assert.False(peer.IsAtEnd);
+        });
+
+    [Theory]
+    [InlineData("HTTP/1.0", true)]
+    [InlineData("HTTP/1.1", true)]
+    [InlineData("HTTP/1.0", false)]
+    [InlineData("HTTP/1.1", false)]
+    public void A_body_that_is_cut_ends_with_a_reset_and_never_looks_whole_RFC9112_8(string version, bool throws) => HttpBench.Run(
+        async (request, response) =>
+        {
+            await Stream(response);
+            if (throws)
+            {
+                throw new InvalidOperationException();
+            }
+
+            response.Abort();
+        },
+        bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            peer.Expect("GET", is10: version == "HTTP/1.0");
+            bench.Send(peer, $"GET / {version}\r\nHost: a\r\n\r\n");
+            Assert.Empty(peer.Answers);
+            Assert.True(peer.IsAtEnd);
+            Assert.True(peer.Socket.WasReset);
+        });
+
+    [Fact]
+    public void A_body_written_in_large_pieces_has_a_chunk_for_each_RFC9112_7_1() => HttpBench.Run(
+        static async (request, response) =>
+        {
+            await response.FlushAsync();
+            response.Write(new byte[0x10000]);
+            await response.FlushAsync();
+            await response.WriteAsync(Array.Empty<byte>());
+            await response.FlushAsync();
+            response.Write(new byte[1]);
+        },
+        static bench =>
+        {
+            HttpAnswer answer = bench.Ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+            Assert.Equal(0x10001, answer.Body.Length);
+            Assert.DoesNotContain(0, answer.Chunks);
+        });
+
+    // ---- the client has finished sending ----
+
+    [Fact]
+    public void A_client_that_ends_its_side_at_once_is_answered_and_closed_RFC9112_9_6() => HttpBench.Run(static bench =>
+    {
+        HttpPeer peer = bench.Connect();
+        peer.Socket.ClientSend("GET /a HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\n"u8);
+        peer.Socket.ClientFinish();
+        bench.Settle();
+        Assert.Equal(2, peer.Answers.Count);
+        Assert.True(peer.IsAtEnd);
+        Assert.False(peer.Socket.WasReset);
+        Assert.Equal(0, bench.Connections);
+    });
+
+    [Theory]
+    [InlineData("GET / HTTP/1.1\r\nHost: a\r\n")]
+    [InlineData("GET")]
+    [InlineData("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabc")]
+    public void A_client_that_ends_its_side_in_the_middle_of_a_request_is_closed_RFC9112_8(string part) => HttpBench.Run(bench =>
+    {
+        HttpPeer peer = bench.Connect();
+        peer.Socket.ClientSend(Encoding.ASCII.GetBytes(part));
+        peer.Socket.ClientFinish();
+        bench.Settle();
+        Assert.True(peer.IsAtEnd);
+        Assert.DoesNotContain(peer.Answers, static answer => answer.Status == 200);
+        Assert.Equal(0, bench.Connections);
+        bench.OthersAreServed();
+    });
+
+    // ---- Date and Server, RFC 9110 §6.6.1, §10.2.4 ----
+
+    [Theory]
+    [InlineData(true, "Millrace")]
+    [InlineData(false, null)]
+    public void The_server_names_itself_unless_told_not_to_AddServerHeader(bool names, string? expected) => HttpBench.Run(
+        bench =>
+        {
+            foreach (string request in (string[])["GET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n", "bad\r\n"])
+            {
+                Assert.Equal(expected, bench.Ask(request).Field("Server"));
+            }
+        },
+        options => options.AddServerHeader = names);
+
+    [Fact]
+    public void Date_is_the_time_of_the_answer_to_the_second_RFC9110_6_6_1() => HttpBench.Run(static bench =>
+    {
+        HttpPeer peer = bench.Connect();
+        for (int i = 0; i < 2; i++)
+        {
+            DateTimeOffset before = DateTimeOffset.UtcNow;
+            string date = bench.Ask(peer, "GET / HTTP/1.1\r\nHost: a\r\n\r\n").Field("Date")!;
+            DateTimeOffset said = DateTimeOffset.ParseExact(date, "R", System.Globalization.CultureInfo.InvariantCulture);
+            Assert.InRange(said, before.AddSeconds(-2), DateTimeOffset.UtcNow);
+            bench.Pass(TimeSpan.FromSeconds(2));
+        }
+    });
+
+    [Fact]
+    public void What_an_application_sets_stands_instead_of_the_servers_own_RFC9110_6_6_1() => HttpBench.Run(
+        static (request, response) =>
+        {
+            response.AddHeader("date", "Thu, 01 Jan 1970 00:00:00 GMT");
+            response.AddHeader("SERVER", "Other/1");
+            response.AddHeader("X-A", "b");
+            return default;
+        },
+        static bench =>
+        {
+            HttpAnswer answer = bench.Ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+            Assert.Equal(("Thu, 01 Jan 1970 00:00:00 GMT", "Other/1", "b"), (answer.Field("Date"), answer.Field("Server"), answer.Field("X-A")));
+        });
+
+    [Fact]
+    public void A_response_while_the_server_drains_says_that_the_connection_ends_RFC9112_9_6()
+    {
+        var gate = new TaskCompletionSource();
+        HttpBench.Run(
+            async (request, response) => await gate.Task,
+            bench =>
+            {
+                HttpPeer peer = bench.Connect();
+                bench.Send(peer, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+                bench.Drain();
+                gate.SetResult();
+                bench.Settle();
+                Assert.True(Assert.Single(peer.Answers).Closes);
+                Assert.True(peer.IsAtEnd);
+            });
+    }
+}

@@ -1,0 +1,123 @@
+// What only the kernel's own TCP can show: that a reset is a reset, and that an answer survives a client that is still sending.
+// Everything else is tested over the simulated kernel.
+
+using System.Net;
+using System.Net.Sockets;
+using System.Text;
+
+namespace Millrace.Tests.Behaviour.Http1;
+
+public sealed class RealSocketTests
+{
+    private static async Task<string> Exchange(Func<Request, Response, ValueTask> handler, Func<Socket, Task<string>> client)
+    {
+        await using MillraceServer server = await MillraceServer.StartAsync("http://127.0.0.1:0", handler, new MillraceOptions { Loops = 1 });
+        using var socket = new Socket(SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
+        await socket.ConnectAsync(IPEndPoint.Parse(server.Addresses[0]["http://".Length..]));
+        return await client(socket);
+    }
+
+    /// <summary>All that comes, and how it ends: "end", or "reset".</summary>
+    private static async Task<string> ReadToEnd(Socket socket)
+    {
+        using var patience = new CancellationTokenSource(TimeSpan.FromSeconds(20));
+        var text = new StringBuilder();
+        byte[] buffer = new byte[64 * 1024];
+        while (true)
+        {
+            try
+            {
+                int count = await socket.ReceiveAsync(buffer, patience.Token);
+                if (count == 0)
+                {
+                    return text.Append("|end").ToString();
+                }
+
+                text.Append(Encoding.Latin1.GetString(buffer, 0, count));
+            }
+            catch (SocketException error) when (error.SocketErrorCode == SocketError.ConnectionReset)
+            {
+                return text.Append("|reset").ToString();
+            }
+        }
+    }
+
+    private static async Task<string> Ask(Socket socket, string request)
+    {
+        _ = await socket.SendAsync(Encoding.ASCII.GetBytes(request));
+        return await ReadToEnd(socket);
+    }
+
+    [Theory]
+    [InlineData("HTTP/1.0", "abort")]
+    [InlineData("HTTP/1.1", "abort")]
+    [InlineData("HTTP/1.0", "abort later")]
+    [InlineData("HTTP/1.1", "abort later")]
+    [InlineData("HTTP/1.0", "throw")]
+    [InlineData("HTTP/1.0", "throw later")]
+    public async Task A_response_that_is_cut_ends_with_a_reset_RFC9112_8(string version, string how)
+    {
+        string seen = await Exchange(
+            async (request, response) =>
+            {
+                response.WriteText("a part of it");
+                await response.FlushAsync();
+                if (how.EndsWith("later", StringComparison.Ordinal))
+                {
+                    await Task.Delay(50);
+                }
+
+                if (how.StartsWith("throw", StringComparison.Ordinal))
+                {
+                    throw new InvalidOperationException();
+                }
+
+                response.Abort();
+            },
+            socket => Ask(socket, $"GET / {version}\r\nHost: a\r\n\r\n"));
+        Assert.EndsWith("|reset", seen, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_response_for_HTTP_1_0_that_is_whole_ends_without_a_reset_RFC9112_6_3()
+    {
+        string seen = await Exchange(
+            static async (request, response) =>
+            {
+                response.WriteText("all ");
+                await response.FlushAsync();
+                response.WriteText("of it");
+            },
+            static socket => Ask(socket, "GET / HTTP/1.0\r\n\r\n"));
+        Assert.EndsWith("\r\n\r\nall of it|end", seen, StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData("POST / HTTP/1.1\r\nHost: a b\r\nContent-Length: 3000000\r\n\r\n", "HTTP/1.1 400")]
+    [InlineData("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 30000000000\r\n\r\n", "HTTP/1.1 413")]
+    [InlineData("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 3000000\r\n\r\n", "HTTP/1.1 200")]
+    public async Task An_early_answer_reaches_a_client_that_is_still_sending_RFC9112_9_6(string head, string expected)
+    {
+        string seen = await Exchange(
+            static async (request, response) =>
+            {
+                if (request.ContentLength > 3_000_000)
+                {
+                    _ = await request.ReadAsync(new byte[1]);
+                }
+            },
+            async socket =>
+            {
+                _ = await socket.SendAsync(Encoding.ASCII.GetBytes(head));
+                byte[] part = new byte[10_000];
+                for (int i = 0; i < 300; i++)
+                {
+                    // A client that sends its whole body before it looks for the answer.
+                    _ = await socket.SendAsync(part);
+                }
+
+                return await ReadToEnd(socket);
+            });
+        Assert.StartsWith(expected, seen, StringComparison.Ordinal);
+    }
+}

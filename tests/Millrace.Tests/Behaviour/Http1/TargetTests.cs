@@ -1,0 +1,81 @@
+// The forms of a request target and the rules of Host, as handlers see them. RFC 9112 §3.2, RFC 9110 §4.2, §7.2.
+
+namespace Millrace.Tests.Behaviour.Http1;
+
+public sealed class TargetTests
+{
+    private static void Says(string requestLineAndHost, params string[] expected) => HttpBench.Run(bench =>
+    {
+        string text = bench.Ask(requestLineAndHost + "\r\n\r\n").BodyText;
+        Assert.All(expected, line => Assert.Contains("\n" + line + "\n", "\n" + text, StringComparison.Ordinal));
+    });
+
+    [Fact]
+    public void Origin_form_RFC9112_3_2_1() => Says("GET /a%20b/c?d=e%20f HTTP/1.1\r\nHost: example.org:81", "GET /a%20b/c?d=e%20f", "path /a b/c", "query ?d=e%20f", "host example.org:81");
+
+    [Fact]
+    public void Absolute_form_overrides_Host_RFC9112_3_2_2() =>
+        Says("GET http://real.example:8080/p?q HTTP/1.1\r\nHost: other.example", "GET http://real.example:8080/p?q", "path /p", "query ?q", "host real.example:8080", "Host: real.example:8080");
+
+    [Fact]
+    public void Absolute_form_may_have_no_path_RFC9112_3_2_1() => Says("GET http://real.example HTTP/1.1\r\nHost: real.example", "path /", "query ", "host real.example");
+
+    [Fact]
+    public void Absolute_form_of_OPTIONS_without_a_path_RFC9112_3_2_4() => Says("OPTIONS http://real.example HTTP/1.1\r\nHost: real.example", "host real.example");
+
+    [Fact]
+    public void Asterisk_form_RFC9112_3_2_4() => Says("OPTIONS * HTTP/1.1\r\nHost: a", "OPTIONS *", "path ", "query ", "host a");
+
+    [Theory]
+    [InlineData("a")]
+    [InlineData("a:80")]
+    [InlineData("[2001:db8::1]:8080")]
+    [InlineData("127.0.0.1")]
+    [InlineData("xn--bcher-kva.example")]
+    [InlineData("under_score.example")]
+    public void Host_is_given_as_it_was_sent_RFC9110_7_2(string host) => Says($"GET / HTTP/1.1\r\nHost: {host}", $"host {host}", $"Host: {host}");
+
+    [Fact]
+    public void HTTP_1_0_needs_no_Host_RFC9112_3_2() => HttpBench.Run(static bench =>
+    {
+        HttpPeer peer = bench.Connect();
+        peer.Expect("GET", is10: true);
+        Assert.Contains("\nhost \n", bench.Ask(peer, "GET / HTTP/1.0\r\n\r\n").BodyText, StringComparison.Ordinal);
+    });
+
+    // A server that is no proxy has no tunnel to offer: RFC 9110 §9.3.6.
+    [Fact]
+    public void CONNECT_reaches_the_application_as_authority_form_and_opens_no_tunnel_RFC9112_3_2_3() => HttpBench.Run(
+        static (request, response) =>
+        {
+            response.StatusCode = request.Method == "CONNECT" ? 405 : 200;
+            response.WriteText($"{request.Target}|{request.Path}|{request.Host}");
+            return default;
+        },
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            HttpAnswer answer = bench.Ask(peer, "CONNECT example.org:443 HTTP/1.1\r\nHost: example.org:443\r\n\r\n");
+            Assert.Equal((405, "example.org:443||example.org:443"), (answer.Status, answer.BodyText));
+            bench.Send(peer, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+            Assert.Equal("/|/|a", peer.Answers[^1].BodyText);
+        });
+
+    [Theory]
+    [InlineData("PROPFIND")]
+    [InlineData("QUERY")]
+    [InlineData("M-SEARCH")]
+    [InlineData("A_VERY.LONG+METHOD~OF-32-BYTES!!")]
+    public void Any_token_is_a_method_RFC9110_9_1(string method) => Says($"{method} /x HTTP/1.1\r\nHost: a", $"{method} /x");
+
+    [Theory]
+    [InlineData("/a%2Fb", "/a%2Fb")]
+    [InlineData("/a/../b", "/b")]
+    [InlineData("/a/./b/", "/a/b/")]
+    [InlineData("/%2e%2e/x", "/x")]
+    [InlineData("/../../etc/passwd", "/etc/passwd")]
+    [InlineData("//a//b", "//a//b")]
+    [InlineData("/%c3%a9", "/\u00e9")]
+    [InlineData("/a+b", "/a+b")]
+    public void Paths_are_decoded_as_applications_expect_RFC3986_2_1(string target, string path) => Says($"GET {target} HTTP/1.1\r\nHost: a", $"GET {target}", $"path {path}");
+}

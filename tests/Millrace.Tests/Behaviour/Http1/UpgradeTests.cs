@@ -1,0 +1,202 @@
+// Switching protocols: 101, and then the bytes of both directions are the application's. RFC 9110 §7.8.
+
+using System.Text;
+using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
+using Millrace.Tests.Simulation;
+
+namespace Millrace.Tests.Behaviour.Http1;
+
+public sealed class UpgradeTests
+{
+    private const string Ask = "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: chat/1\r\n\r\n";
+
+    /// <summary>Answers each piece in upper case until the client has finished, and says goodbye.</summary>
+    private static async Task Shout(HttpContext context)
+    {
+        var feature = context.Features.GetRequiredFeature<IHttpUpgradeFeature>();
+        if (!feature.IsUpgradableRequest)
+        {
+            context.Response.ContentLength = "not upgradable".Length;
+            await context.Response.WriteAsync("not upgradable");
+            return;
+        }
+
+        context.Response.Headers.Upgrade = "chat/1";
+        await using Stream stream = await feature.UpgradeAsync();
+        Assert.False(feature.IsUpgradableRequest);
+        byte[] buffer = new byte[100_000];
+        for (int count; (count = await stream.ReadAsync(buffer)) > 0;)
+        {
+            await stream.WriteAsync(Encoding.ASCII.GetBytes(Encoding.ASCII.GetString(buffer, 0, count).ToUpperInvariant()));
+        }
+
+        await stream.WriteAsync("BYE"u8.ToArray());
+    }
+
+    private static string Text(HttpPeer peer) => Encoding.ASCII.GetString([.. peer.Tunnel]);
+
+    [Fact]
+    public void After_101_the_bytes_of_both_sides_are_the_applications_RFC9110_7_8() => HttpBench.RunHosted(Shout, static bench =>
+    {
+        HttpPeer peer = bench.Connect();
+        HttpAnswer answer = bench.Ask(peer, Ask);
+        Assert.Equal((101, "Upgrade", "chat/1"), (answer.Status, answer.Field("Connection"), answer.Field("Upgrade")));
+        Assert.Null(answer.Field("Content-Length") ?? answer.Field("Transfer-Encoding"));
+        foreach (string piece in (string[])["hello", "GET / HTTP/1.1\r\n\r\n", "0\r\n\r\n", new string('x', 70_000)])
+        {
+            peer.Tunnel.Clear();
+            bench.Send(peer, piece);
+            Assert.Equal(piece.ToUpperInvariant(), Text(peer));
+        }
+
+        peer.Tunnel.Clear();
+        peer.Socket.ClientFinish();
+        bench.Settle();
+        Assert.Equal("BYE", Text(peer));
+        Assert.True(peer.IsAtEnd);
+        Assert.Equal(0, bench.Connections);
+        Assert.Equal(1, bench.Simulation.Handler.Started);
+    });
+
+    [Fact]
+    public void Bytes_that_come_with_the_request_are_the_first_of_the_new_protocol_RFC9110_7_8() => HttpBench.RunHosted(Shout, static bench =>
+    {
+        byte[] bytes = Encoding.ASCII.GetBytes(Ask + "early bytes");
+        for (int cut = Ask.Length - 5; cut <= bytes.Length; cut++)
+        {
+            HttpPeer peer = bench.Connect();
+            bench.Send(peer, bytes.AsSpan(0, cut));
+            bench.Send(peer, bytes.AsSpan(cut));
+            Assert.Equal((101, "EARLY BYTES"), (Assert.Single(peer.Answers).Status, Text(peer)));
+            peer.Socket.ClientClose();
+            bench.Settle();
+            Assert.Equal(0, bench.Connections);
+        }
+    });
+
+    [Fact]
+    public void A_tunnel_has_no_time_limit_and_no_size_limit_RFC9110_7_8() => HttpBench.RunHosted(
+        Shout,
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            Assert.Equal(101, bench.Ask(peer, Ask).Status);
+            for (int i = 0; i < 5; i++)
+            {
+                bench.Pass(TimeSpan.FromSeconds(300));
+                bench.Send(peer, "still here ");
+            }
+
+            bench.Send(peer, new byte[20_000]);
+            Assert.StartsWith(string.Concat(Enumerable.Repeat("STILL HERE ", 5)), Text(peer), StringComparison.Ordinal);
+            Assert.Equal(20_055, peer.Tunnel.Count);
+        },
+        static options => options.MaxRequestBodySize = 1_000);
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void A_client_that_goes_away_ends_the_tunnel_RFC9110_7_8(bool resets)
+    {
+        bool ended = false;
+        HttpBench.RunHosted(
+            async context =>
+            {
+                try
+                {
+                    await Shout(context);
+                }
+                catch (IOException)
+                {
+                }
+
+                ended = true;
+            },
+            bench =>
+            {
+                HttpPeer peer = bench.Connect();
+                Assert.Equal(101, bench.Ask(peer, Ask).Status);
+                if (resets)
+                {
+                    peer.Socket.ClientReset();
+                }
+                else
+                {
+                    peer.Socket.ClientClose();
+                }
+
+                bench.Settle();
+                Assert.True(ended);
+                Assert.Equal(0, bench.Connections);
+            });
+    }
+
+    [Fact]
+    public void An_application_that_ends_the_tunnel_ends_the_connection_RFC9110_7_8() => HttpBench.RunHosted(
+        static async context =>
+        {
+            await using Stream stream = await context.Features.GetRequiredFeature<IHttpUpgradeFeature>().UpgradeAsync();
+            await stream.WriteAsync("only this"u8.ToArray());
+        },
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            Assert.Equal(101, bench.Ask(peer, Ask).Status);
+            Assert.Equal("only this", Text(peer));
+            Assert.True(peer.IsAtEnd);
+            Assert.False(peer.Socket.WasReset);
+        });
+
+    [Fact]
+    public void A_drained_server_cuts_its_tunnels_at_the_end_of_the_drain_time_DrainTimeout() => HttpBench.RunHosted(Shout, static bench =>
+    {
+        HttpPeer peer = bench.Connect();
+        Assert.Equal(101, bench.Ask(peer, Ask).Status);
+        bench.Drain();
+        bench.Send(peer, "on");
+        Assert.Equal("ON", Text(peer));
+        bench.Cut();
+        Assert.True(peer.IsAtEnd);
+        Assert.Equal(0, bench.Connections);
+    });
+
+    [Theory]
+    [InlineData("GET / HTTP/1.1\r\nHost: a\r\nUpgrade: chat/1\r\n\r\n")]
+    [InlineData("GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\n\r\n")]
+    [InlineData("GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade:\r\n\r\n")]
+    [InlineData("GET / HTTP/1.0\r\nHost: a\r\nConnection: upgrade, keep-alive\r\nUpgrade: chat/1\r\n\r\n")]
+    [InlineData("POST / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: chat/1\r\nContent-Length: 2\r\n\r\nhi")]
+    [InlineData("POST / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: chat/1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")]
+    public void What_is_no_offer_to_upgrade_is_an_ordinary_request_RFC9110_7_8(string request) => HttpBench.RunHosted(Shout, bench =>
+    {
+        HttpPeer peer = bench.Connect();
+        HttpAnswer answer = bench.Ask(peer, request);
+        Assert.Equal((200, "not upgradable"), (answer.Status, answer.BodyText));
+        Assert.Equal("not upgradable", bench.Ask(peer, "GET / HTTP/1.1\r\nHost: a\r\n\r\n").BodyText);
+    });
+
+    [Fact]
+    public void An_offer_that_is_not_taken_is_answered_like_any_request_RFC9110_7_8() => HttpBench.Run(static bench =>
+    {
+        HttpPeer peer = bench.Connect();
+        Assert.Equal(200, bench.Ask(peer, Ask).Status);
+        bench.StillServes(peer);
+    });
+
+    [Fact]
+    public void A_426_may_name_the_protocol_it_wants_RFC9110_15_5_22() => HttpBench.Run(
+        static (request, response) =>
+        {
+            response.StatusCode = 426;
+            response.AddHeader("Upgrade", "websocket");
+            return default;
+        },
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            HttpAnswer answer = bench.Ask(peer, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+            Assert.Equal(("Upgrade", "websocket"), (answer.Field("Connection"), answer.Field("Upgrade")));
+            Assert.False(peer.IsAtEnd);
+        });
+}

@@ -1,0 +1,278 @@
+// Request bodies over either protocol: whole, in pieces, too large, too slow, unwanted. FastCGI 1.0 §5.3, RFC 9112 §6.
+
+using System.Globalization;
+using System.Text;
+using Millrace.Tests.Simulation;
+
+namespace Millrace.Tests.Behaviour.Shared;
+
+public abstract class BodyTests(Way way) : SharedTests(way)
+{
+    private static byte[] Numbered(int length) => Plan.Bytes("sweep", 0, length);
+
+    private static string Line(byte[] body) => string.Create(CultureInfo.InvariantCulture, $"\nbody {body.Length} {Call.Sum(body)}\n");
+
+    [Fact]
+    public void Hostile_55_Bodies_of_every_critical_size_arrive_whole() => Run(static bench =>
+    {
+        Caller caller = bench.Connect();
+        foreach (int size in (int[])[0, 1, 8_192, 16_384, 32_768, 46 * 1024, 65_535, 65_536, 98_304, 131_072, 1_048_576])
+        {
+            for (int length = Math.Max(0, size - 1); length <= size + 1; length++)
+            {
+                byte[] body = Numbered(length);
+                Assert.Contains(Line(body), bench.Ask(caller, caller.Request("/", "POST", body, announced: length % 2 == 0)).BodyText, StringComparison.Ordinal);
+            }
+        }
+    });
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public void A_body_may_be_cut_anywhere(bool announced) => Run(bench => bench.HoweverCut(
+        caller => caller.Request("/cut", "POST", Encoding.ASCII.GetBytes("a body of some length"), announced),
+        static caller => Assert.Contains(Line(Encoding.ASCII.GetBytes("a body of some length")), Assert.Single(caller.Answers).BodyText, StringComparison.Ordinal)));
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public void A_handler_sees_each_part_of_a_body_as_it_comes(bool announced)
+    {
+        var seen = new List<int>();
+        Run(
+            async call =>
+            {
+                byte[] buffer = new byte[1_000];
+                for (int count; (count = await call.ReadAsync(buffer)) > 0;)
+                {
+                    seen.Add(count);
+                    call.WriteText(count.ToString(CultureInfo.InvariantCulture) + " ");
+                    await call.FlushAsync();
+                }
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Send(caller, caller.Head("/", "POST", announced ? 600 : null));
+                for (int i = 1; i <= 3; i++)
+                {
+                    bench.Send(caller, caller.Part(new byte[i * 100]));
+                    Assert.Equal(i, seen.Count);
+                    Assert.Equal(string.Concat(Enumerable.Range(1, i).Select(static i => $"{i}00 ")), (caller.Begun ?? caller.Answers[0]).BodyText);
+                }
+
+                bench.Send(caller, caller.EndOfBody());
+                Assert.Equal("100 200 300 ", Assert.Single(caller.Answers).BodyText);
+            });
+    }
+
+    [Fact]
+    public void A_handler_may_answer_while_the_body_still_comes() => Run(
+        static async call =>
+        {
+            byte[] buffer = new byte[50_000];
+            for (int count; (count = await call.ReadAsync(buffer)) > 0;)
+            {
+                await call.WriteAsync(buffer.AsMemory(0, count));
+            }
+        },
+        static bench =>
+        {
+            Caller caller = bench.Connect();
+            byte[] body = Numbered(700_000);
+            Assert.Equal(body, bench.Ask(caller, caller.Request("/echo", "POST", body)).Body);
+            Assert.Equal(body[..10], bench.Ask(caller, caller.Request("/echo", "POST", body[..10], announced: false)).Body);
+        });
+
+    [Fact]
+    public void A_body_may_be_read_again_after_its_end() => Run(
+        static async call =>
+        {
+            byte[] buffer = new byte[100];
+            int total = 0;
+            for (int i = 0; i < 4; i++)
+            {
+                total += await call.ReadAsync(buffer);
+            }
+
+            call.WriteText($"{total}");
+        },
+        static bench =>
+        {
+            Caller caller = bench.Connect();
+            bench.Send(caller, caller.Head("/", "POST", length: null));
+            Assert.Equal("0", bench.Ask(caller, caller.EndOfBody()).BodyText);
+            Assert.Equal("3", bench.Ask(caller, caller.Request("/", "POST", [1, 2, 3])).BodyText);
+            Assert.Equal("0", bench.Get(caller, "/").BodyText);
+        });
+
+    // ---- limits ----
+
+    [Fact]
+    public void Hostile_51_A_huge_length_makes_no_room_before_bytes_come() => Run(
+        static bench =>
+        {
+            Caller caller = bench.Connect();
+            byte[] head = caller.Head("/", "POST", long.MaxValue);
+            long before = GC.GetAllocatedBytesForCurrentThread();
+            bench.Send(caller, head);
+            Assert.True(GC.GetAllocatedBytesForCurrentThread() - before < 1_000_000);
+            caller.Socket.ClientReset();
+            bench.Settle();
+            Assert.Equal(0, bench.Connections);
+        },
+        static options => options.MaxRequestBodySize = null);
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public void Hostile_53_A_body_over_the_limit_is_413_counted_by_its_bytes(bool announced) => Run(
+        bench =>
+        {
+            Caller caller = bench.Connect();
+            Assert.Equal(200, bench.Ask(caller, caller.Request("/", "POST", new byte[10_000], announced)).Status);
+            Assert.Equal(413, bench.Ask(caller, caller.Request("/", "POST", new byte[10_001], announced)).Status);
+            Assert.Equal(1, bench.Refused("body-long-or-over-limit"));
+            Assert.True(caller.IsAtEnd || bench.Get(caller, "/").Status == 200);
+            Assert.False(caller.Socket.AnswersLost);
+            bench.OthersAreServed();
+        },
+        static options => options.MaxRequestBodySize = 10_000);
+
+    [Theory]
+    [InlineData(true, 100)]
+    [InlineData(false, 100)]
+    [InlineData(true, 3_000_000)]
+    [InlineData(false, 3_000_000)]
+    public void Hostile_54_A_body_nobody_reads_is_passed_over_and_no_reset_overtakes_the_answer(bool keep, int size) => Run(
+        AtOnce(static call => call.WriteText("early " + call.Path)),
+        bench =>
+        {
+            Caller caller = bench.Connect();
+            byte[] request = caller.Request("/unread", "POST", new byte[size], keep: keep);
+            bench.Send(caller, request[..^9]);
+            bench.Send(caller, request[^9..]);
+            Assert.Equal("early /unread", Assert.Single(caller.Answers).BodyText);
+            Assert.False(caller.Socket.AnswersLost);
+            if (keep)
+            {
+                Assert.Equal("early /next", bench.Get(caller, "/next").BodyText);
+                return;
+            }
+
+            caller.Socket.ClientClose();
+            bench.Settle();
+            Assert.Equal(0, bench.Connections);
+        });
+
+    [Fact]
+    public void Hostile_54_An_unread_body_without_end_ends_the_connection() => Run(
+        AtOnce(static _ => { }),
+        static bench =>
+        {
+            Caller caller = bench.Connect();
+            bench.Send(caller, caller.Head("/", "POST", length: null));
+            for (int i = 0; i < 4; i++)
+            {
+                bench.Send(caller, caller.Part(new byte[50_000]));
+            }
+
+            Assert.True(caller.IsAtEnd);
+            Assert.True(bench.Refused("discard-limit") > 0);
+            bench.Settle();
+        },
+        static options => options.MaxDiscardBytes = 100_000);
+
+    [Fact]
+    public void A_handler_that_does_not_read_stops_the_peer_RequestBodyBuffer()
+    {
+        var reads = new TaskCompletionSource();
+        Run(
+            async call =>
+            {
+                await reads.Task;
+                await Call.Echo(call);
+            },
+            bench =>
+            {
+                bench.Simulation.World.ReceiveCapacityMax = 16 * 1024;
+                Caller caller = bench.Connect();
+                bench.Send(caller, caller.Request("/", "POST", new byte[2_000_000]));
+                Assert.InRange(caller.Socket.TakenByServer, 10_000, 200_000);
+                Assert.True(caller.Socket.InFlight > 1_000_000);
+                bench.Pass(TimeSpan.FromSeconds(90));
+                reads.SetResult();
+                bench.Settle();
+                Assert.Contains("\nbody 2000000 ", Assert.Single(caller.Answers).BodyText, StringComparison.Ordinal);
+            },
+            static options => options.RequestBodyBuffer = 64 * 1024);
+    }
+
+    // ---- time, with the clock in the test's hands ----
+
+    [Fact]
+    public void Hostile_60_A_body_that_stops_is_408_BodyTimeout() => Run(
+        static bench =>
+        {
+            Caller caller = bench.Connect();
+            bench.Send(caller, caller.Head("/", "POST", 100_000));
+            bench.Send(caller, caller.Part(new byte[5_000]));
+            bench.Pass(TimeSpan.FromSeconds(9));
+            Assert.Empty(caller.Answers);
+            bench.Pass(TimeSpan.FromSeconds(4));
+            Assert.Equal(408, Assert.Single(caller.Answers).Status);
+            Assert.Equal(1, bench.Refused("body-too-slow"));
+            bench.OthersAreServed();
+        },
+        static options =>
+        {
+            options.BodyTimeout = TimeSpan.FromSeconds(10);
+            options.MinBodyBytesPerSecond = 0;
+        });
+
+    [Fact]
+    public void Hostile_60_A_body_that_trickles_is_408_MinBodyBytesPerSecond() => Run(
+        static bench =>
+        {
+            Caller slow = bench.Connect();
+            Caller fast = bench.Connect();
+            bench.Send(slow, slow.Head("/", "POST", 3_000));
+            bench.Send(fast, fast.Head("/", "POST", 3_000));
+            for (int i = 0; i < 20; i++)
+            {
+                bench.Send(slow, slow.Part(new byte[50]));
+                bench.Send(fast, fast.Part(new byte[150]));
+                bench.Pass(TimeSpan.FromSeconds(1));
+            }
+
+            Assert.Equal(408, Assert.Single(slow.Answers).Status);
+            bench.Send(fast, fast.EndOfBody());
+            Assert.Contains("\nbody 3000 ", Assert.Single(fast.Answers).BodyText, StringComparison.Ordinal);
+        },
+        static options => options.MinBodyBytesPerSecond = 100);
+
+    [Fact]
+    public void A_body_that_trickles_is_left_alone_where_the_rule_is_off_MinBodyBytesPerSecond() => Run(
+        static bench =>
+        {
+            Caller slow = bench.Connect();
+            bench.Send(slow, slow.Head("/", "POST", 60));
+            for (int i = 0; i < 60; i++)
+            {
+                bench.Send(slow, slow.Part([1]));
+                bench.Pass(TimeSpan.FromSeconds(1));
+            }
+
+            bench.Send(slow, slow.EndOfBody());
+            Assert.Contains("\nbody 60 ", Assert.Single(slow.Answers).BodyText, StringComparison.Ordinal);
+        },
+        static options => options.MinBodyBytesPerSecond = 0);
+}
+
+public sealed class FastCgiBodyTests() : BodyTests(Way.FastCgiToPlain);
+
+public sealed class HttpBodyTests() : BodyTests(Way.HttpToPlain);
+
+public sealed class FastCgiHostedBodyTests() : BodyTests(Way.FastCgiToHosted);
+
+public sealed class HttpHostedBodyTests() : BodyTests(Way.HttpToHosted);

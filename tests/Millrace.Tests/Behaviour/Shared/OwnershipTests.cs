@@ -1,0 +1,172 @@
+// What belongs to whom, over either protocol: buffers, answers and deadlines of a request whose handler outlives its turn,
+// waits in the queue or follows another on the same connection.
+
+using Millrace.Tests.Simulation;
+
+namespace Millrace.Tests.Behaviour.Shared;
+
+public abstract class OwnershipTests(Way way) : SharedTests(way)
+{
+    [Fact]
+    public void A_pipelined_request_that_goes_on_alone_keeps_its_own_head()
+    {
+        var gates = new List<TaskCompletionSource>();
+        Run(
+            async call =>
+            {
+                var gate = new TaskCompletionSource();
+                gates.Add(gate);
+                await gate.Task;
+                await Call.Echo(call);
+            },
+            bench =>
+            {
+                Caller[] callers = [.. Enumerable.Range(0, 4).Select(_ => bench.Connect())];
+                for (int i = 0; i < callers.Length; i++)
+                {
+                    (string, string) own = ("X-Own", new string((char)('a' + i), 500));
+                    bench.Send(callers[i], [.. callers[i].Request($"/first{i}"), .. callers[i].Request($"/second{i}", fields: own)]);
+                }
+
+                for (int round = 0; round < 2; round++)
+                {
+                    TaskCompletionSource[] now = [.. gates];
+                    gates.Clear();
+                    Array.ForEach(now, static gate => gate.SetResult());
+                    bench.Settle();
+                }
+
+                for (int i = 0; i < callers.Length; i++)
+                {
+                    Assert.Equal([$"GET /first{i}", $"GET /second{i}"], callers[i].Answers.Select(static answer => answer.BodyText.Split('\n')[0]));
+                    Assert.Contains($"X-Own: {new string((char)('a' + i), 500)}\n", callers[i].Answers[1].BodyText, StringComparison.Ordinal);
+                }
+            });
+    }
+
+    [Fact]
+    public void A_head_that_came_in_pieces_is_the_requests_own()
+    {
+        var gates = new List<TaskCompletionSource>();
+        Run(
+            async call =>
+            {
+                var gate = new TaskCompletionSource();
+                gates.Add(gate);
+                await gate.Task;
+                await Call.Echo(call);
+            },
+            bench =>
+            {
+                Caller[] callers = [.. Enumerable.Range(0, 4).Select(_ => bench.Connect())];
+                byte[][] requests = [.. callers.Select(static (caller, i) => caller.Request($"/pieces{i}", fields: ("X-Own", new string((char)('a' + i), 500))))];
+                for (int at = 0; at < requests[0].Length; at += 60)
+                {
+                    for (int i = 0; i < callers.Length; i++)
+                    {
+                        bench.Send(callers[i], requests[i][at..Math.Min(at + 60, requests[i].Length)]);
+                    }
+                }
+
+                gates.ForEach(static gate => gate.SetResult());
+                bench.Settle();
+                for (int i = 0; i < callers.Length; i++)
+                {
+                    string text = Assert.Single(callers[i].Answers).BodyText;
+                    Assert.StartsWith($"GET /pieces{i}\n", text, StringComparison.Ordinal);
+                    Assert.Contains($"X-Own: {new string((char)('a' + i), 500)}\n", text, StringComparison.Ordinal);
+                }
+            });
+    }
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public void A_request_that_waited_for_its_turn_is_answered_although_it_then_ends_at_once(bool keep)
+    {
+        var gate = new TaskCompletionSource();
+        Run(
+            async call =>
+            {
+                if (call.Path == "/long")
+                {
+                    await gate.Task;
+                }
+
+                call.WriteText(call.Path);
+            },
+            bench =>
+            {
+                Caller first = bench.Connect();
+                bench.Send(first, first.Request("/long"));
+                Caller queued = bench.Connect();
+                bench.Send(queued, queued.Request("/queued", keep: keep));
+                Assert.Empty(queued.Answers);
+                gate.SetResult();
+                bench.Settle();
+                Assert.Equal("/long", Assert.Single(first.Answers).BodyText);
+                Assert.Equal("/queued", Assert.Single(queued.Answers).BodyText);
+                Assert.Equal(!keep, queued.IsAtEnd);
+            },
+            static options => options.MaxConcurrentRequests = 1);
+    }
+
+    [Fact]
+    public void A_request_that_leaves_while_it_waits_for_its_turn_is_forgotten()
+    {
+        var gate = new TaskCompletionSource();
+        Run(
+            async call =>
+            {
+                if (call.Path == "/long")
+                {
+                    await gate.Task;
+                }
+            },
+            bench =>
+            {
+                Caller first = bench.Connect();
+                bench.Send(first, first.Request("/long"));
+                Caller leaves = bench.Connect();
+                bench.Send(leaves, leaves.Request("/leaves"));
+                leaves.Socket.ClientReset();
+                bench.Settle();
+                gate.SetResult();
+                bench.Settle();
+                Assert.Equal(200, Assert.Single(first.Answers).Status);
+                bench.StillServes(first);
+                bench.OthersAreServed();
+            },
+            static options => options.MaxConcurrentRequests = 1);
+    }
+
+    [Fact]
+    public void A_connection_whose_request_ran_long_is_still_closed_when_idle_IdleTimeout()
+    {
+        var gate = new TaskCompletionSource();
+        Run(
+            async call => await gate.Task,
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Send(caller, caller.Request("/long"));
+                bench.Pass(TimeSpan.FromSeconds(200));
+                Assert.Equal(1, bench.Connections);
+                gate.SetResult();
+                bench.Settle();
+                Assert.Equal(200, Assert.Single(caller.Answers).Status);
+                bench.Pass(TimeSpan.FromSeconds(128));
+                Assert.Equal(1, bench.Connections);
+                bench.Pass(TimeSpan.FromSeconds(4));
+                Assert.Equal(0, bench.Connections);
+            });
+    }
+}
+
+public sealed class FastCgiOwnershipTests() : OwnershipTests(Way.FastCgiToPlain);
+
+public sealed class HttpOwnershipTests() : OwnershipTests(Way.HttpToPlain);
+
+public sealed class FastCgiHostedOwnershipTests() : OwnershipTests(Way.FastCgiToHosted);
+
+public sealed class HttpHostedOwnershipTests() : OwnershipTests(Way.HttpToHosted);

@@ -1,0 +1,92 @@
+// What the writer writes the reader reads: any fields, any chunks, any trailers, in any pieces.
+
+using System.Text;
+using Millrace.Protocols.Http1;
+using Millrace.Tests.Protocols.Fuzz;
+
+namespace Millrace.Tests.Protocols.Http1;
+
+[Trait("Category", FuzzRun.Category)]
+public sealed class Http1RoundTripTests
+{
+    [Fact]
+    public void Written_messages_are_read_back_from_any_pieces_RFC9112_5_and_7_1() => FuzzRun.Run(static seed => new WrittenMessages(seed));
+
+    private sealed class WrittenMessages(int seed) : FuzzTarget
+    {
+        private const string NameChars = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+        private const string ValueChars = " \t!\"#$%&'()*+,-./0123456789:;<=>?@ABCXYZ[\\]^_`abcxyz{|}~";
+
+        private readonly Random _random = new(seed);
+        private readonly MessageReading _reader = new();
+        private readonly byte[] _output = new byte[32 * 1024];
+        private readonly List<string> _expected = [];
+
+        public override byte[] Next(int index)
+        {
+            _expected.Clear();
+            int start = Encoding.ASCII.GetBytes("POST /x HTTP/1.1\r\nHost: a\r\n", _output);
+            var writer = new Http1Writer(_output.AsSpan(start));
+            _expected.Add("header Host: a");
+            WriteFields(ref writer, "x", "header", _random.Next(12));
+            bool chunked = _random.Next(3) != 0;
+            if (chunked)
+            {
+                Written(writer.Header("Transfer-Encoding", "chunked"));
+                _expected.Add("header Transfer-Encoding: chunked");
+            }
+
+            Written(writer.EndOfHead());
+            if (chunked)
+            {
+                WriteChunks(ref writer);
+            }
+
+            _expected.Add("rest 0");
+            return _output[..(start + writer.Written)];
+        }
+
+        private void WriteFields(ref Http1Writer writer, string prefix, string kind, int count)
+        {
+            for (; count > 0; count--)
+            {
+                string name = prefix + Text(NameChars, 70);
+                string value = Text(ValueChars, _random.Next(20) == 0 ? 900 : 90);
+                Written(_random.Next(2) == 0 ? writer.Header(name, value) : writer.Header(Encoding.ASCII.GetBytes(name), Encoding.ASCII.GetBytes(value)));
+                _expected.Add($"{kind} {name}: {EscapedBytes.Format(Encoding.ASCII.GetBytes(value.Trim(' ', '\t')))}");
+            }
+        }
+
+        private void WriteChunks(ref Http1Writer writer)
+        {
+            var body = new List<byte>();
+            for (int n = _random.Next(5); n > 0; n--)
+            {
+                byte[] piece = new byte[_random.Next(1, _random.Next(4) == 0 ? 3_000 : 40)];
+                _random.NextBytes(piece);
+                body.AddRange(piece);
+                Written(writer.ChunkHeader(piece.Length));
+                Written(writer.Raw(piece));
+                Written(writer.ChunkEnd());
+            }
+
+            Written(writer.LastChunkHeader());
+            _expected.Add("body " + EscapedBytes.Format([.. body]));
+            WriteFields(ref writer, "y", "trailer", _random.Next(3));
+            Written(writer.EndOfHead());
+        }
+
+        public override bool Judge(byte[] bytes)
+        {
+            List<int> cuts = [.. Enumerable.Range(0, _random.Next(5)).Select(_ => _random.Next(bytes.Length + 1)).Order()];
+            Reading reading = _reader.Read(bytes, new Http1Limits(), cuts);
+            Assert.Equal("done", reading.Verdict);
+            Assert.Equal(_expected, reading.Facts.SkipWhile(static fact => !fact.StartsWith("header ", StringComparison.Ordinal)));
+            return true;
+        }
+
+        private static void Written(WriteResult result) => Assert.Equal(WriteResult.Written, result);
+
+        private string Text(string chars, int lengthMax) => string.Concat(Enumerable.Range(0, _random.Next(lengthMax)).Select(_ => chars[_random.Next(chars.Length)]));
+    }
+}
