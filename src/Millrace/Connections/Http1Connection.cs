@@ -56,8 +56,8 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
 
     protected override bool IsMidRequest => _partialLength > 0 || _body != BodyKind.None;
 
-    // A client that has not asked for the end itself may be sending its next request at this moment.
-    protected override bool MayHaveMoreInput => _refused || _keepAlive || _body != BodyKind.None || _upgraded;
+    // A client that is told of the end, and has not asked for it, may be sending its next request at this moment.
+    protected override bool MayHaveMoreInput => _refused || (_closes && _keepAlive) || _body != BodyKind.None || _upgraded;
 
     protected override bool CutsByReset => true;
 

@@ -91,7 +91,9 @@ internal abstract class KeptConnection : IDisposable
             if (at < 0)
             {
                 ReadOnlySpan<byte> chunked = bytes[head..];
-                return chunked.EndsWith("\r\n0\r\n\r\n"u8) ? (status, Encoding.UTF8.GetString(chunked[(chunked.IndexOf((byte)'\n') + 1)..^7])) : null;
+                return chunked.SequenceEqual("0\r\n\r\n"u8) ? (status, "")
+                    : chunked.EndsWith("\r\n0\r\n\r\n"u8) ? (status, Encoding.UTF8.GetString(chunked[(chunked.IndexOf((byte)'\n') + 1)..^7]))
+                    : null;
             }
 
             ReadOnlySpan<byte> digits = bytes[(at + 16)..head];

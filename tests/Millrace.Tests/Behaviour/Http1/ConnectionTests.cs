@@ -45,6 +45,46 @@ public sealed class ConnectionTests
             Assert.True(peer.IsAtEnd);
         });
 
+    [Fact]
+    public void An_end_the_client_has_not_asked_for_does_not_reset_its_next_request_over_the_answer_RFC9112_9_6() => HttpBench.Run(
+        static (request, response) =>
+        {
+            response.AddHeader("Connection", "close");
+            return default;
+        },
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            bench.Reads = false;
+            bench.Send(peer, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+            bench.Send(peer, "GET /crossing HTTP/1.1\r\nHost: a\r\n\r\n");
+            bench.Reads = true;
+            bench.Settle();
+            Assert.True(Assert.Single(peer.Answers).Closes);
+            Assert.False(peer.Socket.AnswersLost);
+            Assert.Equal(1, bench.Simulation.Handler.Started);
+            bench.Leave(peer);
+        });
+
+    [Fact]
+    public void An_end_the_client_has_asked_for_is_the_end_at_once_RFC9112_9_6() => HttpBench.Run(static bench =>
+    {
+        HttpPeer peer = bench.Connect();
+        _ = bench.Ask(peer, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        Assert.True(peer.Socket.ServerClosed);
+        Assert.Equal(0, bench.Connections);
+    });
+
+    [Fact]
+    public void A_draining_server_closes_idle_connections_at_once_DrainTimeout() => HttpBench.Run(static bench =>
+    {
+        HttpPeer peer = bench.Connect();
+        bench.StillServes(peer);
+        bench.Pass(TimeSpan.FromSeconds(1));
+        bench.Drain();
+        Assert.True(peer.Socket.ServerClosed);
+    });
+
     // ---- a body whose length is not known ----
 
     private static async ValueTask Stream(Response response)
