@@ -21,7 +21,7 @@ public sealed class SendFileTests
                 response.ContentLength = withLength ? size + 14 : null;
                 await response.WriteAsync("before "u8.ToArray());
                 using var file = new SafeFileHandle(File, ownsHandle: false);
-                await exchange.SendFileAsync(file, 0, size, CancellationToken.None);
+                await exchange.SendFileAsync(file, 0, size, exchange.Ticket, CancellationToken.None);
                 await response.WriteAsync(" behind"u8.ToArray());
             },
             bench =>
