@@ -68,7 +68,7 @@ internal sealed partial class Http1Connection<TKernel>
         }
 
         DropExchange(driver);
-        Answer(driver, Http1Faults.StatusOf(_bodyFault));   // BreakBody has counted it
+        Answer(driver, Http1Faults.StatusOf(_bodyFault));   // counted where it was found
         return false;
     }
 

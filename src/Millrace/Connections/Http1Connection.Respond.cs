@@ -290,7 +290,6 @@ internal sealed partial class Http1Connection<TKernel>
     private void Refuse(LoopDriver driver, Http1Fault fault)
     {
         Loop.Counters.Refused(Refusal.Of(fault));
-        DropPartial();
         Answer(driver, Http1Faults.StatusOf(fault));
     }
 
@@ -304,6 +303,7 @@ internal sealed partial class Http1Connection<TKernel>
     // The last answer of this connection.
     private void Answer(LoopDriver driver, int status)
     {
+        DropPartial();
         WriteRefusal(driver.Output, status);
         _refused = true;
         CloseWhenSent();

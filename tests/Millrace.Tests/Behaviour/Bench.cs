@@ -156,8 +156,11 @@ internal abstract class Bench
 
     // ---- asking ----
 
-    public long Refused(string refusal) => Simulation.Loops[0].Loop.Counters.Refusals.Concat(Simulation.Services.Detached.Refusals)
-        .Where(pair => pair.Key == refusal).Sum(static pair => pair.Value);
+    public long Refused(string refusal) => Refusals.Where(pair => pair.Key == refusal).Sum(static pair => pair.Value);
+
+    public long RefusedInAll => Refusals.Sum(static pair => pair.Value);
+
+    private IEnumerable<KeyValuePair<string, long>> Refusals => Simulation.Loops[0].Loop.Counters.Refusals.Concat(Simulation.Services.Detached.Refusals);
 
     public long RefusedInAll => Simulation.Loops[0].Loop.Counters.Refusals.Sum(static pair => pair.Value);
 

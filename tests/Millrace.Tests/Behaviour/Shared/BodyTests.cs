@@ -132,6 +132,7 @@ public abstract class BodyTests(Way way) : SharedTests(way)
             Caller caller = bench.Connect();
             Assert.Equal(200, bench.Ask(caller, caller.Request("/", "POST", new byte[10_000], announced)).Status);
             Assert.Equal(413, bench.Ask(caller, caller.Request("/", "POST", new byte[10_001], announced)).Status);
+            Assert.Equal(1, bench.Refused("body-long-or-over-limit"));
             Assert.True(caller.IsAtEnd || bench.Get(caller, "/").Status == 200);
             Assert.False(caller.Socket.AnswersLost);
             bench.OthersAreServed();
