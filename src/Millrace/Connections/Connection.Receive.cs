@@ -420,7 +420,7 @@ internal abstract partial class Connection<TKernel> : Connection
         if (_closeWhenSent)
         {
             FinishClosing();
-            return true;
+            return IsClosed || Receive(driver);     // lingering: the edge of what has come meanwhile is gone
         }
 
         SetIdleDeadline();

@@ -236,11 +236,19 @@ internal sealed partial class Http1Connection<TKernel>
     // RFC 9110 §10.1.1: the client sends its body when it sees this. Not once an answer has begun, and not when the body is there already.
     public override void OnBodyWanted(Exchange exchange)
     {
-        if (_expectsContinue && !_continueSent && !exchange.HasStarted && exchange.Body is { State: BodyState.Open, Received: 0 })
+        if (!_expectsContinue || _continueSent || exchange.Body is not { State: BodyState.Open, Received: 0 })
         {
-            _continueSent = true;
-            exchange.SendInterim(Http1Writer.Continue);
+            return;
         }
+
+        if (exchange.HasStarted)
+        {
+            exchange.SendBegun();       // the answer that came first is what the client waits for now
+            return;
+        }
+
+        _continueSent = true;
+        exchange.SendInterim(Http1Writer.Continue);
     }
 
     public override void OnUpgraded(Exchange exchange)

@@ -68,10 +68,26 @@ internal sealed partial class Exchange
 
         if (source is not null)
         {
-            Services.RunUserCode(static state => ((CancellationTokenSource)state!).Cancel(), source);
+            Services.RunUserCode(static state => ((Cancellation)state!).Run(), new Cancellation(source, Services.Log));
         }
 
         return true;
+    }
+
+    // Callbacks are the application's: one that throws is its fault, and must not become the process's end on a pool thread.
+    private sealed class Cancellation(CancellationTokenSource source, Observe.Log log)
+    {
+        public void Run()
+        {
+            try
+            {
+                source.Cancel();
+            }
+            catch (Exception error)
+            {
+                log.AbortCallbackFailed(error);
+            }
+        }
     }
 
     /// <summary>The handler has been told that nobody may be waiting any more.</summary>

@@ -328,21 +328,32 @@ internal sealed partial class Exchange : IValueTaskSource
         lock (_sendLock)
         {
             Output.Append(response);
-            if (IsInline)
+            SendSoon();
+        }
+    }
+
+    /// <summary>Sends what there is of a response that has begun: the peer holds its body back until it sees something.</summary>
+    public void SendBegun()
+    {
+        lock (_sendLock)
+        {
+            if (Output.ChunkStart >= 0)
             {
-                Volatile.Write(ref _deferredEnd, Output.End);
-                Interlocked.MemoryBarrier();
-                if (IsInline)
-                {
-                    return;
-                }
+                Connection.CloseChunk(this, Output);
             }
 
-            if (!_flushPending)
-            {
-                _ = Connection.SendOutput(this, Output);    // what the socket does not take leaves with the response
-                _deferredEnd = 0;
-            }
+            SendSoon();
+        }
+    }
+
+    // Under the lock. Nobody waits for these bytes: what the socket does not take, the loop sends on.
+    private void SendSoon()
+    {
+        Volatile.Write(ref _deferredEnd, Output.End);
+        Interlocked.MemoryBarrier();
+        if (!IsInline)
+        {
+            SendDeferred();
         }
     }
 

@@ -65,6 +65,9 @@ internal sealed partial class Log(ILogger logger)
     [LoggerMessage(10, LogLevel.Debug, "Listening on {Address} with {Loops} event loops.")]
     public partial void Listening(string address, int loops);
 
+    [LoggerMessage(13, LogLevel.Error, "A callback of RequestAborted failed.")]
+    public partial void AbortCallbackFailed(Exception error);
+
     [LoggerMessage(12, LogLevel.Warning, "Millrace runs on Linux only: Kestrel stays the server of this application.")]
     public partial void NotLinux();
 

@@ -18,6 +18,11 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
             return default;
         }
 
+        if (plan.Socket is not { } socket || socket.TakenByServer < plan.HeadEnd)
+        {
+            world.Violated($"request {plan.Name} was run before its head was received");
+        }
+
         if (plan.Started++ > 0)
         {
             world.Violated($"request {plan.Name} was run twice");
@@ -36,6 +41,11 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
             }
 
             response.AddHeader("X-Name", plan.Name);
+            if (plan.BlocksOnAbort)
+            {
+                request.Aborted.UnsafeRegister(static state => ((Simulation)state!).Block(), world);
+            }
+
             int written = 0;
             foreach ((Act act, int count) in plan.Acts)
             {
@@ -50,8 +60,14 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
                         written += count;
                         break;
                     case Act.SendFile:
-                        await SendFile(world, exchange, Plan.Bytes(plan.ResponsePattern, written, count));
+                        await SendFile(world, exchange, Plan.Bytes(plan.ResponsePattern, written, count), count);
                         written += count;
+                        break;
+                    case Act.SendShortFile:
+                        await SendFile(world, exchange, Plan.Bytes(plan.ResponsePattern, written, count / 2), count);
+                        break;
+                    case Act.SendBrokenFile:
+                        await SendFile(world, exchange, null, count);
                         break;
                     case Act.Flush:
                         await response.FlushAsync();
@@ -66,10 +82,16 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
                         await Read(world, plan, request, count);
                         break;
                     case Act.ReadAll:
-                        await ReadAll(world, plan, request);
+                        await ReadAll(world, exchange, plan, request);
                         break;
                     case Act.WaitForAbort:
                         await Cancelled(request.Aborted);
+                        break;
+                    case Act.AskToClose:
+                        response.AddHeader("Connection", "close");
+                        break;
+                    case Act.Upgrade:
+                        await Tunnel(world, exchange, request);
                         break;
                     case Act.Abort:
                         response.Abort();
@@ -79,7 +101,7 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
                 }
             }
         }
-        catch (Exception error) when (error is not InvalidTimeZoneException && !plan.IsDisturbed && !world.IsCutting)
+        catch (Exception error) when (error is not InvalidTimeZoneException && !plan.IsDisturbed && !world.IsCutting && plan.Socket is { WatchFailed: false })
         {
             world.Violated($"request {plan.Name} was undisturbed, but its handler saw {error}");
         }
@@ -93,6 +115,7 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
     private static async ValueTask<int> Read(Simulation world, Plan plan, Request request, int count)
     {
         byte[] buffer = new byte[Math.Max(1, count)];
+        plan.BodyWanted = true;
         int got = await request.ReadAsync(buffer);
         if (!plan.IsGarbled && !Plan.Matches(plan.RequestPattern, plan.BodyRead, buffer.AsSpan(0, got)))
         {
@@ -103,16 +126,39 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
         return got;
     }
 
-    private static async ValueTask ReadAll(Simulation world, Plan plan, Request request)
+    private static async ValueTask ReadAll(Simulation world, Exchange exchange, Plan plan, Request request)
     {
         while (await Read(world, plan, request, 3_000) > 0)
         {
         }
 
         plan.BodyWasWhole = true;
+        if (plan.HasTrailer && plan.IsChunked && !plan.IsGarbled && exchange.Trailers?["X-Trailer"].ToString() != plan.Name)
+        {
+            world.Violated($"request {plan.Name} has a trailer, but its handler was given \"{exchange.Trailers?["X-Trailer"]}\"");
+        }
+
         if (plan.BodyRead != plan.BodyLength && !plan.IsGarbled)
         {
             world.Violated($"request {plan.Name} has a body of {plan.BodyLength} bytes, but its handler was given {plan.BodyRead} and then the end");
+        }
+    }
+
+    // Gives back what comes until the peer has finished.
+    private static async ValueTask Tunnel(Simulation world, Exchange exchange, Request request)
+    {
+        exchange.Upgrade();
+        await exchange.FlushAsync();
+        byte[] buffer = new byte[5_000];
+        for (int count; (count = await request.ReadAsync(buffer)) > 0;)
+        {
+            if (world.Random.Chance(20))
+            {
+                await world.Pause();
+            }
+
+            await exchange.WriteAsync(buffer.AsMemory(0, count));
+            await exchange.FlushAsync();
         }
     }
 
@@ -123,12 +169,12 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
         return source.Task;
     }
 
-    private async ValueTask SendFile(Simulation world, Exchange exchange, byte[] content)
+    private async ValueTask SendFile(Simulation world, Exchange exchange, byte[]? content, int count)
     {
         int file = ++_files;
         world.World.Files[file] = content;
         using var handle = new SafeFileHandle(file, ownsHandle: false);
-        await exchange.SendFileAsync(handle, 0, content.Length, CancellationToken.None);
+        await exchange.SendFileAsync(handle, 0, count, CancellationToken.None);
         world.World.Files.Remove(file);
     }
 }
