@@ -101,7 +101,7 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
                 }
             }
         }
-        catch (Exception error) when (error is not InvalidTimeZoneException && !plan.IsDisturbed && !world.IsCutting && plan.Socket is { WatchFailed: false })
+        catch (Exception error) when (error is not InvalidTimeZoneException && !plan.IsDisturbed && !world.IsCutting)
         {
             world.Violated($"request {plan.Name} was undisturbed, but its handler saw {error}");
         }

@@ -263,7 +263,7 @@ internal abstract class RandomClient
 
     /// <summary>Whether the server may end a connection whose request <paramref name="plan"/> has no whole answer.</summary>
     protected bool MayEndWithout(Plan plan) =>
-        plan.BreaksOff || plan.IsDisturbed || Socket!.WatchFailed || Socket.HasLingered || Life.TimePassed || HasTooMuchUnread
+        plan.BreaksOff || plan.IsDisturbed || Socket!.HasLingered || Life.TimePassed || HasTooMuchUnread
         || (Life.IsDraining && (plan.Started == 0 || Simulation.IsCutting))
         // What a reset takes along, where the server had to end the connection at once.
         || (Pipelines && Socket.AnswersLost && (Life.IsDraining || Plans.Exists(static each => each.BreaksOff)));

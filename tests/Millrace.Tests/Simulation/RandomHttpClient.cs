@@ -306,12 +306,12 @@ internal sealed class RandomHttpClient : RandomClient
         }
         else if (_browser.IsTunnel)
         {
-            if (_tunnelJudged != Plans[^1].TunnelLength && !Socket!.HasLingered && !Socket.WatchFailed && !Life.IsDraining && !Life.TimePassed)
+            if (_tunnelJudged != Plans[^1].TunnelLength && !Socket!.HasLingered && !Life.IsDraining && !Life.TimePassed)
             {
                 Violated($"the tunnel of {Plans[^1].Name} ended after {_tunnelJudged} of {Plans[^1].TunnelLength} bytes");
             }
         }
-        else if (StepsLeft > 0 && !Life.IsDraining && !Life.TimePassed && !Socket!.WatchFailed && !HasTooMuchUnread && Trouble == Trouble.None)
+        else if (StepsLeft > 0 && !Life.IsDraining && !Life.TimePassed && !HasTooMuchUnread && Trouble == Trouble.None)
         {
             Violated($"client {Number} was cut off although it was told that the connection stays");
         }

@@ -193,9 +193,6 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
         }
     }
 
-    /// <summary>The kernel had no room to watch this connection.</summary>
-    public bool WatchFailed { get; set; }
-
     /// <summary>System calls on this connection until its peer resets it; 0: it does not.</summary>
     public int ResetAfterCalls { get; set; }
 

@@ -160,7 +160,6 @@ internal sealed class SimulatedWorld(SeededRandom random)
 
         if (Faults.FailedWatch > 0 && random.Chance(Faults.FailedWatch))
         {
-            socket.WatchFailed = true;
             return false;
         }
 
