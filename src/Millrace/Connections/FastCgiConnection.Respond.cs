@@ -26,6 +26,7 @@ internal sealed partial class FastCgiConnection<TKernel>
     private const int ControlMax = 16 * 1024;
 
     private bool _stdoutBegun;
+    private bool _brokenOff;         // the last bytes of this connection are a record that is none
     private bool _midRecord;         // part of a record has left, the rest waits
     private OutputBuffer? _control;  // answers to management records that wait for a record boundary
 
@@ -183,6 +184,7 @@ internal sealed partial class FastCgiConnection<TKernel>
             // takes it as the end of a response without a length, and waits on one with. A record of a version that does not
             // exist is an error to all of them; one byte of it says enough, and the connection is closed behind it.
             output.Append("\0"u8);
+            _brokenOff = true;
             return;
         }
 
@@ -287,6 +289,11 @@ internal sealed partial class FastCgiConnection<TKernel>
         if (_control is not { } control)
         {
             return SendResult.Done;
+        }
+
+        if (_brokenOff && control.Start == 0)
+        {
+            return SendResult.Done;     // nothing goes out behind a broken record
         }
 
         SendResult result = SendBytes(control);

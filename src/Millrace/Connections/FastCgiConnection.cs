@@ -554,7 +554,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
             return true;
         }
 
-        if (IsMidRequest && !IsWaitingForGate)
+        if (IsMidRequest && !IsWaitingForGate && !IsClosing)
         {
             Loop.Counters.Refused(Refusal.EndedMidRequest);
         }

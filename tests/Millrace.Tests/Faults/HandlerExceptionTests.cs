@@ -44,7 +44,7 @@ public sealed class HandlerExceptionTests
     {
         var log = new KeptLog();
         await using HostedApp app = await HostedApp.StartAsync(Map, builder => builder.Logging.AddProvider(log), address: scheme + "://127.0.0.1:0");
-        using HttpClient client = new() { BaseAddress = scheme == "http" ? new Uri(app.Address) : null, Timeout = TimeSpan.FromSeconds(20) };
+        using HttpClient client = new(new SocketsHttpHandler { UseProxy = false }) { BaseAddress = scheme == "http" ? new Uri(app.Address) : null, Timeout = TimeSpan.FromSeconds(20) };
         Assert.Equal((200, "well"), await Ask("/well"));
         for (int i = 0; i < 3; i++)
         {

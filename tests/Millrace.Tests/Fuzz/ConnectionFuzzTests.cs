@@ -3,6 +3,7 @@
 //
 // MILLRACE_FUZZ_CASES is the number of cases, MILLRACE_FUZZ_FIRST the first.
 
+using System.Collections.Concurrent;
 using System.Globalization;
 using Millrace.Tests.Simulation;
 using Millrace.Tests.Tidy;
@@ -12,6 +13,8 @@ namespace Millrace.Tests.Fuzz;
 public sealed class ConnectionFuzzTests
 {
     private const int CasesDefault = 20_000;
+
+    private const int HangMs = 10_000;
 
     // A rig serves so many cases, then a fresh one goes on: a failure is repeated from the first case of its rig.
     private const int CasesPerRig = 2_000;
@@ -38,42 +41,76 @@ public sealed class ConnectionFuzzTests
         }
     });
 
+    // Which case a thread is at: one that never ends is told of, not waited for.
+    private sealed class Progress
+    {
+        public volatile int At;
+    }
+
     private static void RunAll(int first, int count)
     {
         int next = -1;
         string? failure = null;
-        SimulationThread.RunAll(() =>
+        var started = new ConcurrentBag<Progress>();
+        var all = new Thread(() => SimulationThread.RunAll(() =>
         {
+            var progress = new Progress();
+            started.Add(progress);
             while (Volatile.Read(ref failure) is null && Interlocked.Increment(ref next) is int block && block * CasesPerRig < count)
             {
                 int from = first + (block * CasesPerRig);
-                if (RunBlock(from, Math.Min(from + CasesPerRig, first + count)) is { } what)
+                if (RunBlock(from, Math.Min(from + CasesPerRig, first + count), progress) is { } what)
                 {
                     Interlocked.CompareExchange(ref failure, what, null);
                 }
             }
-        });
+
+            progress.At = 0;
+        }))
+        { IsBackground = true };
+        all.Start();
+        int[] before = [];
+        while (!all.Join(HangMs))
+        {
+            int[] now = [.. started.Select(static progress => progress.At)];
+            int stuck = Array.Find(now, at => at > 0 && before.Contains(at));
+            Assert.True(stuck == 0, $"Case {stuck} does not end: MILLRACE_FUZZ_FIRST={stuck} MILLRACE_FUZZ_CASES=1\n{Shown(stuck)}");
+            before = now;
+        }
+
         Assert.True(failure is null, failure);
     }
 
-    private static string? RunBlock(int from, int to)
+    private static string? RunBlock(int from, int to, Progress progress)
     {
         var rig = new ConnectionRig();
         for (int number = from; number < to; number++)
         {
             var made = new SpoiledCase((ulong)number);
+            progress.At = number;
             if (rig.Run(made.IsHttp, made.Bytes, made.Cuts, made.End) is { } what)
             {
-                var fresh = new ConnectionRig(traces: true);
-                bool alone = fresh.Run(made.IsHttp, made.Bytes, made.Cuts, made.End) is not null;
-                return string.Create(CultureInfo.InvariantCulture,
-                    $"Case {number} ({(made.IsHttp ? "http" : "fastcgi")}, ends with {made.End}, cut at {string.Join(' ', made.Cuts.ToArray())}): {what}\n")
-                    + (alone ? "It fails alone." : $"It fails behind those from {from} on: MILLRACE_FUZZ_FIRST={from} MILLRACE_FUZZ_CASES={number - from + 1}.")
-                    + "\n" + Convert.ToHexString(made.Bytes) + "\n" + System.Text.Encoding.Latin1.GetString(made.Bytes) + "\n" + fresh.Trace;
+                return Explain(from, number, made, what);
             }
         }
 
         return null;
+    }
+
+    private static string Shown(int number)
+    {
+        var made = new SpoiledCase((ulong)number);
+        return $"{(made.IsHttp ? "http" : "fastcgi")}, ends with {made.End}, cut at {string.Join(' ', made.Cuts.ToArray())}\n{Convert.ToHexString(made.Bytes)}\n{System.Text.Encoding.Latin1.GetString(made.Bytes)}";
+    }
+
+    private static string Explain(int from, int number, SpoiledCase made, string what)
+    {
+        var fresh = new ConnectionRig(traces: true);
+        bool alone = fresh.Run(made.IsHttp, made.Bytes, made.Cuts, made.End) is not null;
+        return string.Create(CultureInfo.InvariantCulture,
+            $"Case {number}: {what}\n")
+            + (alone ? "It fails alone." : $"It fails behind those from {from} on: MILLRACE_FUZZ_FIRST={from} MILLRACE_FUZZ_CASES={number - from + 1}.")
+            + "\n" + Shown(number) + "\n" + fresh.Trace;
     }
 
     private static int Number(string variable, int otherwise) =>

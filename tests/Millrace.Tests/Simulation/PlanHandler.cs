@@ -7,6 +7,9 @@ namespace Millrace.Tests.Simulation;
 
 internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan?> planOf)
 {
+    // Bytes of a response that the server may keep to itself beyond those written without waiting: what it collects before it sends.
+    private const int UnsentMax = 40_000;
+
     private int _files = 1_000_000;
 
     public ValueTask Handle(Request request, Response response)
@@ -47,6 +50,8 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
             }
 
             int written = 0;
+            int unawaited = 0;
+            long sentBefore = plan.Socket!.SentByServer;
             foreach ((Act act, int count) in plan.Acts)
             {
                 switch (act)
@@ -54,6 +59,7 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
                     case Act.Write:
                         response.Write(Plan.Bytes(plan.ResponsePattern, written, count));
                         written += count;
+                        unawaited += count;
                         break;
                     case Act.WriteAsync:
                         await response.WriteAsync(Plan.Bytes(plan.ResponsePattern, written, count));
@@ -98,6 +104,12 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
                         break;
                     default:
                         throw new InvalidTimeZoneException("thrown by the handler, as planned");
+                }
+
+                long unsent = written - unawaited - (plan.Socket.SentByServer - sentBefore);
+                if (unsent > UnsentMax && !plan.IsDisturbed && !plan.IsHead && !plan.BreaksOff && !world.IsCutting)
+                {
+                    world.Violated($"the server holds {unsent} bytes of the response of {plan.Name}, which its handler has waited for");
                 }
             }
         }

@@ -32,6 +32,9 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
     /// <summary>Bytes the server has taken out of the receive buffer.</summary>
     public long TakenByServer { get; private set; }
 
+    /// <summary>Bytes the kernel has taken from the server.</summary>
+    public long SentByServer { get; private set; }
+
     public bool WriteShut { get; private set; }
 
     public bool ReadShut { get; private set; }
@@ -140,6 +143,7 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
         }
 
         _outgoing.Append(bytes[..count]);
+        SentByServer += count;
         return count;
     }
 
