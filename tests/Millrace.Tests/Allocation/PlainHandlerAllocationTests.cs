@@ -67,6 +67,7 @@ public abstract class PlainHandlerAllocationTests(ITestOutputHelper output, stri
                 return later(response);
             }, options);
 
+        var watch = System.Diagnostics.Stopwatch.StartNew();
         using KeptConnection connection = KeptConnection.Open(server.Addresses[0], "/items/42?x=1", ("User-Agent", "test/1.0"), ("Accept", "*/*"));
         for (int i = 0; i < allocation.Requests; i++)
         {
@@ -81,7 +82,9 @@ public abstract class PlainHandlerAllocationTests(ITestOutputHelper output, stri
         Assert.True(allocation.Allocating * 100 < allocation.Counted, $"{allocation.Allocating} of {allocation.Counted} requests allocated, {allocation.Bytes} bytes in all");
         if (server.Engine.Loops[0].Counters.HandOvers == 0)
         {
-            Assert.Equal(0, allocation.Bytes);
+            // The lines with the date are made once a second for all responses of an HTTP server.
+            long dates = scheme == "http" ? (long)watch.Elapsed.TotalSeconds + 2 : 0;
+            Assert.True(allocation.Allocating <= dates, $"{allocation.Allocating} requests allocated, {allocation.Bytes} bytes in all");
         }
     }
 }

@@ -45,6 +45,9 @@ internal sealed class FastCgiBench : Bench
 
     public FrontEnd Connect(IPAddress? from = null) => Connect(static socket => new FrontEnd(socket), from);
 
+    /// <summary>Waits in the queue: the server has not been on.</summary>
+    public FrontEnd ConnectOnly(IPAddress? from = null) => ConnectOnly(static socket => new FrontEnd(socket), from);
+
     /// <summary>Sends one request on a connection and gives its response.</summary>
     public ReceivedResponse Ask(FrontEnd front, byte[] request)
     {

@@ -94,6 +94,39 @@ public sealed class UpgradeTests
         },
         static options => options.MaxRequestBodySize = 1_000);
 
+    [Fact]
+    public void An_application_that_does_not_read_stops_the_peer_and_goes_on_later_RequestBodyBuffer()
+    {
+        var reads = new TaskCompletionSource();
+        HttpBench.RunHosted(
+            async context =>
+            {
+                await using Stream stream = await context.Features.GetRequiredFeature<IHttpUpgradeFeature>().UpgradeAsync();
+                await reads.Task;
+                long total = 0;
+                byte[] buffer = new byte[10_000];
+                while (total < 2_000_000)
+                {
+                    total += await stream.ReadAsync(buffer);
+                }
+
+                await stream.WriteAsync(Encoding.ASCII.GetBytes($"{total}"));
+            },
+            bench =>
+            {
+                bench.Simulation.World.ReceiveCapacityMax = 16 * 1024;
+                HttpPeer peer = bench.Connect();
+                Assert.Equal(101, bench.Ask(peer, Ask).Status);
+                bench.Send(peer, new byte[2_000_000]);
+                Assert.InRange(peer.Socket.TakenByServer, 10_000, 200_000);
+                bench.Pass(TimeSpan.FromSeconds(200));
+                reads.SetResult();
+                bench.Settle();
+                Assert.Equal("2000000", Text(peer));
+            },
+            static options => options.RequestBodyBuffer = 64 * 1024);
+    }
+
     [Theory]
     [InlineData(false)]
     [InlineData(true)]

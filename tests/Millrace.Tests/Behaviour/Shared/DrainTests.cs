@@ -32,6 +32,8 @@ public abstract class DrainTests(Way way) : SharedTests(way)
         Assert.Equal(2, bench.Connections);
         bench.Pass(TimeSpan.FromMilliseconds(200));
         Assert.Equal(200, bench.Get(late, "/late").Status);
+        Assert.True(late.IsAtEnd);
+        late.Socket.ClientClose();
         bench.Pass(TimeSpan.FromMilliseconds(100));
         bench.Simulation.Post(static loop => loop.SweepIdle());
         bench.Settle();

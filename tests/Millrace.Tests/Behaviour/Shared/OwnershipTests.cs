@@ -1,7 +1,7 @@
 // What belongs to whom, over either protocol: buffers, answers and deadlines of a request whose handler outlives its turn,
-// waits in the queue or follows another on the same connection.
+// waits in the queue or follows another on the same connection; and that nothing of it is left for the next.
 
-using Millrace.Tests.Simulation;
+using System.Text;
 
 namespace Millrace.Tests.Behaviour.Shared;
 
@@ -161,6 +161,44 @@ public abstract class OwnershipTests(Way way) : SharedTests(way)
                 Assert.Equal(0, bench.Connections);
             });
     }
+
+    [Fact]
+    public void Nothing_of_a_request_is_left_for_the_next() => Run(
+        static async call =>
+        {
+            if (call.Path == "/loud")
+            {
+                call.Status = 418;
+                call.AddHeader("X-Loud", "yes");
+                call.AddHeader("Set-Cookie", "secret=1");
+                call.Length = 9;
+            }
+
+            string read = "";
+            if (call.Path != "/deaf")
+            {
+                byte[] buffer = new byte[100];
+                read = Encoding.ASCII.GetString(buffer, 0, await call.ReadAsync(buffer));
+            }
+
+            call.WriteText(call.Path == "/loud" ? "loud body" : $"[{call.Query}][{read}][{string.Join(',', call.Headers.Select(static field => field.Key).Where(static name => name.StartsWith('X')))}]");
+            if (call.Path == "/throws")
+            {
+                throw new InvalidOperationException();
+            }
+        },
+        static bench =>
+        {
+            Caller caller = bench.Connect();
+            foreach (string before in (string[])["/loud?query", "/deaf?query", "/throws?query"])
+            {
+                _ = bench.Ask(caller, caller.Request(before, "POST", "a body"u8.ToArray(), fields: [("X-Own", "1"), ("X-Other", "2")]));
+                Answer quiet = bench.Get(caller, "/quiet");
+                Assert.Equal((200, "[][][]", "6"), (quiet.Status, quiet.BodyText, quiet.Field("Content-Length")));
+                Assert.DoesNotContain("Loud", quiet.Head, StringComparison.Ordinal);
+                Assert.DoesNotContain("Cookie", quiet.Head, StringComparison.Ordinal);
+            }
+        });
 }
 
 public sealed class FastCgiOwnershipTests() : OwnershipTests(Way.FastCgiToPlain);

@@ -1,7 +1,6 @@
 // Responses over either protocol, and those that handlers get wrong: what goes out must never be a silently wrong answer.
 // RFC 9110, RFC 9112 §6, RFC 3875 §6.
 
-using System.Text;
 using Millrace.Tests.Simulation;
 
 namespace Millrace.Tests.Behaviour.Shared;
@@ -330,46 +329,6 @@ public abstract class ResponseTests(Way way) : SharedTests(way)
                 Assert.Equal("end", bench.Get(caller, "/next").BodyText);
             });
     }
-
-    // ---- nothing is left from request to request ----
-
-    [Fact]
-    public void Nothing_of_a_request_is_left_for_the_next() => Run(
-        static async call =>
-        {
-            if (call.Path == "/loud")
-            {
-                call.Status = 418;
-                call.AddHeader("X-Loud", "yes");
-                call.AddHeader("Set-Cookie", "secret=1");
-                call.Length = 9;
-            }
-
-            string read = "";
-            if (call.Path != "/deaf")
-            {
-                byte[] buffer = new byte[100];
-                read = Encoding.ASCII.GetString(buffer, 0, await call.ReadAsync(buffer));
-            }
-
-            call.WriteText(call.Path == "/loud" ? "loud body" : $"[{call.Query}][{read}][{string.Join(',', call.Headers.Select(static field => field.Key).Where(static name => name.StartsWith('X')))}]");
-            if (call.Path == "/throws")
-            {
-                throw new InvalidOperationException();
-            }
-        },
-        static bench =>
-        {
-            Caller caller = bench.Connect();
-            foreach (string before in (string[])["/loud?query", "/deaf?query", "/throws?query"])
-            {
-                _ = bench.Ask(caller, caller.Request(before, "POST", "a body"u8.ToArray(), fields: [("X-Own", "1"), ("X-Other", "2")]));
-                Answer quiet = bench.Get(caller, "/quiet");
-                Assert.Equal((200, "[][][]", "6"), (quiet.Status, quiet.BodyText, quiet.Field("Content-Length")));
-                Assert.DoesNotContain("Loud", quiet.Head, StringComparison.Ordinal);
-                Assert.DoesNotContain("Cookie", quiet.Head, StringComparison.Ordinal);
-            }
-        });
 
     // ---- who is served ----
 

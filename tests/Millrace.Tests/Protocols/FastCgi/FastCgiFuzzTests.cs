@@ -7,14 +7,21 @@ using Millrace.Tests.Protocols.Fuzz;
 
 namespace Millrace.Tests.Protocols.FastCgi;
 
-[Trait("Category", FuzzRun.Category)]
 public sealed class FastCgiFuzzTests
 {
     [Fact]
-    public void Fast_and_plain_readers_agree_on_spoiled_records_wherever_they_are_cut_FastCGI_3_3() => FuzzRun.Run(static seed => new SpoiledRecords(seed));
+    public void Fast_and_plain_readers_agree_on_spoiled_records_wherever_they_are_cut_FastCGI_3_3() => FuzzRun.Short(static seed => new SpoiledRecords(seed));
 
     [Fact]
-    public void Written_records_and_pairs_are_read_back_from_any_pieces_FastCGI_3_4() => FuzzRun.Run(static seed => new WrittenRecords(seed));
+    [Trait("Category", FuzzRun.Category)]
+    public void Fast_and_plain_readers_agree_on_spoiled_records_in_the_long_run() => FuzzRun.Long(static seed => new SpoiledRecords(seed));
+
+    [Fact]
+    public void Written_records_and_pairs_are_read_back_from_any_pieces_FastCGI_3_4() => FuzzRun.Short(static seed => new WrittenRecords(seed));
+
+    [Fact]
+    [Trait("Category", FuzzRun.Category)]
+    public void Written_records_and_pairs_are_read_back_in_the_long_run() => FuzzRun.Long(static seed => new WrittenRecords(seed));
 
     private static readonly byte[][] s_vectors =
         [.. Directory.EnumerateFiles(VectorFile.Folder, "*.vec").Order(StringComparer.Ordinal).Select(static path => VectorFile.Load(Path.GetFileName(path)).Input).Where(static input => input.Length is > 0 and < 1_500)];

@@ -1,5 +1,5 @@
 // Runs random cases in numbers: every case comes from a seed and its place behind it, so that a failure is repeated by these two.
-// MILLRACE_FUZZ_CASES is the number of cases, MILLRACE_FUZZ_FIRST the first seed.
+// In the long run MILLRACE_FUZZ_CASES is the number of cases, MILLRACE_FUZZ_FIRST the first seed.
 
 using System.Globalization;
 using Millrace.Tests.Protocols.Http1;
@@ -20,13 +20,18 @@ internal static class FuzzRun
 {
     public const string Category = "Fuzz";
 
-    private const int CasesByDefault = 50_000;
+    private const int ShortRun = 50_000;
+    private const int LongRun = 1_000_000;
     private const int CasesPerSeed = 250;
 
-    public static void Run(Func<int, FuzzTarget> begin)
+    /// <summary>The same cases every time.</summary>
+    public static void Short(Func<int, FuzzTarget> begin) => Run(begin, 0, ShortRun);
+
+    /// <summary>As many as asked for, other ones by default.</summary>
+    public static void Long(Func<int, FuzzTarget> begin) => Run(begin, Number("MILLRACE_FUZZ_FIRST", ShortRun / CasesPerSeed), Number("MILLRACE_FUZZ_CASES", LongRun));
+
+    private static void Run(Func<int, FuzzTarget> begin, int first, int cases)
     {
-        int first = Number("MILLRACE_FUZZ_FIRST", 0);
-        int cases = Number("MILLRACE_FUZZ_CASES", CasesByDefault);
         int read = 0;
         string? failure = null;
         int seeds = (cases + CasesPerSeed - 1) / CasesPerSeed;

@@ -5,11 +5,14 @@ using Millrace.Tests.Protocols.Fuzz;
 
 namespace Millrace.Tests.Protocols.Http1;
 
-[Trait("Category", FuzzRun.Category)]
 public sealed class Http1DifferentialTests
 {
     [Fact]
-    public void Fast_and_plain_readers_agree_on_spoiled_requests_wherever_they_are_cut() => FuzzRun.Run(static seed => new SpoiledRequests(seed));
+    public void Fast_and_plain_readers_agree_on_spoiled_requests_wherever_they_are_cut() => FuzzRun.Short(static seed => new SpoiledRequests(seed));
+
+    [Fact]
+    [Trait("Category", FuzzRun.Category)]
+    public void Fast_and_plain_readers_agree_on_spoiled_requests_in_the_long_run() => FuzzRun.Long(static seed => new SpoiledRequests(seed));
 
     private sealed class SpoiledRequests(int seed) : FuzzTarget
     {

@@ -6,11 +6,14 @@ using Millrace.Tests.Protocols.Fuzz;
 
 namespace Millrace.Tests.Protocols.Http1;
 
-[Trait("Category", FuzzRun.Category)]
 public sealed class Http1RoundTripTests
 {
     [Fact]
-    public void Written_messages_are_read_back_from_any_pieces_RFC9112_5_and_7_1() => FuzzRun.Run(static seed => new WrittenMessages(seed));
+    public void Written_messages_are_read_back_from_any_pieces_RFC9112_5_and_7_1() => FuzzRun.Short(static seed => new WrittenMessages(seed));
+
+    [Fact]
+    [Trait("Category", FuzzRun.Category)]
+    public void Written_messages_are_read_back_in_the_long_run() => FuzzRun.Long(static seed => new WrittenMessages(seed));
 
     private sealed class WrittenMessages(int seed) : FuzzTarget
     {

@@ -1,0 +1,199 @@
+// Peers that leave, reset, stop sending or stop reading in the middle of a request, over either protocol. RFC 9112 §8, §9.6.
+
+using Millrace.Tests.Simulation;
+
+namespace Millrace.Tests.Behaviour.Shared;
+
+public abstract class PeerTests(Way way) : SharedTests(way)
+{
+    [Fact]
+    public void Hostile_58_A_peer_that_has_only_finished_sending_gets_its_answer()
+    {
+        var gate = new TaskCompletionSource();
+        Run(
+            async call =>
+            {
+                await gate.Task;
+                call.WriteText("still " + call.Aborted.IsCancellationRequested);
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                caller.Socket.ClientSend(caller.Request("/half"));
+                caller.Socket.ClientFinish();
+                bench.Settle();
+                gate.SetResult();
+                bench.Settle();
+                Assert.Equal("still True", Assert.Single(caller.Answers).BodyText);
+                Assert.True(caller.IsAtEnd);
+                Assert.Equal(0, bench.Connections);
+            });
+    }
+
+    [Fact]
+    public void Hostile_58_A_peer_that_finishes_with_its_request_is_answered_at_once() => Run(static bench =>
+    {
+        Caller caller = bench.Connect();
+        caller.Socket.ClientSend(caller.Request("/last", "POST", new byte[10]));
+        caller.Socket.ClientFinish();
+        bench.Settle();
+        Assert.StartsWith("POST /last\n", Assert.Single(caller.Answers).BodyText, StringComparison.Ordinal);
+        Assert.Equal(0, bench.Connections);
+    });
+
+    [Fact]
+    public void A_peer_that_goes_away_cancels_the_handler_and_frees_the_connection()
+    {
+        int cancelled = 0;
+        Run(
+            async call =>
+            {
+                await Bench.Cancelled(call.Aborted);
+                cancelled++;
+            },
+            bench =>
+            {
+                Caller[] callers = [bench.Connect(), bench.Connect()];
+                Array.ForEach(callers, caller => bench.Send(caller, caller.Request("/wait")));
+                callers[0].Socket.ClientReset();
+                callers[1].Socket.ClientClose();
+                bench.Settle();
+                Assert.Equal((2, 0), (cancelled, bench.Connections));
+            });
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void A_peer_that_goes_away_in_the_middle_of_its_body_fails_its_reading(bool resets)
+    {
+        Exception? seen = null;
+        Run(
+            async call => seen = await Record.ExceptionAsync(() => Call.Echo(call).AsTask()),
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Send(caller, [.. caller.Head("/", "POST", 1_000), .. caller.Part(new byte[100])]);
+                if (resets)
+                {
+                    caller.Socket.ClientReset();
+                }
+                else
+                {
+                    caller.Socket.ClientClose();
+                }
+
+                bench.Settle();
+                Assert.IsAssignableFrom<IOException>(seen);
+                Assert.Equal(0, bench.Connections);
+                bench.OthersAreServed();
+            });
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void Hostile_07_A_peer_may_leave_at_any_byte(bool resets) => Run(bench =>
+    {
+        int length = bench.Connect().Request("/leave", "POST", new byte[40]).Length;
+        for (int cut = 0; cut <= length; cut += 3)
+        {
+            int open = bench.Connections;
+            Caller caller = bench.Connect();
+            bench.Send(caller, caller.Request("/leave", "POST", new byte[40])[..cut]);
+            if (resets)
+            {
+                caller.Socket.ClientReset();
+            }
+            else
+            {
+                caller.Socket.ClientClose();
+            }
+
+            bench.Settle();
+            Assert.Equal(open, bench.Connections);
+        }
+
+        bench.OthersAreServed();
+    });
+
+    [Fact]
+    public void Hostile_59_A_peer_that_never_reads_holds_up_its_handler_and_is_cut_SendTimeout()
+    {
+        long written = 0;
+        Run(
+            async call =>
+            {
+                for (int i = 0; i < 10_000 && !call.Aborted.IsCancellationRequested; i++)
+                {
+                    await call.WriteAsync(new byte[10_000]);
+                    await call.FlushAsync();
+                    written += 10_000;
+                }
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/endless"));
+                Assert.InRange(written, 200_000, 600_000);
+                bench.Pass(TimeSpan.FromSeconds(9));
+                Assert.Equal(1, bench.Connections);
+                bench.Pass(TimeSpan.FromSeconds(3));
+                Assert.Equal(0, bench.Connections);
+                Assert.InRange(written, 200_000, 700_000);
+                Assert.Equal(1, bench.Refused("send-timeout"));
+                bench.Reads = true;
+            },
+            static options => options.SendTimeout = TimeSpan.FromSeconds(10));
+    }
+
+    [Fact]
+    public void A_peer_that_reads_slowly_gets_everything_SendTimeout() => Run(
+        static async call =>
+        {
+            for (int i = 0; i < 100; i++)
+            {
+                await call.WriteAsync(Plan.Bytes("slow", i * 10_000, 10_000));
+            }
+        },
+        static bench =>
+        {
+            Caller caller = bench.Connect();
+            bench.Reads = false;
+            bench.Send(caller, caller.Request("/slow"));
+            for (int i = 0; i < 200 && caller.Answers.Count == 0; i++)
+            {
+                _ = caller.End.Read(50_000);
+                bench.Pass(TimeSpan.FromSeconds(5));
+            }
+
+            Assert.Equal(Plan.Bytes("slow", 0, 1_000_000), Assert.Single(caller.Answers).Body);
+            bench.Reads = true;
+        },
+        static options => options.SendTimeout = TimeSpan.FromSeconds(20));
+
+    [Fact]
+    public void Hostile_59_A_peer_that_leaves_a_finished_answer_unread_is_cut_SendTimeout() => Run(
+        AtOnce(static call => call.Write(new byte[1_000_000])),
+        static bench =>
+        {
+            Caller caller = bench.Connect();
+            bench.Reads = false;
+            bench.Send(caller, caller.Request("/large"));
+            bench.Pass(TimeSpan.FromSeconds(9));
+            Assert.Equal(1, bench.Connections);
+            bench.Pass(TimeSpan.FromSeconds(2));
+            Assert.Equal(0, bench.Connections);
+            bench.Reads = true;
+        },
+        static options => options.SendTimeout = TimeSpan.FromSeconds(10));
+}
+
+public sealed class FastCgiPeerTests() : PeerTests(Way.FastCgiToPlain);
+
+public sealed class HttpPeerTests() : PeerTests(Way.HttpToPlain);
+
+public sealed class FastCgiHostedPeerTests() : PeerTests(Way.FastCgiToHosted);
+
+public sealed class HttpHostedPeerTests() : PeerTests(Way.HttpToHosted);
