@@ -41,8 +41,20 @@ internal partial class HostedFeatures :
             await starting;
         }
 
-        _exchange.Upgrade();
-        await _exchange.FlushAsync();
+        long ticket = _ticket.For(_exchange);
+        ValueTask sent;
+        _exchange.Enter(ticket);
+        try
+        {
+            _exchange.Upgrade();
+            sent = _exchange.FlushAsync();
+        }
+        finally
+        {
+            _exchange.Exit(ticket);
+        }
+
+        await sent;
         return new TunnelStream((BodyReader)_exchange.Body.Reader, ((IHttpResponseBodyFeature)this).Stream);
     }
 
@@ -89,7 +101,7 @@ internal partial class HostedFeatures :
         set => throw ReadOnlyFeature();
     }
 
-    void IConnectionLifetimeFeature.Abort() => _exchange.AbortByApplication();
+    void IConnectionLifetimeFeature.Abort() => _exchange.AbortByApplication(_ticket.For(_exchange));
 
     CancellationToken IConnectionLifetimeNotificationFeature.ConnectionClosedRequested
     {

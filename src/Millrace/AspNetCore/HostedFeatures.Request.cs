@@ -36,7 +36,11 @@ internal partial class HostedFeatures :
     private RequestHead Head => _exchange.Head;
 
     /// <summary>The path, decoded. False: the request is refused with 400.</summary>
-    public bool TryBegin() => Head.TryGetPath(out _path);
+    public bool TryBegin()
+    {
+        _ticket.Take(_exchange);
+        return Head.TryGetPath(out _path);
+    }
 
     string IHttpRequestFeature.Protocol
     {
@@ -122,7 +126,7 @@ internal partial class HostedFeatures :
         set => _exchange.RequestAborted = value;
     }
 
-    void IHttpRequestLifetimeFeature.Abort() => _exchange.AbortByApplication();
+    void IHttpRequestLifetimeFeature.Abort() => _exchange.AbortByApplication(_ticket.For(_exchange));
 
     string IHttpRequestIdentifierFeature.TraceIdentifier
     {

@@ -69,14 +69,28 @@ internal partial class HostedFeatures : IHttpResponseFeature, IHttpResponseBodyF
 
     void IHttpResponseFeature.OnCompleted(Func<object, Task> callback, object state) => (_onCompleted ??= new()).Push(new(callback, state));
 
-    Stream IHttpResponseBodyFeature.Stream => _stream ??= new ResponseStream(_exchange, this);
+    Stream IHttpResponseBodyFeature.Stream
+    {
+        get
+        {
+            _exchange.CheckCurrent(_ticket.For(_exchange));
+            return _stream ??= new ResponseStream(_exchange, this);
+        }
+    }
 
     PipeWriter IHttpResponseBodyFeature.Writer
     {
         get
         {
-            _writerTaken = true;
-            return _writer ??= new ResponseWriter(_exchange, this);
+            if (!_writerTaken)
+            {
+                _exchange.CheckCurrent(_ticket.For(_exchange));
+                _writer = _exchange.HasLeft ? new ResponseWriter(_exchange, this) : _writer ?? new ResponseWriter(_exchange, this);
+                _writer.Begin();
+                _writerTaken = true;
+            }
+
+            return _writer!;
         }
     }
 
@@ -90,32 +104,62 @@ internal partial class HostedFeatures : IHttpResponseFeature, IHttpResponseBodyF
         cancellationToken.ThrowIfCancellationRequested();
         if (StartResponse() is { } starting)
         {
-            return StartLater(starting);
+            return StartLater(starting, _ticket.For(_exchange));
         }
 
-        _exchange.Start();
+        StartNow(_ticket.For(_exchange));
         return Task.CompletedTask;
     }
 
-    private async Task StartLater(Task starting)
+    private async Task StartLater(Task starting, long ticket)
     {
         await starting;
-        _exchange.Start();
+        StartNow(ticket);
+    }
+
+    private void StartNow(long ticket)
+    {
+        _exchange.Enter(ticket);
+        try
+        {
+            _exchange.Start();
+        }
+        finally
+        {
+            _exchange.Exit(ticket);
+        }
     }
 
     async Task IHttpResponseBodyFeature.CompleteAsync()
     {
+        long ticket = _ticket.For(_exchange);
+        if (_exchange.HasEnded)
+        {
+            return;
+        }
+
         if (StartResponse() is { } starting)
         {
             await starting;
         }
 
-        _exchange.End();
-        await _exchange.FlushAsync();
+        ValueTask sent;
+        _exchange.Enter(ticket);
+        try
+        {
+            sent = _exchange.Complete();
+        }
+        finally
+        {
+            _exchange.ExitForGood(ticket);
+        }
+
+        await sent;
     }
 
     async Task IHttpResponseBodyFeature.SendFileAsync(string path, long offset, long? count, CancellationToken cancellationToken)
     {
+        long ticket = _ticket.For(_exchange);
         ArgumentOutOfRangeException.ThrowIfNegative(offset);
         using SafeFileHandle file = File.OpenHandle(path);
         long length = RandomAccess.GetLength(file);
@@ -130,7 +174,7 @@ internal partial class HostedFeatures : IHttpResponseFeature, IHttpResponseBodyF
             await starting;
         }
 
-        await _exchange.SendFileAsync(file, offset, bytes, cancellationToken);
+        await _exchange.SendFileAsync(file, offset, bytes, ticket, cancellationToken);
     }
 
     // ---- callbacks ----
@@ -140,11 +184,6 @@ internal partial class HostedFeatures : IHttpResponseFeature, IHttpResponseBodyF
     /// <summary>Runs the OnStarting callbacks, the last registered first; null when nothing is left to wait for.</summary>
     public Task? StartResponse()
     {
-        if (_starting is { IsCompletedSuccessfully: false })
-        {
-            return _starting;
-        }
-
         if (_exchange.HasStarted || _onStarting is not { Count: > 0 })
         {
             return null;
@@ -159,6 +198,9 @@ internal partial class HostedFeatures : IHttpResponseFeature, IHttpResponseBodyF
         _starting = running;
         return running;
     }
+
+    /// <summary>Callbacks that somebody else has set off and that still run. A callback that writes does not wait for itself.</summary>
+    public Task? Starting => _starting is { IsCompletedSuccessfully: false } ? _starting : null;
 
     private static async Task RunOnStarting(Stack<KeyValuePair<Func<object, Task>, object>> callbacks)
     {
@@ -194,24 +236,18 @@ internal partial class HostedFeatures : IHttpResponseFeature, IHttpResponseBodyF
         }
     }
 
-    private void ResetResponse(bool neverLeft)
+    private void ResetResponse()
     {
         _onStarting?.Clear();
         _onCompleted?.Clear();
         _starting = null;
-        _stream?.Expire();
         _stream = null;
         _replacedStream = null;
         if (_writerTaken)
         {
             _writerTaken = false;
-            if (neverLeft)
+            if (!_writer!.End())
             {
-                _writer!.Reopen();
-            }
-            else
-            {
-                _writer!.Expire();
                 _writer = null;
             }
         }

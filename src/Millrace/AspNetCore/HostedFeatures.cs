@@ -11,7 +11,8 @@ namespace Millrace.AspNetCore;
 
 internal partial class HostedFeatures : IFeatureCollection
 {
-    private readonly Exchange _exchange;
+    private Exchange _exchange;
+    private ReusedTicket _ticket;
     private KeyValuePair<Type, object?>[] _set = new KeyValuePair<Type, object?>[8];
     private int _setCount;
     private int _revision;
@@ -114,14 +115,22 @@ internal partial class HostedFeatures : IFeatureCollection
 
     IEnumerator IEnumerable.GetEnumerator() => GetEnumerator();
 
-    /// <summary>The request is over.</summary>
-    public void Reset(bool neverLeft)
+    /// <summary>The request is over. True when nobody else can know this object: then it may serve the next one.</summary>
+    public bool Reset()
     {
+        bool reusable = !_exchange.HasLeft && !_ticket.WasUsedElsewhere;
+        _ticket.GiveBack();
         Array.Clear(_set, 0, _setCount);
         _setCount = 0;
         _revision++;
         ResetRequest();
-        ResetResponse(neverLeft);
+        ResetResponse();
+        if (!reusable)
+        {
+            _exchange = _exchange.Services.DeadExchange;    // the living one serves others
+        }
+
+        return reusable;
     }
 }
 

@@ -42,7 +42,7 @@ internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> applica
             task = Task.FromException(error);
         }
 
-        if (!task.IsCompletedSuccessfully || features.HasOnCompleted || features.StartResponse() is not null)
+        if (!task.IsCompletedSuccessfully || features.HasOnCompleted || features.StartResponse() is not null || features.Starting is not null)
         {
             return Finish(exchange, features, context, task);
         }
@@ -58,7 +58,7 @@ internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> applica
         try
         {
             await task.ConfigureAwait(false);
-            if (features.StartResponse() is { } starting)
+            if ((features.StartResponse() ?? features.Starting) is { } starting)
             {
                 await starting.ConfigureAwait(false);
             }
@@ -92,7 +92,13 @@ internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> applica
         }
     }
 
-    public override void Reset(Exchange exchange) => (exchange.HandlerState as HostedFeatures)?.Reset(!exchange.HasLeft);
+    public override void Reset(Exchange exchange)
+    {
+        if (exchange.HandlerState is HostedFeatures features && !features.Reset())
+        {
+            exchange.HandlerState = null;
+        }
+    }
 
     private static HostedFeatures<TContext> Attach(Exchange exchange)
     {

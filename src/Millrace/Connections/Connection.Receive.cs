@@ -151,7 +151,7 @@ internal abstract partial class Connection<TKernel> : Connection
         }
 
         Settle();
-        if ((ready & (Readiness.Error | Readiness.HangUp)) != 0 && (ready & Readiness.Read) == 0)
+        if ((ready & (Readiness.Error | Readiness.HangUp)) != 0 && ((ready & Readiness.Read) == 0 || IsWaitingForGate))
         {
             Close(reset: false);
             return true;
@@ -404,9 +404,15 @@ internal abstract partial class Connection<TKernel> : Connection
     private bool SendPending(LoopDriver driver)
     {
         OutputBuffer output = _pending!;
+        int before = output.Length;
         switch (SendOutput(null, output))
         {
             case SendResult.Again:
+                if (output.Length < before)
+                {
+                    SetDeadline(Loop.NowMs + (long)Options.SendTimeout.TotalMilliseconds);
+                }
+
                 WatchWriting();
                 return true;
             case SendResult.Broken:
@@ -559,6 +565,18 @@ internal abstract partial class Connection<TKernel> : Connection
     private const long DrainQuietMs = 250;
 
     // ---- closing ----
+
+    public sealed override void EndByFault()
+    {
+        if (IsLoops())
+        {
+            Close(reset: true);
+        }
+        else
+        {
+            Cut();      // closed when its exchange gives it back
+        }
+    }
 
     public sealed override void Cut()
     {

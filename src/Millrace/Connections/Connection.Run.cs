@@ -29,6 +29,9 @@ internal abstract partial class Connection<TKernel>
     /// <summary>Bytes that arrive while an exchange runs; touching is held.</summary>
     protected abstract void ProcessWhileExchanging(LoopDriver driver, byte[] buffer, int start, int end);
 
+    /// <summary>Whether the peer has reason to send the body: not before it has been asked for, where it waits for that.</summary>
+    protected virtual bool IsBodyExpected => true;
+
     /// <summary>The request cannot be run now: too many are running already.</summary>
     protected abstract void RefuseOverload(LoopDriver driver, Exchange exchange);
 
@@ -81,9 +84,10 @@ internal abstract partial class Connection<TKernel>
         }
 
         Volatile.Write(ref Word, Exchanging);
+        exchange.InlineThread = Environment.CurrentManagedThreadId;
         exchange.IsInline = true;
         long mark = Loop.Enter(this);
-        Task? task = Services.Handler.Run(exchange);
+        Task? task = RunHandler(exchange);
         bool mine = Loop.Leave(mark);
         driver.RestoreContext();
         if (task is null || task.IsCompleted)
@@ -113,6 +117,20 @@ internal abstract partial class Connection<TKernel>
 
         task.GetAwaiter().UnsafeOnCompleted(exchange.OnRunCompleted);
         return mine && LookAfter(driver);
+    }
+
+    // Handlers do not throw; should one of ours do so all the same, the loop must still be left.
+    private Task? RunHandler(Exchange exchange)
+    {
+        try
+        {
+            return Services.Handler.Run(exchange);
+        }
+        catch (Exception error)
+        {
+            exchange.Break(error);
+            return null;
+        }
     }
 
     private static void StopDeferring(Exchange exchange)
@@ -151,7 +169,7 @@ internal abstract partial class Connection<TKernel>
     public sealed override void RunOnWorker(LoopDriver driver)
     {
         Exchange exchange = Exchange!;
-        Task? task = Services.Handler.Run(exchange);
+        Task? task = RunHandler(exchange);
         driver.RestoreContext();
         if (task is null || task.IsCompleted)
         {
@@ -168,6 +186,8 @@ internal abstract partial class Connection<TKernel>
     // The connection never left the loop: no lock, no allocation, no queue. The response is sent by whoever called Process.
     private void FinishInline(LoopDriver driver, Exchange exchange)
     {
+        exchange.EnsureEnded();
+        exchange.Seal();
         bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut && !Loop.IsDraining;
         LeaveGate();
         Exchange = null;
@@ -195,9 +215,28 @@ internal abstract partial class Connection<TKernel>
         }
     }
 
+    // Nothing may escape from here: the caller is a thread of the application's, or a driver without a loop.
     public sealed override void FinishDetached(Exchange exchange)
     {
+        try
+        {
+            SendRest(exchange);
+        }
+        catch (Exception error)
+        {
+            Services.Log.InternalError(error);
+            _rest = null;
+            _restKeepsOpen = false;
+            Interlocked.Or(ref Word, GivenBack);
+            PostSelf(PostedGivenBack);
+        }
+    }
+
+    private void SendRest(Exchange exchange)
+    {
         exchange.IsInline = false;
+        exchange.EnsureEnded();
+        exchange.Seal();
         OutputBuffer? rest;
         bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut && !Loop.IsDraining;
         lock (exchange.SendLock)
@@ -215,11 +254,7 @@ internal abstract partial class Connection<TKernel>
         Services.Detached.CountStatusShared(exchange.StatusCode);
         if (rest is null && keepsOpen && !_readable && !IsHolding && exchange.Body.State == BodyState.Complete && TryGiveBack(exchange))
         {
-            if (exchange.Reset())
-            {
-                Services.Return(exchange);
-            }
-
+            Recycle(exchange);
             return;
         }
 
@@ -227,6 +262,21 @@ internal abstract partial class Connection<TKernel>
         _restKeepsOpen = keepsOpen;
         Interlocked.Or(ref Word, GivenBack);
         PostSelf(PostedGivenBack);
+    }
+
+    private void Recycle(Exchange exchange)
+    {
+        try
+        {
+            if (exchange.Reset())
+            {
+                Services.Return(exchange);
+            }
+        }
+        catch (Exception error)
+        {
+            Services.Log.InternalError(error);      // the connection is the loop's again
+        }
     }
 
     // One compare-exchange, if the loop has noted nothing and the wheel will look in time. Afterwards the connection may not be touched.
@@ -624,6 +674,7 @@ internal abstract partial class Connection<TKernel>
             long due = exchange.StartedMs + (long)Options.RequestTimeout.TotalMilliseconds;
             if (nowMs >= due)
             {
+                exchange.HasTimedOut = !exchange.IsCancelled;
                 if (exchange.CancelHandler())
                 {
                     Loop.Counters.Refused(Observe.Refusal.RequestTimeout);
@@ -638,7 +689,11 @@ internal abstract partial class Connection<TKernel>
         if (exchange.Body.State == BodyState.Open && !exchange.IsUpgraded)
         {
             next = Math.Min(next, nowMs + 1_000);
-            if (!exchange.Body.IsPaused && IsBodyTooSlow(exchange, nowMs))
+            if (!IsBodyExpected)
+            {
+                _bodySinceMs = _bodyLastMs = nowMs;
+            }
+            else if (!exchange.Body.IsPaused && IsBodyTooSlow(exchange, nowMs))
             {
                 Loop.Counters.Refused(Observe.Refusal.BodyTooSlow);
                 exchange.Body.Break(new BadHttpRequestException("The request body arrived too slowly.", StatusCodes.Status408RequestTimeout));

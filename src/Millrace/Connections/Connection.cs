@@ -106,6 +106,12 @@ internal abstract class Connection
     /// <summary>Nothing more in either direction. The descriptor stays open until the loop closes it.</summary>
     public abstract void Cut();
 
+    /// <summary>Cuts so that the peer does not take what it has got of the response for a whole one.</summary>
+    public virtual void BreakOff(Exchange exchange) => Cut();
+
+    /// <summary>A fault of the server itself, on the loop: this connection ends.</summary>
+    public abstract void EndByFault();
+
     // ---- what only some protocols can do ----
 
     /// <summary>Whether the request in progress may switch protocols (RFC 9110 §7.8).</summary>
@@ -155,5 +161,5 @@ internal abstract class Connection
     public abstract int WriteFileChunkHead(Exchange exchange, OutputBuffer output, long count);
 
     /// <summary>What follows the file's bytes.</summary>
-    public abstract void WriteFileChunkTail(Exchange exchange, OutputBuffer output, int count);
+    public abstract void WriteFileChunkTail(Exchange exchange, OutputBuffer output);
 }

@@ -183,6 +183,9 @@ internal sealed partial class FastCgiConnection<TKernel>
             // Half an answer must not pass for a whole one. A mere end of the connection does for some front servers: nginx
             // takes it as the end of a response without a length, and waits on one with. A record of a version that does not
             // exist is an error to all of them; one byte of it says enough, and the connection is closed behind it.
+            // A record of a file that is not all sent is filled up first.
+            output.Reserve(exchange.FileBytesLeft)[..exchange.FileBytesLeft].Clear();
+            output.End += exchange.FileBytesLeft;
             output.Append("\0"u8);
             _brokenOff = true;
             return;
@@ -209,6 +212,20 @@ internal sealed partial class FastCgiConnection<TKernel>
         _ = Encoding.ASCII.GetBytes(line.AsSpan(0, length), record[RecordHeader.Size..]);
         RecordHeader.Write(record[(RecordHeader.Size + length)..], RecordType.Stderr, _id, 0, 0);
         output.End += (2 * RecordHeader.Size) + length;
+    }
+
+    // Between two records, the same byte says that the response is not whole; within one, its missing bytes do.
+    public override void BreakOff(Exchange exchange)
+    {
+        lock (exchange.SendLock)
+        {
+            if (!_midRecord && !exchange.IsSendingFile)
+            {
+                _ = Loop.Kernel.Send(Descriptor, "\0"u8, more: false);
+            }
+        }
+
+        Cut();
     }
 
     // ---- answers that no handler gives ----
@@ -335,7 +352,7 @@ internal sealed partial class FastCgiConnection<TKernel>
         return part;
     }
 
-    public override void WriteFileChunkTail(Exchange exchange, OutputBuffer output, int count)
+    public override void WriteFileChunkTail(Exchange exchange, OutputBuffer output)
     {
         // A record ends with its content.
     }

@@ -34,6 +34,8 @@ internal sealed partial class Http1Connection<TKernel>
         public ChunkedReader Reader;
     }
 
+    protected override bool IsBodyExpected => !_expectsContinue || _continueSent || Exchange!.Body.Received > 0;
+
     public override bool IsUpgradable => _offersUpgrade;
 
     protected override bool ReadsWhileExchanging => (_body != BodyKind.None || _upgraded) && Exchange!.Body.State == BodyState.Open;
@@ -66,7 +68,7 @@ internal sealed partial class Http1Connection<TKernel>
         }
 
         DropExchange(driver);
-        Answer(driver, Http1Faults.StatusOf(_bodyFault));   // BreakBody has counted it
+        Answer(driver, _bodyFault);     // BreakBody has counted it
         return false;
     }
 
@@ -236,19 +238,10 @@ internal sealed partial class Http1Connection<TKernel>
     // RFC 9110 §10.1.1: the client sends its body when it sees this. Not once an answer has begun, and not when the body is there already.
     public override void OnBodyWanted(Exchange exchange)
     {
-        if (!_expectsContinue || _continueSent || exchange.Body is not { State: BodyState.Open, Received: 0 })
+        if (_expectsContinue && !_continueSent && exchange.Body is { State: BodyState.Open, Received: 0 })
         {
-            return;
+            _continueSent = exchange.SendInterim(Http1Writer.Continue);
         }
-
-        if (exchange.HasStarted)
-        {
-            exchange.SendBegun();       // the answer that came first is what the client waits for now
-            return;
-        }
-
-        _continueSent = true;
-        exchange.SendInterim(Http1Writer.Continue);
     }
 
     public override void OnUpgraded(Exchange exchange)

@@ -303,7 +303,7 @@ internal sealed partial class Http1Connection<TKernel>
         return part;
     }
 
-    public override void WriteFileChunkTail(Exchange exchange, OutputBuffer output, int count)
+    public override void WriteFileChunkTail(Exchange exchange, OutputBuffer output)
     {
         if (_chunking)
         {
@@ -316,6 +316,11 @@ internal sealed partial class Http1Connection<TKernel>
     private void Refuse(LoopDriver driver, Http1Fault fault)
     {
         Loop.Counters.Refused(Refusal.Of(fault));
+        Answer(driver, fault);
+    }
+
+    private void Answer(LoopDriver driver, Http1Fault fault)
+    {
         DropPartial();
         Answer(driver, Http1Faults.StatusOf(fault));
     }

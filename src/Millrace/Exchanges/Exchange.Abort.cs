@@ -11,6 +11,7 @@ internal sealed partial class Exchange
     private CancellationToken? _abortToken;
     private volatile bool _aborted;
     private volatile bool _cancelled;
+    private bool _sealed;           // under the lock: the connection is no longer the application's to abort
 
     /// <summary>The response is of no use to anybody any more: its bytes are dropped.</summary>
     public bool IsAborted => _aborted;
@@ -68,27 +69,14 @@ internal sealed partial class Exchange
 
         if (source is not null)
         {
-            Services.RunUserCode(static state => ((Cancellation)state!).Run(), new Cancellation(source, Services.Log));
+            Services.RunUserCode(static state => ((CancellationTokenSource)state!).Cancel(), source);
         }
 
         return true;
     }
 
-    // Callbacks are the application's: one that throws is its fault, and must not become the process's end on a pool thread.
-    private sealed class Cancellation(CancellationTokenSource source, Observe.Log log)
-    {
-        public void Run()
-        {
-            try
-            {
-                source.Cancel();
-            }
-            catch (Exception error)
-            {
-                log.AbortCallbackFailed(error);
-            }
-        }
-    }
+    /// <summary>It was told because of a time limit: the peer still waits.</summary>
+    public bool HasTimedOut { get; set; }
 
     /// <summary>The handler has been told that nobody may be waiting any more.</summary>
     public bool IsCancelled => _cancelled;
@@ -101,28 +89,44 @@ internal sealed partial class Exchange
     }
 
     /// <summary>The application gives the connection up (HttpContext.Abort).</summary>
-    public void AbortByApplication()
-    {
-        IsCut = true;
-        AppStatus = 1;
-        Abort();
-        Connection.Cut();
-    }
-
-    private bool ResetAbort()
+    /// <param name="ticket">Says for which request; nothing happens when it is over.</param>
+    public void AbortByApplication(long ticket)
     {
         lock (_abortLock)
         {
-            // Used again only when nothing can be on its way to it any more, and never disposed.
-            if (_cancelled || _abortSource?.TryReset() != true)
+            if (_sealed || ticket != Ticket)
             {
-                _abortSource = null;
+                return;
             }
 
-            _abortToken = null;
-            _aborted = _cancelled = false;
+            IsCut = true;
+            AppStatus = 1;
+            _aborted = true;
+            Connection.BreakOff(this);      // within the lock: afterwards the descriptor may be another connection's
         }
 
-        return true;
+        CancelHandler();
+    }
+
+    /// <summary>The handler has ended: its connection is about to be given back, and cannot be aborted through this request any more.</summary>
+    public void Seal()
+    {
+        lock (_abortLock)
+        {
+            _sealed = true;
+        }
+    }
+
+    // After Seal, and after the loop has let go: nobody else is here.
+    private void ResetAbort()
+    {
+        // Used again only when nothing can be on its way to it any more, and never disposed.
+        if (_cancelled || _abortSource?.TryReset() != true)
+        {
+            _abortSource = null;
+        }
+
+        _abortToken = null;
+        _aborted = _cancelled = HasTimedOut = false;
     }
 }

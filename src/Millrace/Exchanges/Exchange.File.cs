@@ -12,67 +12,109 @@ internal sealed partial class Exchange
     /// <summary>File bytes are on their way: no other record may come between.</summary>
     public bool IsSendingFile { get; private set; }
 
-    public async ValueTask SendFileAsync(SafeFileHandle file, long offset, long count, CancellationToken cancellationToken)
+    /// <summary>Bytes of the file that the record or chunk in progress has announced and not got.</summary>
+    public int FileBytesLeft { get; private set; }
+
+    /// <summary>Enters the gate by itself, and leaves it while it waits.</summary>
+    public async ValueTask SendFileAsync(SafeFileHandle file, long offset, long count, long ticket, CancellationToken cancellationToken)
     {
-        Start();
-        if (count < SendFileMin || SuppressesBody)
-        {
-            await CopyFile(file, offset, count);
-            return;
-        }
-
-        if (Output.ChunkStart >= 0)
-        {
-            Connection.CloseChunk(this, Output);
-        }
-
-        await SendAsync();
+        Enter(ticket);
+        bool entered = true;
         bool held = false;
+        Interlocked.Increment(ref _unfinished);
         try
         {
+            CheckWritable();
+            CheckCount(count);
+            Start();
+            if (Output.ChunkStart >= 0)
+            {
+                Connection.CloseChunk(this, Output);
+            }
+
+            bool copies = count < SendFileMin || SuppressesBody;
+            ValueTask writable = copies ? default : SendAsync();
             file.DangerousAddRef(ref held);
             int descriptor = (int)file.DangerousGetHandle();
-            while (count > 0 && !IsAborted)
+            while (true)
             {
-                cancellationToken.ThrowIfCancellationRequested();
-                IsSendingFile = true;
-                int part = Connection.WriteFileChunkHead(this, Output, count);
-                Account(part);
-                int left = part;
-                while (!SendFileStep(descriptor, ref offset, ref left, out ValueTask writable))
+                if (!writable.IsCompletedSuccessfully)
                 {
+                    entered = false;
+                    Exit(ticket);
                     await writable;
+                    EnterAgain(ticket);
+                    entered = true;
+                    writable = default;
                 }
 
-                Connection.WriteFileChunkTail(this, Output, part);
-                IsSendingFile = false;
-                count -= part;
+                // A record or chunk that has begun is sent to its end, whatever happens.
+                if (FileBytesLeft == 0)
+                {
+                    if (IsAborted || count == 0)
+                    {
+                        return;
+                    }
+
+                    cancellationToken.ThrowIfCancellationRequested();
+                }
+
+                writable = copies ? CopyPart(file, ref offset, ref count) : SendPart(descriptor, ref offset, ref count);
             }
         }
         finally
         {
-            IsSendingFile = false;
+            Interlocked.Decrement(ref _unfinished);
             if (held)
             {
                 file.DangerousRelease();
             }
+
+            if (entered)
+            {
+                Exit(ticket);
+            }
         }
     }
 
+    // One chunk of the file, or what is left of it. What is returned must be awaited before the next.
+    private ValueTask SendPart(int descriptor, ref long offset, ref long count)
+    {
+        if (FileBytesLeft == 0)
+        {
+            IsSendingFile = true;
+            int part = Connection.WriteFileChunkHead(this, Output, count);
+            Count(part);
+            FileBytesLeft = part;
+            count -= part;
+        }
+
+        if (SendFileStep(descriptor, ref offset, out ValueTask writable))
+        {
+            Connection.WriteFileChunkTail(this, Output);
+            IsSendingFile = false;
+        }
+
+        return writable;
+    }
+
     // Head, then file bytes. False: wait until the socket takes more.
-    private bool SendFileStep(int descriptor, ref long offset, ref int left, out ValueTask writable)
+    private bool SendFileStep(int descriptor, ref long offset, out ValueTask writable)
     {
         lock (_sendLock)
         {
             SendResult result = Connection.SendAhead(Output);
             if (result == SendResult.Done)
             {
+                int left = FileBytesLeft;
                 result = Connection.SendFilePart(descriptor, ref offset, ref left);
+                FileBytesLeft = left;
             }
 
             writable = default;
             if (result == SendResult.Broken)
             {
+                FileBytesLeft = 0;
                 IsCut = true;
                 Abort();
                 Connection.Cut();
@@ -88,27 +130,19 @@ internal sealed partial class Exchange
         }
     }
 
-    private void Account(int count) => Count(count);
-
-    private async ValueTask CopyFile(SafeFileHandle file, long offset, long count)
+    private ValueTask CopyPart(SafeFileHandle file, ref long offset, ref long count)
     {
-        while (count > 0)
+        int want = (int)Math.Min(count, SendFileMin);
+        Memory<byte> room = ReserveBody(want);
+        int got = RandomAccess.Read(file, room.Span[..want], offset);
+        if (got == 0)
         {
-            int want = (int)Math.Min(count, SendFileMin);
-            Memory<byte> room = ReserveBody(want);
-            int got = RandomAccess.Read(file, room.Span[..want], offset);
-            if (got == 0)
-            {
-                throw new IOException("The file became shorter while it was being sent.");
-            }
-
-            AdvanceBody(got);
-            offset += got;
-            count -= got;
-            if (Output.Length >= OutputBuffer.SendAt)
-            {
-                await FlushAsync();
-            }
+            throw new IOException("The file became shorter while it was being sent.");
         }
+
+        AdvanceBody(got);
+        offset += got;
+        count -= got;
+        return Output.Length >= OutputBuffer.SendAt ? FlushAsync() : default;
     }
 }

@@ -1,30 +1,23 @@
-// The response of an exchange: head, body and end, as bytes in its output buffer, and how they get to the socket.
-//
-// In the handler's synchronous part a flush is only noted: if the handler ends with it, everything leaves in one send
-// together with the end of the response; if it goes asynchronous or blocks, its driver or the driver that takes over the
-// loop sends what was noted. After that, writes go to the socket directly from whatever thread the handler is on.
+// The response of an exchange: head, body and end, as bytes in its output buffer. How they get to the socket is in
+// Exchange.Send.cs, who may write when in Exchange.Gate.cs.
 
 using System.Buffers;
-using System.Runtime.CompilerServices;
-using System.Threading.Tasks.Sources;
 using Microsoft.AspNetCore.Http;
 using Microsoft.Net.Http.Headers;
 
 namespace Millrace.Exchanges;
 
-internal sealed partial class Exchange : IValueTaskSource
+internal sealed partial class Exchange
 {
     private const int EarlySize = 4096;
     private const int ErrorLineMax = 512;
 
-    private readonly Lock _sendLock = new();
-    private ManualResetValueTaskSourceCore<bool> _flushed;
     private byte[]? _early;          // body bytes written before the head
     private int _earlyLength;
-    private int _deferredEnd;        // output up to here was flushed but not sent yet; 0 when nothing was
     private long _declared = -1;
     private long _written;
-    private bool _flushPending;      // a handler waits on _flushed
+    private int _reserved;           // bytes that may still be advanced over
+    private int _reservedAt;         // where in _early they begin; -1 when they are in the output
     private bool _ended;
 
     public ResponseHeaders ResponseHeaders { get; } = new();
@@ -53,9 +46,6 @@ internal sealed partial class Exchange : IValueTaskSource
 
     /// <summary>Body bytes written so far.</summary>
     public long Written => _written;
-
-    /// <summary>Protects what the handler's thread and the loop both send.</summary>
-    public Lock SendLock => _sendLock;
 
     // ---- the head ----
 
@@ -106,34 +96,75 @@ internal sealed partial class Exchange : IValueTaskSource
     /// <summary>Room for body bytes; <see cref="AdvanceBody"/> says how many were written.</summary>
     public Memory<byte> ReserveBody(int sizeHint)
     {
+        CheckWritable();
         sizeHint = Math.Max(sizeHint, 256);
+        Memory<byte> room;
         if (!HasStarted || SuppressesBody)
         {
             ReserveEarly(sizeHint);
-            return _early.AsMemory(_earlyLength);
+            _reservedAt = _earlyLength;
+            room = _early.AsMemory(_earlyLength);
+        }
+        else
+        {
+            Connection.OpenChunk(this, Output);
+            _reservedAt = -1;
+            room = Output.ReserveMemory(sizeHint + Connection.ChunkTailMax)[..^Connection.ChunkTailMax];
         }
 
-        Connection.OpenChunk(this, Output);
-        return Output.ReserveMemory(sizeHint + Connection.ChunkTailMax);
+        _reserved = room.Length;
+        return room;
     }
 
     public void AdvanceBody(int count)
     {
         ArgumentOutOfRangeException.ThrowIfNegative(count);
+        if (count > _reserved)
+        {
+            throw new ArgumentOutOfRangeException(
+                nameof(count), count, $"{_reserved} bytes can be advanced over: those that GetMemory gave, unless something has been written or flushed since.");
+        }
+
         Count(count);
+        _reserved -= count;
         if (!HasStarted)
         {
             _earlyLength += count;
         }
         else if (!SuppressesBody && !IsAborted)
         {
-            Output.End += count;
+            if (_reservedAt >= 0)
+            {
+                AppendBody(_early.AsSpan(_reservedAt, count));  // the head was written in between
+            }
+            else
+            {
+                Output.End += count;
+            }
+        }
+
+        _reservedAt += _reservedAt >= 0 ? count : 0;
+    }
+
+    private void CheckWritable()
+    {
+        if (_ended)
+        {
+            throw new InvalidOperationException("Writing is not allowed after the response was completed.");
+        }
+
+        // The loop is sending, and moves the bytes that stay.
+        if (Volatile.Read(ref _flushPending) != 0)
+        {
+            throw new InvalidOperationException("A flush of this response is still waiting; await it before writing on.");
         }
     }
 
     /// <summary>Appends body bytes to what will be sent. The head is written when it has not been.</summary>
     public void Append(ReadOnlySpan<byte> bytes)
     {
+        CheckWritable();
+        _reserved = 0;
         if (!HasStarted)
         {
             Count(bytes.Length);
@@ -189,11 +220,12 @@ internal sealed partial class Exchange : IValueTaskSource
             return;
         }
 
-        if (_ended)
-        {
-            throw new InvalidOperationException("Writing is not allowed after the response was completed.");
-        }
+        CheckCount(count);
+        _written += count;
+    }
 
+    private void CheckCount(long count)
+    {
         if (HasNoBodyStatus && !Head.IsHead)
         {
             throw new InvalidOperationException($"Writing to the response body is invalid for responses with status code {StatusCode}.");
@@ -205,8 +237,6 @@ internal sealed partial class Exchange : IValueTaskSource
             throw new InvalidOperationException(
                 $"Response Content-Length mismatch: too many bytes written ({_written + count} of {declared}).");
         }
-
-        _written += count;
     }
 
     // ---- the end ----
@@ -214,15 +244,35 @@ internal sealed partial class Exchange : IValueTaskSource
     /// <summary>Writes the end of the response; the handler has finished. Never throws.</summary>
     public void End()
     {
+        CloseGate();
+        EndOnce();
+    }
+
+    /// <summary>The application says that the response is complete. Within the gate, which must be left for good.</summary>
+    public ValueTask Complete()
+    {
+        EndOnce();
+        return FlushAsync();
+    }
+
+    private void EndOnce()
+    {
         if (_ended)
         {
             return;
         }
 
         _ended = true;
+        _reserved = 0;
         try
         {
-            if (!HasStarted)
+            if (_unfinished != 0)
+            {
+                // What was begun will never be whole, whatever it looked like.
+                Start();
+                Fail(new InvalidOperationException("The handler ended before a write that it had begun; await every write."));
+            }
+            else if (!HasStarted)
             {
                 long declared = ResponseHeaders.ContentLength ?? -1;
                 if (declared >= 0 && _written < declared && !Head.IsHead && !HasNoBodyStatus)
@@ -261,12 +311,13 @@ internal sealed partial class Exchange : IValueTaskSource
     /// <summary>The handler failed. Before the first byte the response becomes a 500 (or what the exception says), after it the response is cut.</summary>
     public void Fail(Exception error)
     {
+        CloseGate();
         if (IsCancelled && error is OperationCanceledException or IOException)
         {
             AppStatus = 1;
             if (!HasStarted)
             {
-                ReplaceByStatus(StatusCodes.Status499ClientClosedRequest);
+                ReplaceByStatus(HasTimedOut ? StatusCodes.Status504GatewayTimeout : StatusCodes.Status499ClientClosedRequest);
             }
             else
             {
@@ -302,10 +353,26 @@ internal sealed partial class Exchange : IValueTaskSource
         ReplaceByStatus(StatusCodes.Status500InternalServerError);
     }
 
+    /// <summary>A fault of the server itself: whatever of the response there is goes no further, and its connection ends with it.</summary>
+    public void Break(Exception error)
+    {
+        CloseGate();
+        _ended = true;
+        IsCut = true;
+        AppStatus = 1;
+        Services.Log.InternalError(error);
+        if (Output is { ChunkStart: >= 0 } output)
+        {
+            output.End = output.ChunkStart;
+            output.ChunkStart = -1;
+        }
+    }
+
     /// <summary>Turns the response, none of which has been sent, into an empty one with this status.</summary>
     public void ReplaceByStatus(int status)
     {
         _earlyLength = 0;
+        _reserved = 0;
         _written = 0;
         ResponseHeaders.Begin();
         StatusCode = status;
@@ -320,233 +387,15 @@ internal sealed partial class Exchange : IValueTaskSource
     /// <summary>Cuts the response off: the peer must see that it is not whole.</summary>
     public void Cut() => IsCut = true;
 
-    // ---- sending ----
-
-    /// <summary>Sends an interim response (RFC 9110 §15.2) ahead of the head, now or when the handler's synchronous part is over.</summary>
-    public void SendInterim(ReadOnlySpan<byte> response)
-    {
-        lock (_sendLock)
-        {
-            Output.Append(response);
-            SendSoon();
-        }
-    }
-
-    /// <summary>Sends what there is of a response that has begun: the peer holds its body back until it sees something.</summary>
-    public void SendBegun()
-    {
-        lock (_sendLock)
-        {
-            if (Output.ChunkStart >= 0)
-            {
-                Connection.CloseChunk(this, Output);
-            }
-
-            SendSoon();
-        }
-    }
-
-    // Under the lock. Nobody waits for these bytes: what the socket does not take, the loop sends on.
-    private void SendSoon()
-    {
-        Volatile.Write(ref _deferredEnd, Output.End);
-        Interlocked.MemoryBarrier();
-        if (!IsInline)
-        {
-            SendDeferred();
-        }
-    }
-
-    /// <summary>Switches protocols (RFC 9110 §7.8): writes the 101; from here on the connection carries raw bytes both ways.</summary>
-    public void Upgrade()
-    {
-        StatusCode = StatusCodes.Status101SwitchingProtocols;
-        IsUpgraded = true;
-        Start();
-        Body.BeginTunnel();
-        Connection.OnUpgraded(this);
-    }
-
-    /// <summary>Sends what has been written so far, now or (in the handler's synchronous part) a little later.</summary>
-    public ValueTask FlushAsync()
-    {
-        Start();
-        if (Output.ChunkStart >= 0)
-        {
-            Connection.CloseChunk(this, Output);
-        }
-
-        if (IsAborted)
-        {
-            return default;
-        }
-
-        if (IsInline && Output.Length < OutputBuffer.SendAt)
-        {
-            Volatile.Write(ref _deferredEnd, Output.End);
-            Interlocked.MemoryBarrier();
-            if (IsInline)
-            {
-                return default;
-            }
-        }
-
-        return SendAsync();
-    }
-
-    /// <summary>Sends all of the output; waits when the socket takes no more.</summary>
-    private ValueTask SendAsync()
-    {
-        lock (_sendLock)
-        {
-            switch (Connection.SendOutput(this, Output))
-            {
-                case SendResult.Done:
-                case SendResult.Broken:
-                    _deferredEnd = 0;
-                    return default;
-                default:
-                    return WaitWritable();
-            }
-        }
-    }
-
-    /// <summary>Sends the end of the response now, because something is to happen after it. What the socket does not take leaves later.</summary>
-    public ValueTask SendEnd()
-    {
-        lock (_sendLock)
-        {
-            if (!_flushPending)
-            {
-                _ = Connection.SendOutput(this, Output);
-                _deferredEnd = 0;
-            }
-        }
-
-        return default;
-    }
-
-    // Under the lock. The loop calls ContinueSending when the socket takes bytes again, perhaps at once.
-    private ValueTask WaitWritable()
-    {
-        if (_flushPending)
-        {
-            throw new InvalidOperationException("A flush of this response is already waiting; await it before writing on.");
-        }
-
-        _flushed.Reset();
-        _flushPending = true;
-        var pending = new ValueTask(this, _flushed.Version);
-        Connection.WantWritable(this);
-        return pending;
-    }
-
-    /// <summary>Driver or loop: sends what an inline handler flushed and nobody has sent yet.</summary>
-    public void SendDeferred()
-    {
-        lock (_sendLock)
-        {
-            if (Output is null)
-            {
-                return;     // the response has ended and left
-            }
-
-            int end = Volatile.Read(ref _deferredEnd);
-            if (end > Output.Start && !IsAborted && !_flushPending)
-            {
-                Connection.SendUpTo(this, Output, end);
-                if (Output.Start < end && !IsAborted)
-                {
-                    // Flushed, and nobody waits for it: the loop goes on as the socket empties, the handler may say nothing for long.
-                    Connection.WantWritable(this);
-                    return;
-                }
-            }
-
-            _deferredEnd = 0;
-        }
-    }
-
-    /// <summary>Loop: the socket takes bytes again. True when the handler that waited can go on: call <see cref="ResumeFlush"/> then.</summary>
-    public bool ContinueSending()
-    {
-        lock (_sendLock)
-        {
-            if (!_flushPending)
-            {
-                SendDeferred();
-                return false;
-            }
-
-            if (Connection.SendOutput(this, Output) != SendResult.Again)
-            {
-                return true;
-            }
-
-            Connection.WantWritable(this);
-            return false;
-        }
-    }
-
-    /// <summary>Runs the code that waited for its bytes to leave.</summary>
-    public void ResumeFlush()
-    {
-        _flushPending = false;
-        _flushed.SetResult(true);
-    }
-
-    public bool IsFlushPending => _flushPending;
-
-    void IValueTaskSource.GetResult(short token) => _flushed.GetResult(token);
-
-    ValueTaskSourceStatus IValueTaskSource.GetStatus(short token) => _flushed.GetStatus(token);
-
-    void IValueTaskSource.OnCompleted(Action<object?> continuation, object? state, short token, ValueTaskSourceOnCompletedFlags flags) =>
-        _flushed.OnCompleted(continuation, state, token, flags);
-
-    /// <summary>Writes, and sends where there is enough of it.</summary>
-    public ValueTask WriteAsync(ReadOnlyMemory<byte> bytes)
-    {
-        Start();
-        if (bytes.Length <= OutputBuffer.SendAt - Output.Length)
-        {
-            Append(bytes.Span);
-            return default;
-        }
-
-        return WriteInParts(bytes);
-    }
-
-    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder))]
-    private async ValueTask WriteInParts(ReadOnlyMemory<byte> bytes)
-    {
-        while (bytes.Length > 0)
-        {
-            if (IsAborted)
-            {
-                Count(bytes.Length);
-                return;
-            }
-
-            int room = Math.Max(1024, OutputBuffer.SendAt - Output.Length);
-            int count = Math.Min(room, bytes.Length);
-            Append(bytes.Span[..count]);
-            bytes = bytes[count..];
-            if (bytes.Length > 0)
-            {
-                if (Output.ChunkStart >= 0)
-                {
-                    Connection.CloseChunk(this, Output);
-                }
-
-                await SendAsync();
-            }
-        }
-    }
-
     private bool ResetOutput()
     {
-        bool reusable = !_flushPending;
+        bool reusable = _flushPending == 0 && _unfinished == 0;
+        if (_flushPending != 0)
+        {
+            // Whoever still waits for bytes to leave finds the gate closed.
+            Services.RunUserCode(static exchange => ((Exchange)exchange!).ResumeFlush(), this);
+        }
+
         if (_early is { Length: > 64 * 1024 } early)
         {
             ArrayPool<byte>.Shared.Return(early);
@@ -554,6 +403,7 @@ internal sealed partial class Exchange : IValueTaskSource
         }
 
         _earlyLength = 0;
+        _reserved = 0;
         _deferredEnd = 0;
         _declared = -1;
         _written = 0;

@@ -92,6 +92,8 @@ internal sealed partial class Exchange
         ResponseHeaders.Begin();
         SuppressesBody = Head.IsHead;
         DeferOutput();
+        _sealed = false;
+        OpenGate();
     }
 
     /// <summary>What the output holds now, answers to earlier requests, is sent should this one take its time.</summary>
@@ -133,9 +135,13 @@ internal sealed partial class Exchange
     /// <summary>Ends the request. True when the object may serve another one; otherwise something still hangs on to it.</summary>
     public bool Reset()
     {
-        // First: what the application may have kept of this request refuses to write from here on, and until here _ended does.
+        CloseGate();
+        NextTicket();
         Services.Handler.Reset(this);
-        bool reusable = Body.Reset() & ResetOutput() & ResetAbort();
+        bool reusable = Body.Reset() & ResetOutput();
+        ResetAbort();
+        FileBytesLeft = 0;
+        IsSendingFile = false;
         if (_ownInput is { } input)
         {
             BufferPool.Return(input);
@@ -174,6 +180,15 @@ internal sealed partial class Exchange
     private void BodyDrained() => Connection?.PostResumeReading();
 
     public void OnBodyWanted() => Connection.OnBodyWanted(this);
+
+    /// <summary>The handler has ended on a thread of no loop, and nothing that it ran for may escape to that thread.</summary>
+    public void EnsureEnded()
+    {
+        if (!HasEnded)
+        {
+            Break(new InvalidOperationException("The request handler failed without ending its response."));
+        }
+    }
 
     /// <exception cref="InvalidOperationException">Synchronous body I/O is not allowed.</exception>
     public void CheckSynchronousIO(string instead)

@@ -1,5 +1,4 @@
-// A response body as a Stream. One per request that asks for it: a stream kept beyond its request refuses to write, even
-// when another thread is in the middle of a write at that moment.
+// A response body as a Stream. One per request that asks for it: its ticket opens the gate of no other (Exchange.Gate.cs).
 
 namespace Millrace.Exchanges;
 
@@ -12,9 +11,7 @@ internal interface IResponseStarter
 
 internal sealed class ResponseStream(Exchange exchange, IResponseStarter? start) : Stream
 {
-    private WriteGuard _guard;
-
-    public void Expire() => _guard.Expire();
+    private readonly long _ticket = exchange.Ticket;
 
     public override bool CanRead => false;
 
@@ -33,34 +30,31 @@ internal sealed class ResponseStream(Exchange exchange, IResponseStarter? start)
     public override ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default)
     {
         cancellationToken.ThrowIfCancellationRequested();
-        ValueTask written = default;
-        Task? starting;
-        _guard.Enter();
+        exchange.CheckOpen(_ticket);
+        if (start?.StartResponse() is { } starting)
+        {
+            return WriteLater(starting, buffer);
+        }
+
+        ValueTask written;
+        exchange.Enter(_ticket);
         try
         {
-            starting = start?.StartResponse();
-            if (starting is null)
-            {
-                written = exchange.WriteAsync(buffer);
-                if (start is null)
-                {
-                    return written;
-                }
+            written = exchange.WriteAsync(buffer, _ticket);
 
-                // Applications count on what they wrote being on its way, as on other servers; the handler's own turn still leaves in one send.
-                if (written.IsCompletedSuccessfully)
-                {
-                    return exchange.FlushAsync();
-                }
+            // Applications count on what they wrote being on its way, as on other servers; the handler's own turn still leaves in one send.
+            if (start is null || written.IsCompletedSuccessfully)
+            {
+                return start is null ? written : exchange.FlushAsync();
             }
         }
         finally
         {
-            _guard.Exit();
+            exchange.Exit(_ticket);
         }
 
-        // Outside the guard: what follows may run on another thread before this one has returned, and enters it again.
-        return starting is null ? FlushAfter(written) : WriteLater(starting, buffer);
+        // Outside the gate: what follows may run on another thread before this one has returned, and enters it again.
+        return FlushAfter(written);
     }
 
     private async ValueTask FlushAfter(ValueTask written)
@@ -78,23 +72,22 @@ internal sealed class ResponseStream(Exchange exchange, IResponseStarter? start)
     public override Task FlushAsync(CancellationToken cancellationToken)
     {
         cancellationToken.ThrowIfCancellationRequested();
-        Task? starting;
-        _guard.Enter();
+        exchange.CheckOpen(_ticket);
+        if (start?.StartResponse() is { } starting)
+        {
+            return FlushLater(starting);
+        }
+
+        exchange.Enter(_ticket);
         try
         {
-            starting = start?.StartResponse();
-            if (starting is null)
-            {
-                ValueTask flushed = exchange.FlushAsync();
-                return flushed.IsCompletedSuccessfully ? Task.CompletedTask : flushed.AsTask();
-            }
+            ValueTask flushed = exchange.FlushAsync();
+            return flushed.IsCompletedSuccessfully ? Task.CompletedTask : flushed.AsTask();
         }
         finally
         {
-            _guard.Exit();
+            exchange.Exit(_ticket);
         }
-
-        return FlushLater(starting);
     }
 
     private async Task FlushLater(Task starting)
@@ -145,45 +138,4 @@ internal sealed class ResponseStream(Exchange exchange, IResponseStarter? start)
     public override long Seek(long offset, SeekOrigin origin) => throw new NotSupportedException();
 
     public override void SetLength(long value) => throw new NotSupportedException();
-}
-
-/// <summary>
-/// Says whether a writer may still write. Two atomic operations a write keep bytes of a request that is over out of the
-/// response that has taken its place.
-/// </summary>
-internal struct WriteGuard
-{
-    private const int Open = 0;
-    private const int Writing = 1;
-    private const int Closed = 2;
-
-    private int _state;
-
-    public void Enter()
-    {
-        int was = Interlocked.CompareExchange(ref _state, Writing, Open);
-        if (was == Closed)
-        {
-            throw new ObjectDisposedException("response body", "The request has ended; its response cannot be written any more.");
-        }
-
-        if (was == Writing)
-        {
-            throw new InvalidOperationException("The response body is being written by another thread; await each write before the next.");
-        }
-    }
-
-    public void Exit() => Volatile.Write(ref _state, Open);
-
-    public void Expire()
-    {
-        var spin = default(SpinWait);
-        while (Interlocked.CompareExchange(ref _state, Closed, Open) == Writing)
-        {
-            spin.SpinOnce();
-        }
-    }
-
-    /// <summary>For an object that serves the next request.</summary>
-    public void Reopen() => Volatile.Write(ref _state, Open);
 }

@@ -1,4 +1,5 @@
-// A response body as a PipeWriter: bytes are written in place into what will be sent.
+// A response body as a PipeWriter: bytes are written in place into what will be sent. It serves one request after the other
+// as long as each ends in its driver's turn (ReusedTicket in Exchange.Gate.cs says how it tells them apart).
 
 using System.IO.Pipelines;
 using System.Runtime.CompilerServices;
@@ -7,11 +8,24 @@ namespace Millrace.Exchanges;
 
 internal sealed class ResponseWriter(Exchange exchange, IResponseStarter start) : PipeWriter
 {
-    private WriteGuard _guard;
+    private ReusedTicket _ticket;
     private long _unflushed;
     private bool _completed;
 
-    public void Expire() => _guard.Expire();
+    /// <summary>Begins to serve the exchange's request.</summary>
+    public void Begin()
+    {
+        _unflushed = 0;
+        _completed = false;
+        _ticket.Take(exchange);
+    }
+
+    /// <summary>Ends with its request. True when it may serve another.</summary>
+    public bool End()
+    {
+        _ticket.GiveBack();
+        return !_ticket.WasUsedElsewhere;
+    }
 
     public override bool CanGetUnflushedBytes => true;
 
@@ -19,7 +33,7 @@ internal sealed class ResponseWriter(Exchange exchange, IResponseStarter start) 
 
     public override Memory<byte> GetMemory(int sizeHint = 0)
     {
-        _guard.Enter();
+        long ticket = Enter();
         try
         {
             CheckOpen();
@@ -27,7 +41,7 @@ internal sealed class ResponseWriter(Exchange exchange, IResponseStarter start) 
         }
         finally
         {
-            _guard.Exit();
+            exchange.Exit(ticket);
         }
     }
 
@@ -35,7 +49,7 @@ internal sealed class ResponseWriter(Exchange exchange, IResponseStarter start) 
 
     public override void Advance(int bytes)
     {
-        _guard.Enter();
+        long ticket = Enter();
         try
         {
             exchange.AdvanceBody(bytes);
@@ -43,60 +57,60 @@ internal sealed class ResponseWriter(Exchange exchange, IResponseStarter start) 
         }
         finally
         {
-            _guard.Exit();
+            exchange.Exit(ticket);
         }
     }
 
     public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default)
     {
         cancellationToken.ThrowIfCancellationRequested();
-        Task? starting;
-        _guard.Enter();
+        exchange.CheckOpen(_ticket.For(exchange));
+        if (start.StartResponse() is { } starting)
+        {
+            return FlushLater(starting);
+        }
+
+        long ticket = Enter();
         try
         {
             _unflushed = 0;
-            starting = start.StartResponse();
-            if (starting is null)
-            {
-                ValueTask flushed = exchange.FlushAsync();
-                return flushed.IsCompletedSuccessfully ? new ValueTask<FlushResult>(Result) : Later(flushed);
-            }
+            ValueTask flushed = exchange.FlushAsync();
+            return flushed.IsCompletedSuccessfully ? new ValueTask<FlushResult>(Result) : Later(flushed);
         }
         finally
         {
-            _guard.Exit();
+            exchange.Exit(ticket);
         }
-
-        return FlushLater(starting);
     }
 
     public override ValueTask<FlushResult> WriteAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken = default)
     {
         cancellationToken.ThrowIfCancellationRequested();
-        ValueTask written = default;
-        Task? starting;
-        _guard.Enter();
+        exchange.CheckOpen(_ticket.For(exchange));
+        if (start.StartResponse() is { } starting)
+        {
+            return WriteLater(starting, source);
+        }
+
+        ValueTask written;
+        long ticket = Enter();
         try
         {
             CheckOpen();
-            starting = start.StartResponse();
-            if (starting is null)
+            written = exchange.WriteAsync(source, ticket);
+            if (written.IsCompletedSuccessfully)
             {
-                written = exchange.WriteAsync(source);
-                if (written.IsCompletedSuccessfully)
-                {
-                    written = exchange.FlushAsync();
-                    return written.IsCompletedSuccessfully ? new ValueTask<FlushResult>(Result) : Later(written);
-                }
+                written = exchange.FlushAsync();
+                return written.IsCompletedSuccessfully ? new ValueTask<FlushResult>(Result) : Later(written);
             }
         }
         finally
         {
-            _guard.Exit();
+            exchange.Exit(ticket);
         }
 
-        // Outside the guard: what follows may run on another thread before this one has returned, and enters it again.
-        return starting is null ? FlushAfter(written) : WriteLater(starting, source);
+        // Outside the gate: what follows may run on another thread before this one has returned, and enters it again.
+        return FlushAfter(written);
     }
 
     public override void CancelPendingFlush()
@@ -106,6 +120,13 @@ internal sealed class ResponseWriter(Exchange exchange, IResponseStarter start) 
     public override void Complete(Exception? exception = null) => _completed = true;
 
     private FlushResult Result => new(isCanceled: false, isCompleted: false);
+
+    private long Enter()
+    {
+        long ticket = _ticket.For(exchange);
+        exchange.Enter(ticket);
+        return ticket;
+    }
 
     private void CheckOpen()
     {
@@ -138,13 +159,5 @@ internal sealed class ResponseWriter(Exchange exchange, IResponseStarter start) 
     {
         await starting;
         return await WriteAsync(source);
-    }
-
-    /// <summary>Serves the next request; only after one that never left its driver's turn.</summary>
-    public void Reopen()
-    {
-        _unflushed = 0;
-        _completed = false;
-        _guard.Reopen();
     }
 }

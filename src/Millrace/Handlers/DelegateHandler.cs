@@ -16,6 +16,7 @@ internal sealed class DelegateHandler : RequestHandler
     public override Task? Run(Exchange exchange)
     {
         Pair pair = exchange.HandlerState as Pair ?? Attach(exchange);
+        pair.Response.Begin();
         if (!pair.Request.Begin())
         {
             exchange.ReplaceByStatus(400);
@@ -63,7 +64,13 @@ internal sealed class DelegateHandler : RequestHandler
         exchange.End();
     }
 
-    public override void Reset(Exchange exchange) => (exchange.HandlerState as Pair)?.Reset();
+    public override void Reset(Exchange exchange)
+    {
+        if (exchange.HandlerState is Pair pair && !pair.Reset(exchange))
+        {
+            exchange.HandlerState = null;
+        }
+    }
 
     private static Pair Attach(Exchange exchange)
     {
@@ -74,10 +81,17 @@ internal sealed class DelegateHandler : RequestHandler
 
     private sealed record Pair(Request Request, Response Response)
     {
-        public void Reset()
+        // True when nobody else can know the pair: then it may serve the next request.
+        public bool Reset(Exchange exchange)
         {
-            Request.End();
-            Response.End();
+            bool reusable = Response.End() && !exchange.HasLeft;
+            Request.End(reusable);
+            if (!reusable)
+            {
+                Response.Abandon();
+            }
+
+            return reusable;
         }
     }
 }

@@ -13,7 +13,7 @@ namespace Millrace;
 /// <summary>A request given to a plain handler. It serves one request and then the next: do not keep it beyond the handler.</summary>
 public sealed class Request
 {
-    private readonly Exchange _exchange;
+    private Exchange _exchange;
     private string? _path;
     private IReadOnlyDictionary<string, string>? _parameters;
     private RequestStream? _body;
@@ -86,10 +86,14 @@ public sealed class Request
 
     internal bool Begin() => Head.TryGetPath(out _path);
 
-    internal void End()
+    internal void End(bool reusable)
     {
         _path = null;
         _parameters = null;
         _body = null;
+        if (!reusable)
+        {
+            _exchange = _exchange.Services.DeadExchange;    // the living one serves others
+        }
     }
 }

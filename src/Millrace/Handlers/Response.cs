@@ -12,7 +12,8 @@ namespace Millrace;
 /// </summary>
 public sealed class Response
 {
-    private readonly Exchange _exchange;
+    private Exchange _exchange;
+    private ReusedTicket _ticket;
     private ResponseStream? _body;
 
     internal Response(Exchange exchange) => _exchange = exchange;
@@ -60,7 +61,18 @@ public sealed class Response
 
     /// <summary>Appends bytes to the body. They are kept until the handler ends or flushes; write large bodies with <see cref="WriteAsync"/>.</summary>
     /// <param name="bytes">The bytes, copied.</param>
-    public void Write(ReadOnlySpan<byte> bytes) => _exchange.Append(bytes);
+    public void Write(ReadOnlySpan<byte> bytes)
+    {
+        long ticket = Enter();
+        try
+        {
+            _exchange.Append(bytes);
+        }
+        finally
+        {
+            _exchange.Exit(ticket);
+        }
+    }
 
     /// <summary>Appends text as UTF-8. Without a content type, <c>text/plain; charset=utf-8</c> is set.</summary>
     /// <param name="text">The text.</param>
@@ -72,8 +84,16 @@ public sealed class Response
             ContentType = "text/plain; charset=utf-8";
         }
 
-        Memory<byte> room = _exchange.ReserveBody(Encoding.UTF8.GetMaxByteCount(text.Length));
-        _exchange.AdvanceBody(Encoding.UTF8.GetBytes(text, room.Span));
+        long ticket = Enter();
+        try
+        {
+            Memory<byte> room = _exchange.ReserveBody(Encoding.UTF8.GetMaxByteCount(text.Length));
+            _exchange.AdvanceBody(Encoding.UTF8.GetBytes(text, room.Span));
+        }
+        finally
+        {
+            _exchange.Exit(ticket);
+        }
     }
 
     /// <summary>Appends bytes to the body and waits while the client does not keep up.</summary>
@@ -83,7 +103,15 @@ public sealed class Response
     public ValueTask WriteAsync(ReadOnlyMemory<byte> bytes, CancellationToken cancellationToken = default)
     {
         cancellationToken.ThrowIfCancellationRequested();
-        return _exchange.WriteAsync(bytes);
+        long ticket = Enter();
+        try
+        {
+            return _exchange.WriteAsync(bytes, ticket);
+        }
+        finally
+        {
+            _exchange.Exit(ticket);
+        }
     }
 
     /// <summary>Sends what has been written so far.</summary>
@@ -92,19 +120,40 @@ public sealed class Response
     public ValueTask FlushAsync(CancellationToken cancellationToken = default)
     {
         cancellationToken.ThrowIfCancellationRequested();
-        return _exchange.FlushAsync();
+        long ticket = Enter();
+        try
+        {
+            return _exchange.FlushAsync();
+        }
+        finally
+        {
+            _exchange.Exit(ticket);
+        }
     }
 
     /// <summary>The body as a stream.</summary>
     public Stream Body => _body ??= new ResponseStream(_exchange, start: null);
 
     /// <summary>Cuts the connection: the client sees that the response is not whole.</summary>
-    public void Abort() => _exchange.AbortByApplication();
+    public void Abort() => _exchange.AbortByApplication(_ticket.For(_exchange));
 
-    internal void End()
+    internal void Begin() => _ticket.Take(_exchange);
+
+    /// <summary>True when no other thread has used it.</summary>
+    internal bool End()
     {
-        _body?.Expire();
         _body = null;
+        _ticket.GiveBack();
+        return !_ticket.WasUsedElsewhere;
+    }
+
+    internal void Abandon() => _exchange = _exchange.Services.DeadExchange;    // the living one serves others
+
+    private long Enter()
+    {
+        long ticket = _ticket.For(_exchange);
+        _exchange.Enter(ticket);
+        return ticket;
     }
 
     private void CheckNotStarted()

@@ -71,12 +71,14 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
             }
             catch (Exception error)
             {
-                Contain(error, _connections.Find(entry.Token));
+                Contain(driver, error, _connections.Find(entry.Token));
             }
         }
 
         while (TryTakePosted(out object? work))
         {
+            // A deadline may have ended the wait, and the work come just then: the monitor would sleep on.
+            EnsureActive();
             try
             {
                 if (!OnPosted(driver, work!))
@@ -86,7 +88,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
             }
             catch (Exception error)
             {
-                Contain(error, work as Connection);
+                Contain(driver, error, work as Connection);
             }
         }
 
@@ -98,7 +100,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
             }
             catch (Exception error)
             {
-                Contain(error, due);
+                Contain(driver, error, due);
             }
 
             if (!due.IsClosed)
@@ -117,10 +119,11 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     }
 
     // A fault of the server itself costs one connection, not the process. User code never throws to here.
-    private void Contain(Exception error, Connection? connection)
+    private void Contain(LoopDriver driver, Exception error, Connection? connection)
     {
+        driver.Output.Clear();      // the next connection's answers are built there
         Services.Log.InternalError(error);
-        connection?.Cut();
+        connection?.EndByFault();
     }
 
     private void Wait(int limitMs)
@@ -212,7 +215,15 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
         _connections.Add(connection);
         Volatile.Write(ref ConnectionCount, ConnectionCount + 1);
         Counters.Accepted++;
-        return connection.OnAccepted(driver);
+        try
+        {
+            return connection.OnAccepted(driver);
+        }
+        catch (Exception error)
+        {
+            Contain(driver, error, connection);
+            return true;
+        }
     }
 
     /// <summary>Registers a connection with the event queue. False when the kernel has no room: it is tried again a little later.</summary>

@@ -129,5 +129,13 @@ internal abstract class EventLoop
         Services.Monitor.LoopAwoke();
     }
 
+    protected void EnsureActive()
+    {
+        if (_active == 0)
+        {
+            SetActive();
+        }
+    }
+
     protected void SetInactive() => Volatile.Write(ref _active, 0);
 }

@@ -73,6 +73,9 @@ internal sealed class LoopServices : IDisposable
         }
     }
 
+    /// <summary>What objects of requests that are over refer to: it serves nobody.</summary>
+    public Exchange DeadExchange => field ??= new Exchange(this);
+
     public OutputBuffer RentOutput() => _outputs.TryDequeue(out OutputBuffer? output) ? output : new OutputBuffer();
 
     public void Return(OutputBuffer output)
@@ -85,7 +88,23 @@ internal sealed class LoopServices : IDisposable
     }
 
     /// <summary>Runs code of the application that must not run on a loop.</summary>
-    public Action<Action<object?>, object?> RunUserCode { get; init; } =
+    public void RunUserCode(Action<object?> action, object? state) => QueueUserCode(
+        static state =>
+        {
+            (LoopServices services, Action<object?> action, object? argument) = ((LoopServices, Action<object?>, object?))state!;
+            try
+            {
+                action(argument);
+            }
+            catch (Exception error)
+            {
+                services.Log.ContinuationFailed(error);     // a callback of a token, for example: nobody else would see it
+            }
+        },
+        (this, action, state));
+
+    /// <summary>Where that code runs.</summary>
+    public Action<Action<object?>, object?> QueueUserCode { get; init; } =
         static (action, state) => ThreadPool.UnsafeQueueUserWorkItem(action, state, preferLocal: false);
 
     // ---- driving ----

@@ -6,7 +6,7 @@ namespace Millrace.Observe;
 
 internal sealed partial class Log(ILogger logger)
 {
-    private readonly ILogger _logger = logger;
+    private readonly ILogger _logger = new HarmlessLogger(logger);
     private long _lastConnectionLimit;
     private long _lastDescriptors;
 
@@ -64,9 +64,6 @@ internal sealed partial class Log(ILogger logger)
 
     [LoggerMessage(10, LogLevel.Debug, "Listening on {Address} with {Loops} event loops.")]
     public partial void Listening(string address, int loops);
-
-    [LoggerMessage(13, LogLevel.Error, "A callback of RequestAborted failed.")]
-    public partial void AbortCallbackFailed(Exception error);
 
     [LoggerMessage(12, LogLevel.Warning, "Millrace runs on Linux only: Kestrel stays the server of this application.")]
     public partial void NotLinux();

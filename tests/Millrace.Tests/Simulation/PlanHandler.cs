@@ -186,7 +186,7 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
         int file = ++_files;
         world.World.Files[file] = content;
         using var handle = new SafeFileHandle(file, ownsHandle: false);
-        await exchange.SendFileAsync(handle, 0, count, CancellationToken.None);
+        await exchange.SendFileAsync(handle, 0, count, exchange.Ticket, CancellationToken.None);
         world.World.Files.Remove(file);
     }
 }

@@ -61,7 +61,7 @@ internal sealed partial class Simulation : IKernelObserver
         Handler = new WatchedHandler(this, setup.Handler(this));
         Services = new LoopServices(setup.Options, Handler, new Log(new WatchedLog(Violated)), Drivers)
         {
-            RunUserCode = (action, state) => InPool(() => action(state)),
+            QueueUserCode = (action, state) => InPool(() => action(state)),
         };
         Listener = World.Listen(setup.IsTcp);
         ListenAddress address = ListenAddress.Parse(setup.Address ?? (setup.IsTcp ? "fastcgi://127.0.0.1:9000" : "fastcgi://unix:/run/simulated.sock"));

@@ -1,0 +1,289 @@
+// How the bytes of a response get from the exchange's output buffer to the socket.
+//
+// In the handler's synchronous part a flush is only noted: if the handler ends with it, everything leaves in one send
+// together with the end of the response; if it goes asynchronous or blocks, its driver or the driver that takes over the
+// loop sends what was noted. After that, writes go to the socket directly from whatever thread the handler is on.
+
+using System.Runtime.CompilerServices;
+using System.Threading.Tasks.Sources;
+using Microsoft.AspNetCore.Http;
+
+namespace Millrace.Exchanges;
+
+internal sealed partial class Exchange : IValueTaskSource
+{
+    private readonly Lock _sendLock = new();
+    private ManualResetValueTaskSourceCore<bool> _flushed;
+    private int _deferredEnd;        // output up to here was flushed but not sent yet; 0 when nothing was
+    private int _flushPending;       // 1: a handler waits on _flushed
+    private int _unfinished;         // writes of several parts that have begun and not ended
+
+    /// <summary>Protects what the handler's thread and the loop both send.</summary>
+    public Lock SendLock => _sendLock;
+
+    /// <summary>Sends an interim response (RFC 9110 §15.2) ahead of the head, now or when the handler's synchronous part is over.</summary>
+    /// <returns>False when the head has been written, or the response is over: then that is sent, since the peer holds its body back until it sees something.</returns>
+    public bool SendInterim(ReadOnlySpan<byte> response)
+    {
+        long ticket = Ticket;
+        EnterAgain(ticket);     // a reader may be at work while another thread writes
+        try
+        {
+            if (HasStarted)
+            {
+                SendBegun();
+                return false;
+            }
+
+            lock (_sendLock)
+            {
+                Output.Append(response);
+                SendSoon();
+            }
+
+            return true;
+        }
+        finally
+        {
+            Exit(ticket);
+        }
+    }
+
+    private void SendBegun()
+    {
+        lock (_sendLock)
+        {
+            if (Output.ChunkStart >= 0)
+            {
+                Connection.CloseChunk(this, Output);
+            }
+
+            SendSoon();
+        }
+    }
+
+    // Under the lock. Nobody waits for these bytes: what the socket does not take, the loop sends on.
+    private void SendSoon()
+    {
+        Volatile.Write(ref _deferredEnd, Output.End);
+        Interlocked.MemoryBarrier();
+        if (!IsInline)
+        {
+            SendDeferred();
+        }
+    }
+
+    /// <summary>Switches protocols (RFC 9110 §7.8): writes the 101; from here on the connection carries raw bytes both ways.</summary>
+    public void Upgrade()
+    {
+        StatusCode = StatusCodes.Status101SwitchingProtocols;
+        IsUpgraded = true;
+        Start();
+        Body.BeginTunnel();
+        Connection.OnUpgraded(this);
+    }
+
+    /// <summary>Sends what has been written so far, now or (in the handler's synchronous part) a little later.</summary>
+    public ValueTask FlushAsync()
+    {
+        Start();
+        _reserved = 0;
+        if (Output.ChunkStart >= 0)
+        {
+            Connection.CloseChunk(this, Output);
+        }
+
+        if (IsAborted)
+        {
+            return default;
+        }
+
+        if (IsInline && Output.Length < OutputBuffer.SendAt)
+        {
+            Volatile.Write(ref _deferredEnd, Output.End);
+            Interlocked.MemoryBarrier();
+            if (IsInline)
+            {
+                return default;
+            }
+        }
+
+        return SendAsync();
+    }
+
+    /// <summary>Sends all of the output; waits when the socket takes no more.</summary>
+    private ValueTask SendAsync()
+    {
+        lock (_sendLock)
+        {
+            switch (Connection.SendOutput(this, Output))
+            {
+                case SendResult.Done:
+                case SendResult.Broken:
+                    _deferredEnd = 0;
+                    return default;
+                default:
+                    return WaitWritable();
+            }
+        }
+    }
+
+    /// <summary>Sends the end of the response now, because something is to happen after it. What the socket does not take leaves later.</summary>
+    public ValueTask SendEnd()
+    {
+        lock (_sendLock)
+        {
+            if (_flushPending == 0)
+            {
+                _ = Connection.SendOutput(this, Output);
+                _deferredEnd = 0;
+            }
+        }
+
+        return default;
+    }
+
+    // Under the lock. The loop calls ContinueSending when the socket takes bytes again, perhaps at once.
+    private ValueTask WaitWritable()
+    {
+        if (_flushPending != 0)
+        {
+            throw new InvalidOperationException("A flush of this response is already waiting; await it before writing on.");
+        }
+
+        _flushed.Reset();
+        Volatile.Write(ref _flushPending, 1);
+        var pending = new ValueTask(this, _flushed.Version);
+        Connection.WantWritable(this);
+        return pending;
+    }
+
+    /// <summary>Driver or loop: sends what an inline handler flushed and nobody has sent yet.</summary>
+    public void SendDeferred()
+    {
+        lock (_sendLock)
+        {
+            if (Output is null)
+            {
+                return;     // the response has ended and left
+            }
+
+            int end = Volatile.Read(ref _deferredEnd);
+            if (end > Output.Start && !IsAborted && _flushPending == 0)
+            {
+                Connection.SendUpTo(this, Output, end);
+                if (Output.Start < end && !IsAborted)
+                {
+                    // Flushed, and nobody waits for it: the loop goes on as the socket empties, the handler may say nothing for long.
+                    Connection.WantWritable(this);
+                    return;
+                }
+            }
+
+            _deferredEnd = 0;
+        }
+    }
+
+    /// <summary>Loop: the socket takes bytes again. True when the handler that waited can go on: call <see cref="ResumeFlush"/> then.</summary>
+    public bool ContinueSending()
+    {
+        lock (_sendLock)
+        {
+            if (_flushPending == 0)
+            {
+                SendDeferred();
+                return false;
+            }
+
+            if (Connection.SendOutput(this, Output) != SendResult.Again)
+            {
+                return true;
+            }
+
+            Connection.WantWritable(this);
+            return false;
+        }
+    }
+
+    /// <summary>Runs the code that waited for its bytes to leave.</summary>
+    public void ResumeFlush()
+    {
+        if (Interlocked.Exchange(ref _flushPending, 0) != 0)
+        {
+            _flushed.SetResult(true);
+        }
+    }
+
+    public bool IsFlushPending => Volatile.Read(ref _flushPending) != 0;
+
+    void IValueTaskSource.GetResult(short token) => _flushed.GetResult(token);
+
+    ValueTaskSourceStatus IValueTaskSource.GetStatus(short token) => _flushed.GetStatus(token);
+
+    void IValueTaskSource.OnCompleted(Action<object?> continuation, object? state, short token, ValueTaskSourceOnCompletedFlags flags) =>
+        _flushed.OnCompleted(continuation, state, token, flags);
+
+    /// <summary>Writes, and sends where there is enough of it. Within the gate.</summary>
+    public ValueTask WriteAsync(ReadOnlyMemory<byte> bytes, long ticket)
+    {
+        CheckWritable();
+        Start();
+        if (bytes.Length <= OutputBuffer.SendAt - Output.Length)
+        {
+            Append(bytes.Span);
+            return default;
+        }
+
+        return WriteInParts(bytes, ticket);
+    }
+
+    // The caller is within the gate as long as this has not waited; after that it enters for each part.
+    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder))]
+    private async ValueTask WriteInParts(ReadOnlyMemory<byte> bytes, long ticket)
+    {
+        bool entered = false;
+        Interlocked.Increment(ref _unfinished);
+        try
+        {
+            while (!IsAborted)
+            {
+                int count = Math.Min(Math.Max(1024, OutputBuffer.SendAt - Output.Length), bytes.Length);
+                Append(bytes.Span[..count]);
+                bytes = bytes[count..];
+                if (bytes.Length == 0)
+                {
+                    return;
+                }
+
+                if (Output.ChunkStart >= 0)
+                {
+                    Connection.CloseChunk(this, Output);
+                }
+
+                ValueTask sent = SendAsync();
+                if (!sent.IsCompletedSuccessfully)
+                {
+                    if (entered)
+                    {
+                        entered = false;
+                        Exit(ticket);
+                    }
+
+                    await sent;
+                    EnterAgain(ticket);
+                    entered = true;
+                }
+            }
+
+            Count(bytes.Length);
+        }
+        finally
+        {
+            Interlocked.Decrement(ref _unfinished);
+            if (entered)
+            {
+                Exit(ticket);
+            }
+        }
+    }
+}
