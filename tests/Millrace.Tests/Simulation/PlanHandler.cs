@@ -97,7 +97,7 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
                         response.AddHeader("Connection", "close");
                         break;
                     case Act.Upgrade:
-                        await Tunnel(world, exchange, request);
+                        await Tunnel(world, exchange, request, response);
                         break;
                     case Act.Abort:
                         response.Abort();
@@ -157,10 +157,10 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
     }
 
     // Gives back what comes until the peer has finished.
-    private static async ValueTask Tunnel(Simulation world, Exchange exchange, Request request)
+    private static async ValueTask Tunnel(Simulation world, Exchange exchange, Request request, Response response)
     {
         exchange.Upgrade();
-        await exchange.FlushAsync();
+        await response.FlushAsync();
         byte[] buffer = new byte[5_000];
         for (int count; (count = await request.ReadAsync(buffer)) > 0;)
         {
@@ -169,8 +169,8 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
                 await world.Pause();
             }
 
-            await exchange.WriteAsync(buffer.AsMemory(0, count));
-            await exchange.FlushAsync();
+            await response.WriteAsync(buffer.AsMemory(0, count));
+            await response.FlushAsync();
         }
     }
 
