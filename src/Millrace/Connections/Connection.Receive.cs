@@ -96,18 +96,17 @@ internal abstract partial class Connection<TKernel> : Connection
 
     protected void EnsureWatched()
     {
-        if ((Volatile.Read(ref _watch) & Watched) != 0)
+        if ((Volatile.Read(ref _watch) & Watched) == 0)
         {
-            return;
+            Interlocked.Or(ref _watch, Watched);
+            Register();
         }
+    }
 
-        int before = Interlocked.Or(ref _watch, Watched);
-        if (!Loop.Watch(this, (before & Writing) != 0))
-        {
-            Loop.Counters.Refused(Observe.Refusal.DescriptorsExhausted);
-            Cut();
-        }
-        else if ((before & Writing) == 0 && (Volatile.Read(ref _watch) & Writing) != 0)
+    public sealed override void Register()
+    {
+        bool writing = (Volatile.Read(ref _watch) & Writing) != 0;
+        if (!IsClosed && Loop.Watch(this, writing) && !writing && (Volatile.Read(ref _watch) & Writing) != 0)
         {
             Loop.Rewatch(this, writing: true);   // asked for while it was being registered
         }
@@ -441,7 +440,7 @@ internal abstract partial class Connection<TKernel> : Connection
         if (_closeWhenSent)
         {
             FinishClosing();
-            return true;
+            return IsClosed || Receive(driver);     // lingering: the edge of what has come meanwhile is gone
         }
 
         SetIdleDeadline();
@@ -467,7 +466,7 @@ internal abstract partial class Connection<TKernel> : Connection
                 return false;
             }
 
-            if (IsClosed || _away || _pending is not null || IsHolding)
+            if (IsClosed || _away || _pending is not null || IsHolding || IsWaitingForGate)
             {
                 return true;
             }

@@ -70,6 +70,9 @@ internal abstract class Connection
 
     public abstract void OnDrain(long nowMs, bool cut);
 
+    /// <summary>Has the event queue tell of this connection. The loop tries again while the kernel has no room.</summary>
+    public abstract void Register();
+
     // ---- called by workers ----
     public abstract void RunOnWorker(LoopDriver driver);
 

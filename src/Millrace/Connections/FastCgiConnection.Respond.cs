@@ -25,6 +25,7 @@ internal sealed partial class FastCgiConnection<TKernel>
     private const int ControlMax = 16 * 1024;
 
     private bool _stdoutBegun;
+    private bool _brokenOff;         // the last bytes of this connection are a record that is none
     private bool _midRecord;         // part of a record has left, the rest waits
     private OutputBuffer? _control;  // answers to management records that wait for a record boundary
 
@@ -162,6 +163,7 @@ internal sealed partial class FastCgiConnection<TKernel>
             output.Reserve(exchange.FileBytesLeft)[..exchange.FileBytesLeft].Clear();
             output.End += exchange.FileBytesLeft;
             output.Append("\0"u8);
+            _brokenOff = true;
             return;
         }
 
@@ -282,6 +284,11 @@ internal sealed partial class FastCgiConnection<TKernel>
         if (_control is not { } control)
         {
             return SendResult.Done;
+        }
+
+        if (_brokenOff && control.Start == 0)
+        {
+            return SendResult.Done;     // nothing goes out behind a broken record
         }
 
         SendResult result = SendBytes(control);

@@ -242,7 +242,7 @@ internal sealed partial class Http1Connection<TKernel>
     // RFC 9110 §10.1.1: the client sends its body when it sees this. Not once an answer has begun, and not when the body is there already.
     public override void OnBodyWanted(Exchange exchange)
     {
-        if (_expectsContinue && !_continueSent && !exchange.HasStarted && exchange.Body is { State: BodyState.Open, Received: 0 })
+        if (_expectsContinue && !_continueSent && exchange.Body is { State: BodyState.Open, Received: 0 })
         {
             _continueSent = exchange.SendInterim(Http1Writer.Continue);
         }

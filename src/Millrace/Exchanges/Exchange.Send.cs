@@ -22,7 +22,7 @@ internal sealed partial class Exchange : IValueTaskSource
     public Lock SendLock => _sendLock;
 
     /// <summary>Sends an interim response (RFC 9110 §15.2) ahead of the head, now or when the handler's synchronous part is over.</summary>
-    /// <returns>False when the head has been written, or the response is over: then there is nothing to announce.</returns>
+    /// <returns>False when the head has been written, or the response is over: then that is sent, since the peer holds its body back until it sees something.</returns>
     public bool SendInterim(ReadOnlySpan<byte> response)
     {
         long ticket = Ticket;
@@ -35,10 +35,16 @@ internal sealed partial class Exchange : IValueTaskSource
         {
             if (HasStarted)
             {
+                SendBegun();
                 return false;
             }
 
-            SendInterimNow(response);
+            lock (_sendLock)
+            {
+                Output.Append(response);
+                SendSoon();
+            }
+
             return true;
         }
         finally
@@ -47,26 +53,27 @@ internal sealed partial class Exchange : IValueTaskSource
         }
     }
 
-    private void SendInterimNow(ReadOnlySpan<byte> response)
+    private void SendBegun()
     {
         lock (_sendLock)
         {
-            Output.Append(response);
-            if (IsInline)
+            if (Output.ChunkStart >= 0)
             {
-                Volatile.Write(ref _deferredEnd, Output.End);
-                Interlocked.MemoryBarrier();
-                if (IsInline)
-                {
-                    return;
-                }
+                Connection.CloseChunk(this, Output);
             }
 
-            if (_flushPending == 0)
-            {
-                _ = Connection.SendOutput(this, Output);    // what the socket does not take leaves with the response
-                _deferredEnd = 0;
-            }
+            SendSoon();
+        }
+    }
+
+    // Under the lock. Nobody waits for these bytes: what the socket does not take, the loop sends on.
+    private void SendSoon()
+    {
+        Volatile.Write(ref _deferredEnd, Output.End);
+        Interlocked.MemoryBarrier();
+        if (!IsInline)
+        {
+            SendDeferred();
         }
     }
 

@@ -13,11 +13,14 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     where TKernel : struct, IKernel
 {
     private const ulong ListenerFlag = 1UL << 63;
+    private const int WatchAgainMs = 100;
 
     private readonly PollEvent[] _batch = new PollEvent[256];
     private readonly Poller _poller;
     private readonly DeadlineWheel _wheel;
     private readonly ConnectionTable _connections = new();
+    private readonly List<Connection> _unwatched = [];
+    private long _watchAgainAtMs;
     private int _batchCount;
     private int _batchPosition;
     private bool _draining;
@@ -137,6 +140,11 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
             timeoutMs = ResumeAccepting(timeoutMs);
         }
 
+        if (_unwatched.Count > 0)
+        {
+            timeoutMs = WatchAgain(timeoutMs);
+        }
+
         if (timeoutMs != 0 && TryFallAsleep())
         {
             SetInactive();
@@ -218,8 +226,36 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
         }
     }
 
-    /// <summary>Registers a connection with the event queue; false when the kernel has no room.</summary>
-    public bool Watch(Connection connection, bool writing) => Kernel.Watch(_poller, connection.Descriptor, connection.Token, writing);
+    /// <summary>Registers a connection with the event queue. False when the kernel has no room: it is tried again a little later.</summary>
+    public bool Watch(Connection connection, bool writing)
+    {
+        if (Kernel.Watch(_poller, connection.Descriptor, connection.Token, writing))
+        {
+            return true;
+        }
+
+        Counters.Refused(Refusal.DescriptorsExhausted);
+        _unwatched.Add(connection);
+        _watchAgainAtMs = NowMs + WatchAgainMs;
+        return false;
+    }
+
+    private int WatchAgain(int timeoutMs)
+    {
+        if (NowMs >= _watchAgainAtMs)
+        {
+            Connection[] waiting = [.. _unwatched];
+            _unwatched.Clear();
+            Array.ForEach(waiting, static connection => connection.Register());
+            if (_unwatched.Count == 0)
+            {
+                return timeoutMs;
+            }
+        }
+
+        int left = (int)Math.Max(0, _watchAgainAtMs - NowMs);
+        return timeoutMs < 0 ? left : Math.Min(timeoutMs, left);
+    }
 
     /// <summary>Starts or ends waiting for writability. Any thread that owns the connection.</summary>
     public void Rewatch(Connection connection, bool writing) => Kernel.Rewatch(_poller, connection.Descriptor, connection.Token, writing);

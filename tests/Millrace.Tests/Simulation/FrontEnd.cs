@@ -34,12 +34,19 @@ internal sealed class ReceivedResponse(int id)
 
     private ReadOnlySpan<byte> Bytes => Stdout.GetBuffer().AsSpan(0, (int)Stdout.Length);
 
-    public bool HasHead => Bytes.IndexOf("\r\n\r\n"u8) >= 0;
+    private int _headEnd = -1;
+
+    private int HeadEnd => _headEnd >= 0 ? _headEnd : _headEnd = Bytes.IndexOf("\r\n\r\n"u8);
+
+    public bool HasHead => HeadEnd >= 0;
 
     /// <summary>Status line and fields, as sent.</summary>
-    public string Head => _head ??= Encoding.Latin1.GetString(Bytes[..(Bytes.IndexOf("\r\n\r\n"u8) + 2)]);
+    public string Head => _head ??= Encoding.Latin1.GetString(Bytes[..(HeadEnd + 2)]);
 
-    public ReadOnlySpan<byte> Body => Bytes[(Bytes.IndexOf("\r\n\r\n"u8) + 4)..];
+    public ReadOnlySpan<byte> Body => Bytes[(HeadEnd + 4)..];
+
+    /// <summary>Bytes of the body already judged.</summary>
+    public int Judged { get; set; }
 
     public string BodyText => Encoding.UTF8.GetString(Body);
 

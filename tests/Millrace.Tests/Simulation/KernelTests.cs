@@ -82,6 +82,56 @@ public sealed class KernelTests : IKernelObserver
     }
 
     [Fact]
+    public void A_send_refused_for_want_of_memory_is_told_of_when_there_is_some()
+    {
+        (SimulatedSocket socket, int descriptor) = Accept();
+        _world.Watch(_poller, descriptor, 7, writing: true);
+        Assert.Equal(Readiness.Write, Wait());
+        _world.Faults.RefusedSend = 100;
+        Assert.Equal(KernelResult.Again, _world.Send(descriptor, [1]));
+        Assert.Equal(Readiness.None, Wait());
+        _world.Faults.RefusedSend = 0;
+        socket.Relent();
+        Assert.Equal(Readiness.Write, Wait());
+        Assert.Equal(1, _world.Send(descriptor, [1]));
+    }
+
+    [Fact]
+    public void A_registration_without_room_leaves_nothing_behind()
+    {
+        (SimulatedSocket socket, int descriptor) = Accept();
+        _world.Faults.FailedWatch = 100;
+        Assert.False(_world.Watch(_poller, descriptor, 7, writing: false));
+        socket.ClientSend([1]);
+        socket.Deliver(1);
+        Assert.Equal(Readiness.None, Wait());
+        _world.Faults.FailedWatch = 0;
+        Assert.True(_world.Watch(_poller, descriptor, 7, writing: false));
+        Assert.Equal(Readiness.Read, Wait());
+    }
+
+    [Fact]
+    public void An_event_may_tell_of_what_is_not_there()
+    {
+        (SimulatedSocket socket, int descriptor) = Accept();
+        _world.Watch(_poller, descriptor, 7, writing: false);
+        socket.SpuriousEdge(lies: true);
+        Assert.Equal(Readiness.Read, Wait());
+        Assert.Equal(KernelResult.Again, _world.Receive(descriptor, new byte[8]));
+        Assert.Equal(Readiness.None, Wait());
+    }
+
+    [Fact]
+    public void A_peer_may_reset_at_any_call()
+    {
+        (SimulatedSocket socket, int descriptor) = Accept();
+        socket.ResetAfterCalls = 2;
+        Assert.Equal(KernelResult.Again, _world.Receive(descriptor, new byte[8]));
+        Assert.Equal(KernelResult.Broken, _world.Receive(descriptor, new byte[8]));
+        Assert.Equal(KernelResult.Broken, _world.Send(descriptor, [1]));
+    }
+
+    [Fact]
     public void Ends_and_resets_are_edges()
     {
         (SimulatedSocket socket, int descriptor) = Accept();

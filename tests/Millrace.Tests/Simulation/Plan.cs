@@ -1,5 +1,6 @@
 // What one simulated request is to be: what its client sends, what its handler does, and therefore what must come back.
 
+using System.Buffers.Binary;
 using System.Globalization;
 
 namespace Millrace.Tests.Simulation;
@@ -14,9 +15,13 @@ internal enum Act
     ReadSome,
     ReadAll,
     SendFile,
+    SendShortFile,
+    SendBrokenFile,
     Throw,
     Abort,
     WaitForAbort,
+    AskToClose,
+    Upgrade,
 }
 
 internal sealed class Plan
@@ -41,8 +46,56 @@ internal sealed class Plan
     /// <summary>The body ends in bytes that are not its own.</summary>
     public bool IsGarbled { get; set; }
 
-    /// <summary>Byte of the connection's stream where its body's records begin.</summary>
+    /// <summary>Byte of the connection's stream where what carries its body begins.</summary>
     public long BodyOffset { get; set; }
+
+    /// <summary>Bytes that carry the body without being it, where a server may have to keep its place by them.</summary>
+    public long BodyOverhead { get; set; }
+
+    /// <summary>Its connection, once there is one.</summary>
+    public SimulatedSocket? Socket { get; set; }
+
+    // ---- HTTP/1.1 ----
+
+    public bool IsHead { get; init; }
+
+    public bool IsHttp10 { get; init; }
+
+    /// <summary>The client waits for 100 before it sends the body.</summary>
+    public bool ExpectsContinue { get; init; }
+
+    public bool IsChunked { get; init; }
+
+    /// <summary>The chunked body ends with a trailer field.</summary>
+    public bool HasTrailer { get; init; }
+
+    /// <summary>The connection becomes a tunnel that gives back what is sent.</summary>
+    public bool IsTunnel { get; init; }
+
+    public int TunnelLength { get; init; }
+
+    /// <summary>Byte of the connection's stream where its head ends.</summary>
+    public long HeadEnd { get; set; }
+
+    /// <summary>The application asks for the connection to end with this response.</summary>
+    public bool AsksToClose => Acts.Any(static act => act.Act == Act.AskToClose);
+
+    /// <summary>The handler asks for the body before it begins its response.</summary>
+    public bool ReadsFirst
+    {
+        get
+        {
+            int read = Array.FindIndex(Acts, static each => each.Act is Act.ReadSome or Act.ReadAll);
+            int start = Array.FindIndex(Acts, static each => each.Act is Act.Flush or Act.WriteAsync or Act.SendFile or Act.SendShortFile or Act.SendBrokenFile);
+            return read >= 0 && (start < 0 || read < start);
+        }
+    }
+
+    /// <summary>The length of the response is known when its head is written.</summary>
+    public bool HasKnownLength { get; init; }
+
+    /// <summary>A callback of the abort token blocks.</summary>
+    public bool BlocksOnAbort { get; init; }
 
     // ---- what the handler reports ----
 
@@ -53,6 +106,9 @@ internal sealed class Plan
     public int BodyRead { get; set; }
 
     public bool BodyWasWhole { get; set; }
+
+    /// <summary>The handler has asked for the body.</summary>
+    public bool BodyWanted { get; set; }
 
     // ---- what must come back ----
 
@@ -65,26 +121,43 @@ internal sealed class Plan
     /// <summary>The response breaks off: the connection ends without END_REQUEST.</summary>
     public bool BreaksOff { get; init; }
 
-    public int Status => Throws && !BreaksOff ? 500 : 200;
+    public int Status => IsTunnel ? 101 : Throws && !BreaksOff ? 500 : 200;
 
-    // Every byte of a body says whose it is and where it stands.
-    private static uint Hash(string name)
+    // Every byte of a body says whose it is and where it stands: eight of them at a time are drawn from name and place.
+    private static ulong Hash(string name)
     {
-        uint hash = 2166136261;
+        ulong hash = 14695981039346656037;
         foreach (char c in name)
         {
-            hash = (hash ^ c) * 16777619;
+            hash = (hash ^ c) * 1099511628211;
         }
 
         return hash;
     }
 
-    private static byte ByteAt(uint hash, int position) => (byte)(((hash ^ (uint)(position >> 2)) * 2654435761) >> (8 + ((position & 3) * 5)));
+    private static ulong WordAt(ulong hash, int word)
+    {
+        ulong z = (hash ^ (uint)word) * 0x9E37_79B9_7F4A_7C15;
+        return z ^ (z >> 29);
+    }
+
+    private static byte ByteAt(ulong hash, int position) => (byte)(WordAt(hash, position >> 3) >> ((position & 7) * 8));
 
     public static void Fill(string name, int position, Span<byte> bytes)
     {
-        uint hash = Hash(name);
-        for (int i = 0; i < bytes.Length; i++)
+        ulong hash = Hash(name);
+        int i = 0;
+        for (; i < bytes.Length && ((position + i) & 7) != 0; i++)
+        {
+            bytes[i] = ByteAt(hash, position + i);
+        }
+
+        for (; i + 8 <= bytes.Length; i += 8)
+        {
+            BinaryPrimitives.WriteUInt64LittleEndian(bytes[i..], WordAt(hash, (position + i) >> 3));
+        }
+
+        for (; i < bytes.Length; i++)
         {
             bytes[i] = ByteAt(hash, position + i);
         }
@@ -99,13 +172,17 @@ internal sealed class Plan
 
     public static bool Matches(string name, int position, ReadOnlySpan<byte> bytes)
     {
-        uint hash = Hash(name);
-        for (int i = 0; i < bytes.Length; i++)
+        Span<byte> expected = stackalloc byte[4_096];
+        for (int at = 0; at < bytes.Length;)
         {
-            if (bytes[i] != ByteAt(hash, position + i))
+            Span<byte> part = expected[..Math.Min(expected.Length, bytes.Length - at)];
+            Fill(name, position + at, part);
+            if (!bytes.Slice(at, part.Length).SequenceEqual(part))
             {
                 return false;
             }
+
+            at += part.Length;
         }
 
         return true;
@@ -116,5 +193,5 @@ internal sealed class Plan
     public string ResponsePattern => Name + ">";
 
     public override string ToString() => string.Create(CultureInfo.InvariantCulture,
-        $"{Name} id {Id}{(KeepsConnection ? " keep" : "")}{(IsDisturbed ? " disturbed" : "")}{(BreaksOff ? " breaks off" : "")} body {BodyLength}{(AnnouncesLength ? "" : " unannounced")}: {string.Join(' ', Acts.Select(static act => $"{act.Act}({act.Count})"))}");
+        $"{Name} id {Id}{(KeepsConnection ? " keep" : "")}{(IsDisturbed ? " disturbed" : "")}{(BreaksOff ? " breaks off" : "")}{(IsHttp10 ? " 1.0" : "")}{(IsHead ? " HEAD" : "")}{(IsChunked ? " chunked" : "")}{(ExpectsContinue ? " expects 100" : "")}{(IsTunnel ? " tunnel" : "")} body {BodyLength}{(AnnouncesLength ? "" : " unannounced")}: {string.Join(' ', Acts.Select(static act => $"{act.Act}({act.Count})"))}");
 }

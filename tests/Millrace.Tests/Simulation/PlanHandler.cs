@@ -7,6 +7,9 @@ namespace Millrace.Tests.Simulation;
 
 internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan?> planOf)
 {
+    // Bytes of a response that the server may keep to itself beyond those written without waiting: what it collects before it sends.
+    private const int UnsentMax = 40_000;
+
     private int _files = 1_000_000;
 
     public ValueTask Handle(Request request, Response response)
@@ -16,6 +19,11 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
         {
             world.Violated($"a request for {request.Path}, which nobody sent");
             return default;
+        }
+
+        if (plan.Socket is not { } socket || socket.TakenByServer < plan.HeadEnd)
+        {
+            world.Violated($"request {plan.Name} was run before its head was received");
         }
 
         if (plan.Started++ > 0)
@@ -36,7 +44,14 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
             }
 
             response.AddHeader("X-Name", plan.Name);
+            if (plan.BlocksOnAbort)
+            {
+                request.Aborted.UnsafeRegister(static state => ((Simulation)state!).Block(), world);
+            }
+
             int written = 0;
+            int unawaited = 0;
+            long sentBefore = plan.Socket!.SentByServer;
             foreach ((Act act, int count) in plan.Acts)
             {
                 switch (act)
@@ -44,14 +59,21 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
                     case Act.Write:
                         response.Write(Plan.Bytes(plan.ResponsePattern, written, count));
                         written += count;
+                        unawaited += count;
                         break;
                     case Act.WriteAsync:
                         await response.WriteAsync(Plan.Bytes(plan.ResponsePattern, written, count));
                         written += count;
                         break;
                     case Act.SendFile:
-                        await SendFile(world, exchange, Plan.Bytes(plan.ResponsePattern, written, count));
+                        await SendFile(world, exchange, Plan.Bytes(plan.ResponsePattern, written, count), count);
                         written += count;
+                        break;
+                    case Act.SendShortFile:
+                        await SendFile(world, exchange, Plan.Bytes(plan.ResponsePattern, written, count / 2), count);
+                        break;
+                    case Act.SendBrokenFile:
+                        await SendFile(world, exchange, null, count);
                         break;
                     case Act.Flush:
                         await response.FlushAsync();
@@ -66,16 +88,28 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
                         await Read(world, plan, request, count);
                         break;
                     case Act.ReadAll:
-                        await ReadAll(world, plan, request);
+                        await ReadAll(world, exchange, plan, request);
                         break;
                     case Act.WaitForAbort:
                         await Cancelled(request.Aborted);
+                        break;
+                    case Act.AskToClose:
+                        response.AddHeader("Connection", "close");
+                        break;
+                    case Act.Upgrade:
+                        await Tunnel(world, exchange, request, response);
                         break;
                     case Act.Abort:
                         response.Abort();
                         break;
                     default:
                         throw new InvalidTimeZoneException("thrown by the handler, as planned");
+                }
+
+                long unsent = written - unawaited - (plan.Socket.SentByServer - sentBefore);
+                if (unsent > UnsentMax && !plan.IsDisturbed && !plan.IsHead && !plan.BreaksOff && !world.IsCutting)
+                {
+                    world.Violated($"the server holds {unsent} bytes of the response of {plan.Name}, which its handler has waited for");
                 }
             }
         }
@@ -93,6 +127,7 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
     private static async ValueTask<int> Read(Simulation world, Plan plan, Request request, int count)
     {
         byte[] buffer = new byte[Math.Max(1, count)];
+        plan.BodyWanted = true;
         int got = await request.ReadAsync(buffer);
         if (!plan.IsGarbled && !Plan.Matches(plan.RequestPattern, plan.BodyRead, buffer.AsSpan(0, got)))
         {
@@ -103,16 +138,39 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
         return got;
     }
 
-    private static async ValueTask ReadAll(Simulation world, Plan plan, Request request)
+    private static async ValueTask ReadAll(Simulation world, Exchange exchange, Plan plan, Request request)
     {
         while (await Read(world, plan, request, 3_000) > 0)
         {
         }
 
         plan.BodyWasWhole = true;
+        if (plan.HasTrailer && plan.IsChunked && !plan.IsGarbled && exchange.Trailers?["X-Trailer"].ToString() != plan.Name)
+        {
+            world.Violated($"request {plan.Name} has a trailer, but its handler was given \"{exchange.Trailers?["X-Trailer"]}\"");
+        }
+
         if (plan.BodyRead != plan.BodyLength && !plan.IsGarbled)
         {
             world.Violated($"request {plan.Name} has a body of {plan.BodyLength} bytes, but its handler was given {plan.BodyRead} and then the end");
+        }
+    }
+
+    // Gives back what comes until the peer has finished.
+    private static async ValueTask Tunnel(Simulation world, Exchange exchange, Request request, Response response)
+    {
+        exchange.Upgrade();
+        await response.FlushAsync();
+        byte[] buffer = new byte[5_000];
+        for (int count; (count = await request.ReadAsync(buffer)) > 0;)
+        {
+            if (world.Random.Chance(20))
+            {
+                await world.Pause();
+            }
+
+            await response.WriteAsync(buffer.AsMemory(0, count));
+            await response.FlushAsync();
         }
     }
 
@@ -123,12 +181,12 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
         return source.Task;
     }
 
-    private async ValueTask SendFile(Simulation world, Exchange exchange, byte[] content)
+    private async ValueTask SendFile(Simulation world, Exchange exchange, byte[]? content, int count)
     {
         int file = ++_files;
         world.World.Files[file] = content;
         using var handle = new SafeFileHandle(file, ownsHandle: false);
-        await exchange.SendFileAsync(handle, 0, content.Length, exchange.Ticket, CancellationToken.None);
+        await exchange.SendFileAsync(handle, 0, count, exchange.Ticket, CancellationToken.None);
         world.World.Files.Remove(file);
     }
 }

@@ -11,25 +11,7 @@ internal static class PlanMaker
 
     public static Plan Make(SeededRandom random, string name, int id, bool keep, int bodyMax, bool isAborted)
     {
-        var acts = new List<(Act, int)>();
-        int written = 0;
-        bool started = false;
-        bool breaksOff = false;
-        for (int i = random.Below(7); i > 0; i--)
-        {
-            (Act act, int count) = Draw(random);
-            acts.Add((act, count));
-            written += act is Act.Write or Act.WriteAsync or Act.SendFile ? count : 0;
-            started |= act is Act.Flush or Act.WriteAsync or Act.SendFile;
-        }
-
-        if (random.Chance(7))
-        {
-            bool throws = random.Chance(70);
-            acts.Add((throws ? Act.Throw : Act.Abort, 0));
-            breaksOff = started || !throws;
-        }
-
+        List<(Act, int)> acts = DrawActs(random, maySendFile: true, out bool breaksOff, out _);
         int body = random.Chance(50) ? 0 : random.Size(bodyMax);
         if (isAborted && body <= UnreadMax && random.Chance(50))
         {
@@ -45,10 +27,87 @@ internal static class PlanMaker
             BodyLength = body,
             AnnouncesLength = random.Chance(60),
             DeclaresLength = !breaksOff && random.Chance(30),
-            WrittenLength = written,
+            WrittenLength = WrittenBy(acts),
             BreaksOff = breaksOff,
+            BlocksOnAbort = random.Chance(20),
         };
     }
+
+    public static Plan MakeHttp(SeededRandom random, string name, bool keep, int bodyMax, Trouble trouble, bool mayTunnel)
+    {
+        bool isTunnel = mayTunnel && trouble == Trouble.None && random.Chance(8);
+        bool isHead = !isTunnel && random.Chance(8);
+        int body = isHead || isTunnel || random.Chance(50) ? 0 : random.Size(bodyMax);
+        bool is10 = !isTunnel && random.Chance(12);
+        List<(Act, int)> acts = isTunnel ? [(Act.Upgrade, 0)] : DrawActs(random, maySendFile: !isHead, out _, out _);
+        bool breaksOff = BreaksOff(acts, out bool started);
+        if (!isTunnel && random.Chance(5) && !breaksOff)
+        {
+            acts.Insert(0, (Act.AskToClose, 0));
+        }
+
+        // A peer that leaves is seen when nothing it sent before waits.
+        bool isAborted = (trouble is Trouble.Aborts or Trouble.Resets or Trouble.Closes) && body <= UnreadMax && random.Chance(50);
+        if (isAborted)
+        {
+            acts.Insert(random.Below(acts.Count + 1), (Act.WaitForAbort, 0));
+        }
+
+        bool declares = !isTunnel && !breaksOff && random.Chance(30);
+        return new Plan
+        {
+            Name = name,
+            Id = 0,
+            KeepsConnection = keep || isTunnel,
+            Acts = [.. acts],
+            BodyLength = body,
+            AnnouncesLength = true,
+            DeclaresLength = declares,
+            WrittenLength = WrittenBy(acts),
+            BreaksOff = breaksOff,
+            BlocksOnAbort = random.Chance(20),
+            IsHead = isHead,
+            IsHttp10 = is10,
+            IsTunnel = isTunnel,
+            TunnelLength = isTunnel ? random.Size(100_000) : 0,
+            IsChunked = !is10 && !isHead && !isTunnel && random.Chance(body > 0 ? 40 : 5),
+            HasTrailer = random.Chance(20),
+            ExpectsContinue = !is10 && !isAborted && body > 0 && random.Chance(20),
+            HasKnownLength = declares || !started,
+        };
+    }
+
+    private static List<(Act Act, int Count)> DrawActs(SeededRandom random, bool maySendFile, out bool breaksOff, out bool started)
+    {
+        var acts = new List<(Act, int)>();
+        for (int i = random.Below(7); i > 0; i--)
+        {
+            (Act Act, int Count) drawn = Draw(random);
+            acts.Add(drawn.Act == Act.SendFile && !maySendFile ? (Act.WriteAsync, drawn.Count) : drawn);
+        }
+
+        if (random.Chance(7))
+        {
+            acts.Add(random.Below(10) switch
+            {
+                < 2 => (Act.Abort, 0),
+                < 3 when maySendFile => (Act.SendShortFile, random.Between(16 * 1024, 140_000)),
+                < 4 when maySendFile => (Act.SendBrokenFile, random.Between(16 * 1024, 140_000)),
+                _ => (Act.Throw, 0),
+            });
+        }
+
+        breaksOff = BreaksOff(acts, out started);
+        return acts;
+    }
+
+    private static bool BreaksOff(List<(Act Act, int Count)> acts, out bool started)
+    {
+        started = acts.Exists(static each => each.Act is Act.Flush or Act.WriteAsync or Act.SendFile or Act.SendShortFile or Act.SendBrokenFile);
+        return acts.Exists(static each => each.Act is Act.Abort or Act.SendShortFile or Act.SendBrokenFile) || (started && acts.Exists(static each => each.Act == Act.Throw));
+    }
+
+    private static int WrittenBy(List<(Act Act, int Count)> acts) => acts.Sum(static each => each.Act is Act.Write or Act.WriteAsync or Act.SendFile ? each.Count : 0);
 
     private static (Act Act, int Count) Draw(SeededRandom random) => random.Below(20) switch
     {

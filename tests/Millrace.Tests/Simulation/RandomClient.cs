@@ -1,4 +1,5 @@
-// One front server of a random life: sends what its script says, reads as it likes, and judges what comes back.
+// One client of a random life, whatever it speaks: does what its script says, lets bytes travel, reads as it likes. What it
+// sends and what may come back is in RandomFastCgiClient and RandomHttpClient.
 
 using System.Globalization;
 
@@ -17,178 +18,97 @@ internal enum Trouble
     SendsGarbage,
 }
 
-internal sealed class RandomClient
+internal abstract class RandomClient
 {
-    private enum Step
+    protected enum Step
     {
         Send,
         WaitForAnswers,
+        WaitForContinue,
         FinishSending,
         Close,
         Reset,
         Stall,
     }
 
-    private readonly RandomLife _life;
-    private readonly SeededRandom _random;
-    private readonly List<Plan> _plans = [];
     private readonly Queue<(Step Step, byte[] Bytes, int Answers)> _script = new();
-    private readonly Dictionary<int, int> _foreignBegins = [];
-    private FrontEnd? _front;
+    private readonly int _travelMax;
     private int _sentOfItem;
-    private int _judged;
-    private int _answers;
-    private int _managementExpected;
-    private long _streamLength;
     private bool _pausesReading;
-    private bool _pipelines;
+    private bool _impatient;
 
-    public RandomClient(RandomLife life, int number)
+    protected RandomClient(RandomLife life, int number)
     {
-        _life = life;
-        _random = life.Simulation.Random;
+        Life = life;
+        Random = life.Simulation.Random;
         Number = number;
-        Trouble = _random.Chance(60) ? Trouble.None : (Trouble)_random.Between(1, 7);
-        Write();
+        Trouble = Random.Chance(60) ? Trouble.None : (Trouble)Random.Between(1, 7);
+        _travelMax = Random.Chance(10) ? Random.Between(1, 3) : int.MaxValue;
+        _impatient = Random.Chance(20);
     }
 
     public int Number { get; }
 
-    public Trouble Trouble { get; }
+    public Trouble Trouble { get; protected init; }
 
-    public FrontEnd? Front => _front;
+    public List<Plan> Plans { get; } = [];
 
-    public IReadOnlyList<Plan> Plans => _plans;
+    public SimulatedSocket? Socket { get; private set; }
 
     /// <summary>Nothing more is expected in either direction.</summary>
-    public bool IsDone { get; private set; }
+    public bool IsDone { get; protected set; }
 
-    private Simulation Simulation => _life.Simulation;
+    protected RandomLife Life { get; }
+
+    protected SeededRandom Random { get; }
+
+    protected Simulation Simulation => Life.Simulation;
+
+    /// <summary>Whether several requests are sent before the first answer.</summary>
+    protected bool Pipelines { get; init; }
+
+    /// <summary>Requests answered to their end, in their order.</summary>
+    protected int Answers { get; set; }
+
+    protected long StreamLength { get; private set; }
+
+    protected int StepsLeft => _script.Count;
+
+    protected bool IsStalled => _script.TryPeek(out (Step Step, byte[] Bytes, int Answers) item) && item.Step == Step.Stall;
+
+    // ---- what the protocols differ in ----
+
+    protected abstract SimulatedListener Listener { get; }
+
+    protected abstract void Connected(SimulatedSocket socket);
+
+    protected abstract int ReadUpTo(int max);
+
+    /// <summary>Looks at what has come so far; ends the client when nothing more may come.</summary>
+    protected abstract void Judge();
+
+    /// <summary>Whether the server has said that the client may go on with the body of that request, or need not.</summary>
+    protected virtual bool MayContinue(int request) => true;
 
     // ---- the script ----
 
-    private void Write()
-    {
-        int count = _random.Between(1, 4);
-        _pipelines = Trouble is Trouble.None or Trouble.FinishesSending && _random.Chance(20);
-        int id = _random.Chance(70) ? 1 : _random.Between(1, 65_535);
-        int troubled = _random.Below(count);
-        for (int i = 0; i < count; i++)
-        {
-            bool last = i == count - 1;
-            Plan plan = PlanMaker.Make(_random, string.Create(CultureInfo.InvariantCulture, $"/c{Number}/r{i}"), id, !last || _random.Chance(60), _life.BodyMax,
-                isAborted: Trouble == Trouble.Aborts && i == troubled);
-            _plans.Add(plan);
-            _life.Add(plan);
-            if (Trouble != Trouble.None && i == troubled)
-            {
-                if (!WriteTroubled(plan))
-                {
-                    return;
-                }
-            }
-            else
-            {
-                WriteRequest(PlanMaker.Records(_random, plan, out int paramsEnd), plan, paramsEnd, disturbs: true);
-            }
-
-            if (!_pipelines || last)
-            {
-                _script.Enqueue((Step.WaitForAnswers, [], i + 1));
-                id = _pipelines || _random.Chance(50) ? id : Math.Min(id + 2, 65_535);
-            }
-        }
-
-        if (Trouble == Trouble.FinishesSending)
-        {
-            _script.Enqueue((Step.FinishSending, [], 0));
-        }
-        else if (_random.Chance(50))
-        {
-            _script.Enqueue((Step.Close, [], 0));
-        }
-    }
-
-    private void WriteRequest(List<byte[]> records, Plan plan, int paramsEnd, bool disturbs)
-    {
-        for (int i = 0; i < records.Count; i++)
-        {
-            if (disturbs && i > 0 && _random.Chance(3))
-            {
-                Send(Extra(plan, inParams: i <= paramsEnd));
-            }
-
-            if (i == paramsEnd + 1)
-            {
-                plan.BodyOffset = _streamLength;
-            }
-
-            Send(records[i]);
-        }
-    }
-
-    // Records that a server answers or passes over without harm to the request.
-    private byte[] Extra(Plan plan, bool inParams)
-    {
-        int other = plan.Id == 9_999 ? 9_998 : 9_999;
-        switch (_random.Below(inParams ? 5 : 4))
-        {
-            case 0:
-                _managementExpected++;
-                return Wire.Record(Wire.GetValues, 0, Wire.Pairs(("FCGI_MAX_CONNS", ""), ("FCGI_MPXS_CONNS", ""), ("OTHER", "")), padding: _random.Below(8));
-            case 1:
-                _managementExpected++;
-                return Wire.Record((byte)_random.Between(12, 255), 0, new byte[_random.Below(300)]);
-            case 2:
-                return Wire.Record(Wire.Stdin, other, new byte[_random.Below(300)], padding: 3);
-            case 3:
-                return Wire.Record(Wire.Abort, other, []);
-            default:
-                _foreignBegins[other] = _foreignBegins.GetValueOrDefault(other) + 1;
-                return Wire.BeginRequest(other);
-        }
-    }
-
-    private void Send(byte[] bytes)
+    protected void Send(byte[] bytes)
     {
         _script.Enqueue((Step.Send, bytes, 0));
-        _streamLength += bytes.Length;
+        StreamLength += bytes.Length;
     }
 
-    // False: nothing follows.
-    private bool WriteTroubled(Plan plan)
+    protected void Then(Step step, int answers = 0) => _script.Enqueue((step, [], answers));
+
+    protected void StopSending() => _script.Clear();
+
+    protected void Add(Plan plan)
     {
-        List<byte[]> records = PlanMaker.Records(_random, plan, out int paramsEnd);
-        switch (Trouble)
-        {
-            case Trouble.FinishesSending or Trouble.NeverReads when _random.Chance(70):
-                plan.IsDisturbed = Trouble == Trouble.NeverReads;
-                WriteRequest(records, plan, paramsEnd, disturbs: false);
-                _script.Enqueue((Trouble == Trouble.NeverReads ? Step.Stall : Step.FinishSending, [], 0));
-                return false;
-            case Trouble.Aborts:
-                plan.IsDisturbed = true;
-                int cut = _random.Between(1, records.Count);
-                WriteRequest(records[..cut], plan, paramsEnd, disturbs: true);
-                Send(Wire.Record(Wire.Abort, plan.Id, []));
-                return true;
-        }
-
-        plan.IsDisturbed = true;
-        plan.IsGarbled = Trouble == Trouble.SendsGarbage;
-        byte[] bytes = [.. records.SelectMany(static record => record)];
-        plan.BodyOffset = _streamLength + records.Take(paramsEnd + 1).Sum(static record => (long)record.Length);
-        Send(bytes[.._random.Between(0, bytes.Length - 1)]);
-        _script.Enqueue(Trouble switch
-        {
-            Trouble.Closes => (Step.Close, [], 0),
-            Trouble.Resets => (Step.Reset, [], 0),
-            Trouble.FinishesSending => (Step.FinishSending, [], 0),
-            Trouble.SendsGarbage => (Step.Send, [.. Enumerable.Range(0, 300).Select(_ => (byte)_random.Between(2, 255))], 0),
-            _ => (Step.Stall, [], 0),
-        });
-        return false;
+        Plans.Add(plan);
+        Life.Add(plan);
     }
+
+    protected string NameOf(int request) => string.Create(CultureInfo.InvariantCulture, $"/c{Number}/r{request}");
 
     // ---- living ----
 
@@ -200,20 +120,40 @@ internal sealed class RandomClient
             return false;
         }
 
-        if (_front is null)
+        if (Socket is null)
         {
-            if (Simulation.Listener.Refuses)
+            if (Listener.Refuses)
             {
                 IsDone = true;
                 return true;
             }
 
-            _front = new FrontEnd(Simulation.World.Connect(Simulation.Listener));
-            _life.Connected(this);
+            Socket = Simulation.World.Connect(Listener);
+            Plans.ForEach(plan => plan.Socket = Socket);
+            Connected(Socket);
+            if (Trouble == Trouble.Resets && Random.Chance(50))
+            {
+                Socket.ResetAfterCalls = Random.Between(1, 40);
+                Plans.ForEach(static plan => plan.IsDisturbed = true);
+            }
+
+            Life.Connected(this);
             return true;
         }
 
-        bool did = Advance(eager);
+        if (Socket.ClientGone)
+        {
+            IsDone = true;      // reset at one of the server's own calls
+            return true;
+        }
+
+        bool did = Socket.IsRefusing && (eager || Random.Chance(30));
+        if (did)
+        {
+            Socket.Relent();
+        }
+
+        did |= Advance(eager);
         did |= Deliver(eager);
         did |= Read(eager);
         Judge();
@@ -222,7 +162,7 @@ internal sealed class RandomClient
 
     private bool Advance(bool eager)
     {
-        if (!_script.TryPeek(out (Step Step, byte[] Bytes, int Answers) item) || (!eager && _random.Chance(30)))
+        if (!_script.TryPeek(out (Step Step, byte[] Bytes, int Answers) item) || (!eager && Random.Chance(30)))
         {
             return false;
         }
@@ -231,8 +171,8 @@ internal sealed class RandomClient
         {
             case Step.Send:
                 int left = item.Bytes.Length - _sentOfItem;
-                int count = eager || _random.Chance(60) ? left : _random.Between(1, Math.Max(1, left));
-                _front!.Send(item.Bytes.AsSpan(_sentOfItem, Math.Min(count, left)));
+                int count = eager || Random.Chance(60) ? left : Random.Between(1, Math.Max(1, left));
+                Socket!.ClientSend(item.Bytes.AsSpan(_sentOfItem, Math.Min(count, left)));
                 _sentOfItem += count;
                 if (_sentOfItem < item.Bytes.Length)
                 {
@@ -242,63 +182,73 @@ internal sealed class RandomClient
                 _sentOfItem = 0;
                 break;
             case Step.WaitForAnswers:
-                if (_answers < item.Answers)
+                if (Answers < item.Answers)
+                {
+                    return false;
+                }
+
+                break;
+            case Step.WaitForContinue:
+                if (!MayContinue(item.Answers) && !(_impatient && Random.Chance(10)))
                 {
                     return false;
                 }
 
                 break;
             case Step.FinishSending:
-                _front!.Socket.ClientFinish();
+                Socket!.ClientFinish();
                 break;
             case Step.Close:
                 Simulation.Trace("client closes", Number);
-                _front!.Socket.ClientClose();
+                Socket!.ClientClose();
                 IsDone = true;
                 break;
             case Step.Reset:
                 Simulation.Trace("client resets", Number);
-                _front!.Socket.ClientReset();
+                Socket!.ClientReset();
                 IsDone = true;
                 break;
             default:
                 return false;
         }
 
-        _script.Dequeue();
+        if (_script.Count > 0)
+        {
+            _script.Dequeue();
+        }
+
         return true;
     }
 
     private bool Deliver(bool eager)
     {
-        SimulatedSocket socket = _front!.Socket;
-        if (!socket.CanDeliver || (!eager && _random.Chance(30)))
+        if (!Socket!.CanDeliver || (!eager && Random.Chance(30)))
         {
             return false;
         }
 
-        int count = socket.Deliver(eager || _random.Chance(50) ? int.MaxValue : _random.Size(40_000));
+        int count = Socket.Deliver(eager || Random.Chance(50) ? eager ? int.MaxValue : _travelMax : Math.Min(_travelMax, Random.Size(40_000)));
         Simulation.Trace("deliver", Number, count);
         return true;
     }
 
     private bool Read(bool eager)
     {
-        if (Trouble == Trouble.NeverReads && _script.TryPeek(out (Step Step, byte[] Bytes, int Answers) item) && item.Step == Step.Stall)
+        if (Trouble == Trouble.NeverReads && IsStalled)
         {
             return false;
         }
 
         if (!eager)
         {
-            _pausesReading ^= _random.Chance(5);
-            if (_pausesReading || _random.Chance(30))
+            _pausesReading ^= Random.Chance(5);
+            if (_pausesReading || Random.Chance(30))
             {
                 return false;
             }
         }
 
-        int count = _front!.Read(eager || _random.Chance(50) ? int.MaxValue : 1 + _random.Size(20_000));
+        int count = ReadUpTo(eager || Random.Chance(50) ? int.MaxValue : 1 + Random.Size(20_000));
         if (count > 0)
         {
             Simulation.Trace("client reads", Number, count);
@@ -309,151 +259,38 @@ internal sealed class RandomClient
 
     // ---- judging ----
 
-    private void Judge()
-    {
-        FrontEnd front = _front!;
-        if (front.Fault is { } fault)
-        {
-            Simulation.Violated($"client {Number} was sent {fault}");
-            return;
-        }
+    protected void Violated(string what) => Simulation.Violated(what);
 
-        for (; _judged < front.Ended.Count; _judged++)
-        {
-            JudgeEnded(front.Ended[_judged]);
-        }
+    /// <summary>Whether the server may end a connection whose request <paramref name="plan"/> has no whole answer.</summary>
+    protected bool MayEndWithout(Plan plan) =>
+        plan.BreaksOff || plan.IsDisturbed || Socket!.HasLingered || Life.TimePassed || HasTooMuchUnread
+        || (Life.IsDraining && (plan.Started == 0 || Simulation.IsCutting))
+        // What a reset takes along, where the server had to end the connection at once.
+        || (Pipelines && Socket.AnswersLost && (Life.IsDraining || Plans.Exists(static each => each.BreaksOff)));
 
-        foreach ((int id, ReceivedResponse open) in front.Open)
-        {
-            if (_answers >= _plans.Count || _plans[_answers].Id != id)
-            {
-                Simulation.Violated($"client {Number} was sent output of id {id}, which it does not wait for");
-            }
-            else if (open.HasHead)
-            {
-                JudgeBytes(_plans[_answers], open);
-            }
-        }
+    /// <summary>Whether a body that nobody read is larger than what the server reads only to throw it away.</summary>
+    protected bool HasTooMuchUnread => Plans.Exists(plan => plan.BodyLength > Simulation.Services.Options.MaxDiscardBytes && !plan.BodyWasWhole);
 
-        if (front.IsAtEnd || (Trouble == Trouble.NeverReads && front.Socket.ServerClosed))
-        {
-            JudgeEnd();
-        }
-        else if (_script.Count == 0 && _answers >= _plans.Count && (Trouble != Trouble.SendsGarbage || _life.IsOver))
-        {
-            IsDone |= _plans[^1].KeepsConnection;
-        }
-    }
-
-    private void JudgeEnded(ReceivedResponse response)
-    {
-        if (_foreignBegins.TryGetValue(response.Id, out int foreign) && foreign > 0 && response.ProtocolStatus == 1)
-        {
-            _foreignBegins[response.Id] = foreign - 1;
-            return;
-        }
-
-        if (_answers >= _plans.Count || _plans[_answers].Id != response.Id)
-        {
-            Simulation.Violated($"client {Number} was sent the end of id {response.Id}, which it does not wait for");
-            return;
-        }
-
-        Plan plan = _plans[_answers++];
-        Simulation.Trace("answered", Number, _answers);
-        if (response.ProtocolStatus == 2 && _life.MayOverload)
-        {
-            return;
-        }
-
-        if (plan.Started > 0 && plan.Finished == 0)
-        {
-            Simulation.Violated($"request {plan.Name} was ended before its handler");
-        }
-
-        if (plan.IsDisturbed)
-        {
-            return;
-        }
-
-        if (response.ProtocolStatus != 0)
-        {
-            Simulation.Violated($"request {plan.Name} was ended with protocol status {response.ProtocolStatus}");
-        }
-
-        if (plan.Finished != 1 || !response.HasHead || response.Status != plan.Status || plan.BreaksOff)
-        {
-            Simulation.Violated($"request {plan.Name} was ended as complete, with status {(response.HasHead ? response.Status : -1)} instead of {plan.Status}, after {plan.Finished} runs");
-            return;
-        }
-
-        if (plan.Status == 200)
-        {
-            JudgeBytes(plan, response);
-            if (response.Body.Length != plan.WrittenLength)
-            {
-                Simulation.Violated($"request {plan.Name} was answered with {response.Body.Length} bytes instead of {plan.WrittenLength}");
-            }
-        }
-    }
-
-    private void JudgeBytes(Plan plan, ReceivedResponse response)
-    {
-        if (response.Status == 200 && (response.Field("X-Name") != plan.Name || !Plan.Matches(plan.ResponsePattern, 0, response.Body)))
-        {
-            Simulation.Violated($"request {plan.Name} was sent bytes that are not its own");
-        }
-    }
-
-    // The server has ended the connection: was it allowed to?
-    private void JudgeEnd()
-    {
-        IsDone = true;
-        if (_life.MayRefuseConnections || Trouble is Trouble.Closes or Trouble.Resets)
-        {
-            return;
-        }
-
-        if (_answers >= _plans.Count)
-        {
-            if (_plans[^1].KeepsConnection && _script.Count > 0 && !_life.IsDraining && Trouble == Trouble.None)
-            {
-                Simulation.Violated($"client {Number} was cut off although it asked to keep the connection");
-            }
-
-            return;
-        }
-
-        Plan plan = _plans[_answers];
-        bool mayEnd = plan.BreaksOff || plan.IsDisturbed || Trouble is Trouble.SendsGarbage or Trouble.Stalls or Trouble.NeverReads
-            || (_life.IsDraining && (plan.Started == 0 || Simulation.IsCutting))
-            || (Trouble == Trouble.FinishesSending && _answers > 0 && _plans[_answers - 1].IsDisturbed)
-            || (_pipelines && _front!.Socket.AnswersLost && (_life.IsDraining || _plans.Exists(static each => each.BreaksOff)))
-            || _front!.Socket.HasLingered
-            || _life.TimePassed;
-        if (!mayEnd)
-        {
-            Simulation.Violated($"the connection of client {Number} ended before request {plan.Name} was answered (run {plan.Started} times, {plan.Finished} ended)");
-        }
-    }
+    /// <summary>Whether the server had no room for this connection: it was never read from.</summary>
+    protected bool WasTurnedAway(long bytesRead) => (Life.MayRefuseConnections || Life.IsDraining) && bytesRead == 0 && Socket!.TakenByServer == 0;
 
     /// <summary>Nothing moves any more: is this client served?</summary>
     public string? Complaint()
     {
-        if (IsDone || (Trouble == Trouble.SendsGarbage && _script.Count == 0) || (_script.TryPeek(out (Step Step, byte[] Bytes, int Answers) item) && item.Step == Step.Stall))
+        if (IsDone || IsStalled || (Trouble == Trouble.SendsGarbage && _script.Count == 0))
         {
             return null;
         }
 
-        return $"client {Number} ({Trouble}) waits: {_answers} of {_plans.Count} requests answered, {_script.Count} steps left, next {(_script.TryPeek(out item) ? item.Step : null)}, {_front?.Socket.InFlight} bytes in flight, {_front?.Socket.Unread} unread";
+        return $"client {Number} ({Trouble}) waits: {Answers} of {Plans.Count} requests answered, {_script.Count} steps left, next {(_script.TryPeek(out (Step Step, byte[] Bytes, int Answers) item) ? item.Step : null)}, {Socket?.InFlight} bytes in flight, {Socket?.Unread} unread";
     }
 
-    public string Describe() => string.Join('\n', _plans.Select(plan => $"  client {Number} {Trouble}: {plan}, started {plan.Started}, finished {plan.Finished}, body read {plan.BodyRead}"));
+    public string Describe() => string.Join('\n', Plans.Select(plan => $"  client {Number} {GetType().Name} {Trouble}{(Pipelines ? " pipelining" : "")}: {plan}, started {plan.Started}, finished {plan.Finished}, body read {plan.BodyRead}"));
 
     /// <summary>The client leaves whatever it was doing.</summary>
     public void Leave()
     {
         IsDone = true;
-        _front?.Socket.ClientClose();
+        Socket?.ClientClose();
     }
 }

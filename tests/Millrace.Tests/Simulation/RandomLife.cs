@@ -2,7 +2,6 @@
 // with the invariants checked on the way. See RandomLivesTests for the list of them.
 
 using System.Globalization;
-using System.Reflection;
 using Millrace.Connections;
 using Millrace.Handlers;
 using Millrace.Loops;
@@ -15,11 +14,13 @@ internal sealed class RandomLife
     private readonly List<RandomClient> _clients = [];
     private readonly Dictionary<SimulatedSocket, RandomClient> _bySocket = [];
     private readonly int _drainAtStep;
+    private readonly int _jumpAtStep;
 
     public RandomLife(ulong seed, bool traces)
     {
         var random = new SeededRandom(seed * 31 + 7);
         int loops = random.Between(1, 3);
+        int httpShare = random.Below(10) switch { < 2 => 0, < 5 => 100, _ => 50 };
         MayOverload = random.Chance(8);
         MayRefuseConnections = random.Chance(4);
         BodyMax = random.Chance(70) ? 20_000 : 200_000;
@@ -33,6 +34,7 @@ internal sealed class RandomLife
             MaxConnections = MayRefuseConnections ? random.Between(1, 4) : 65_536,
             RequestBodyBuffer = random.Chance(50) ? 4_096 : random.Between(4_096, 100_000),
             MinBodyBytesPerSecond = 0,
+            MaxDiscardBytes = httpShare == 100 && random.Chance(25) ? random.Between(0, 100_000) : 16 * 1024 * 1024,
             IdleTimeout = random.Chance(50) ? TimeSpan.FromSeconds(20) : TimeSpan.FromSeconds(130),
         };
         BodyHeldMax = options.RequestBodyBuffer + (3 * BufferPool.InputSize);
@@ -41,6 +43,7 @@ internal sealed class RandomLife
         {
             Loops = loops,
             IsTcp = random.Chance(50),
+            HttpIsTcp = random.Chance(50),
             Options = options,
             Handler = _ => new DelegateHandler(plain.Handle),
             InterleavePercent = random.Chance(50) ? 0 : random.Between(1, 30),
@@ -53,11 +56,22 @@ internal sealed class RandomLife
             Simulation.World.DescriptorsMax = Simulation.World.Open + random.Between(1, 4);
         }
 
+        SocketFaults faults = Simulation.World.Faults;
+        if (random.Chance(35))
+        {
+            faults.ShortSend = random.Between(0, 90);
+            faults.RefusedSend = random.Chance(50) ? 0 : random.Between(1, 60);
+            faults.FailedAccept = random.Chance(70) ? 0 : random.Between(1, 40);
+            faults.FailedWatch = random.Chance(85) ? 0 : random.Between(1, 20);
+            faults.EventsMax = random.Chance(50) ? int.MaxValue : random.Between(1, 4);
+        }
+
+        _jumpAtStep = random.Chance(4) ? random.Between(0, 600) : int.MaxValue;
         _drainAtStep = random.Chance(15) ? random.Between(0, 600) : int.MaxValue;
         int clients = random.Chance(80) ? random.Between(1, 8) : random.Between(8, 25);
         for (int i = 0; i < clients; i++)
         {
-            _clients.Add(new RandomClient(this, i));
+            _clients.Add(random.Below(100) < httpShare ? new RandomHttpClient(this, i) : new RandomFastCgiClient(this, i));
         }
 
         Simulation.OtherStep = OtherStep;
@@ -83,13 +97,20 @@ internal sealed class RandomLife
 
     public void Add(Plan plan) => _plans[plan.Name] = plan;
 
-    public void Connected(RandomClient client) => _bySocket[client.Front!.Socket] = client;
+    public void Connected(RandomClient client) => _bySocket[client.Socket!] = client;
 
     /// <summary>Null, or what went wrong.</summary>
     public string? Run()
     {
         for (int i = 0; i < 4_000 && Simulation.Failure is null && (i < 100 || !_clients.TrueForAll(static client => client.IsDone)); i++)
         {
+            if (i == _jumpAtStep)
+            {
+                // A machine that slept: every time limit strikes at once.
+                TimeHasPassed();
+                Simulation.World.NowMs += Simulation.Random.Between(10_000, 100_000_000);
+            }
+
             if (i == _drainAtStep)
             {
                 BeginDrain();
@@ -124,9 +145,9 @@ internal sealed class RandomLife
         }
 
         RandomClient client = _clients[random.Below(_clients.Count)];
-        if (random.Chance(2) && client.Front?.Socket is { } socket)
+        if (random.Chance(2) && client.Socket is { } socket)
         {
-            socket.SpuriousEdge();
+            socket.SpuriousEdge(lies: random.Chance(30));
         }
 
         return client.Act(eager: false);
@@ -144,9 +165,9 @@ internal sealed class RandomLife
     private void Rest()
     {
         Quiet();
-        for (int i = 0; i < 5 && Simulation.Failure is null; i++)
+        for (int i = 0; i < 25 && Simulation.Failure is null; i++)
         {
-            Pass(110);       // accepting may be pausing
+            Pass(110);       // accepting may be pausing, connections may be lingering
         }
 
         // Where requests or connections are limited, one that is never read holds up others until its time is over.
@@ -178,9 +199,19 @@ internal sealed class RandomLife
         }
     }
 
-    private void LetTimePass()
+    // From here on a limit may strike any request that has not been answered.
+    private void TimeHasPassed()
     {
         TimePassed = true;
+        foreach (Plan plan in _plans.Values)
+        {
+            plan.IsDisturbed |= plan.Finished == 0;
+        }
+    }
+
+    private void LetTimePass()
+    {
+        TimeHasPassed();
         for (int i = 0; i < 100 && Simulation.Failure is null && !_clients.TrueForAll(static client => client.IsDone); i++)
         {
             Pass(5_000);
@@ -228,12 +259,22 @@ internal sealed class RandomLife
         Require(Array.TrueForAll(simulation.Loops, static loop => loop.Loop.ConnectionCount == 0), "a loop still counts connections");
         Require(simulation.World.Open == simulation.Loops.Length, $"{simulation.World.Open - simulation.Loops.Length} descriptors are still open");
         Require(simulation.Handler.Running == 0, $"{simulation.Handler.Running} exchanges have not come back");
+        Require(simulation.Loops.Sum(static loop => loop.Loop.Counters.Requests) == simulation.Handler.Started, "not as many requests are counted as were run");
+        Require(!IsUneventful || Refusals.Count == 0, $"something was refused in a life without trouble: {string.Join(", ", Refusals)}");
         Require(simulation.PoolCount == 0, "work is left in the pool");
         Require(_plans.Values.All(static plan => plan.Started == plan.Finished), "a handler has started and not ended");
         Require(simulation.Drivers.Idle == simulation.Drivers.Count - simulation.Loops.Length, "a driver has not come back");
         Require(simulation.Loops.Sum(static loop => loop.Loop.Counters.Accepted) == simulation.Loops.Sum(static loop => loop.Loop.Counters.Closed),
             "not as many connections were closed as accepted");
     }
+
+    private List<string> Refusals => [.. Simulation.Loops.SelectMany(static loop => loop.Loop.Counters.Refusals).Concat(Simulation.Services.Detached.Refusals)
+        .Select(static pair => pair.Key).Where(static name => name is not (Millrace.Observe.Refusal.UnknownType or Millrace.Observe.Refusal.Multiplexed)).Distinct()];
+
+    // Nobody misbehaved and nothing was short: nothing may have been refused.
+    private bool IsUneventful => _clients.TrueForAll(static client => client.Trouble == Trouble.None) && !MayOverload && !MayRefuseConnections
+        && _jumpAtStep == int.MaxValue && Simulation.World.DescriptorsMax == int.MaxValue && !Simulation.World.Faults.AnyRefusing
+        && Simulation.Services.Options.MaxDiscardBytes > BodyMax;
 
     private void Require(bool holds, string otherwise)
     {
@@ -249,15 +290,15 @@ internal sealed class RandomLife
     {
         foreach ((SimulatedSocket socket, RandomClient client) in _bySocket)
         {
-            if (client.IsDone)
+            if (client.IsDone || socket.TakenByServer <= BodyHeldMax)
             {
                 continue;
             }
 
             foreach (Plan plan in client.Plans)
             {
-                long held = socket.TakenByServer - plan.BodyOffset - plan.BodyRead;
-                if (plan.Started > plan.Finished && plan.BodyLength > 0 && held > BodyHeldMax)
+                long held = socket.TakenByServer - plan.BodyOffset - plan.BodyOverhead - plan.BodyRead;
+                if (held > BodyHeldMax && plan.Started > plan.Finished && plan.BodyLength > 0)
                 {
                     Simulation.Violated($"the server holds {held} bytes of the body of {plan.Name}, whose handler has read {plan.BodyRead}");
                 }

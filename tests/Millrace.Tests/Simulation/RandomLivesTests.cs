@@ -1,13 +1,15 @@
-// Thousands of short lives of a server over the simulated kernel. In each of them, whatever the seed does:
+// Thousands of short lives of a server over the simulated kernel, with clients of both protocols, good ones and bad ones. In
+// each of them, whatever the seed does:
 //
 //  - a loop has one driver, a connection one owner, and only the owner makes its system calls;
 //  - every request of an undisturbed client is run once and answered once, in full, with its own bytes, before its connection ends;
 //  - no byte goes to a connection it was not meant for, and no descriptor is used after it was closed;
 //  - no event and no wake-up is lost: when nothing moves any more, nobody waits;
 //  - a body whose handler does not read is held only up to its limit;
+//  - nothing is thrown inside the server, and nothing is refused where nobody misbehaves;
 //  - when the server has drained, no connection, descriptor, exchange or driver is missing.
 //
-// MILLRACE_SIM_SEEDS is the number of lives, MILLRACE_SIM_FIRST the first seed, MILLRACE_SIM_LINES
+// MILLRACE_SIM_SEEDS is the number of lives (otherwise a tenth of MILLRACE_FUZZ_CASES), MILLRACE_SIM_FIRST the first seed, MILLRACE_SIM_LINES
 // how many steps of a failed life are shown.
 
 using System.Globalization;
@@ -16,15 +18,20 @@ namespace Millrace.Tests.Simulation;
 
 public sealed class RandomLivesTests
 {
-    private const int SeedsDefault = 2_000;
+    private const int SeedsDefault = 10_000;
+
+    // A life takes as long as some spoiled requests.
+    private const int CasesPerLife = 10;
+
     private const int FailuresMax = 12;
     private const int TraceLinesDefault = 150;
 
     [Fact]
+    [Trait("Category", "Fuzz")]
     public void Random_lives()
     {
-        int seeds = Number("MILLRACE_SIM_SEEDS", SeedsDefault);
         int first = Number("MILLRACE_SIM_FIRST", 1);
+        int seeds = Number("MILLRACE_SIM_SEEDS", Number("MILLRACE_FUZZ_CASES", SeedsDefault * CasesPerLife) / CasesPerLife);
         int next = first - 1;
         var failures = new SortedDictionary<int, string>();
         SimulationThread.RunAll(() =>

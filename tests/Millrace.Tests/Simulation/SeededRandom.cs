@@ -6,6 +6,8 @@ internal sealed class SeededRandom(ulong seed)
 {
     private ulong _state = seed;
 
+    public void Restart(ulong seed) => _state = seed;
+
     public ulong NextBits()
     {
         ulong z = _state += 0x9E37_79B9_7F4A_7C15;

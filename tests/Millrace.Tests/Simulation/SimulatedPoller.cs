@@ -15,15 +15,35 @@ internal sealed class SimulatedPoller(SeededRandom random)
     /// <summary>The loop's place in the simulation.</summary>
     public object? Loop { get; set; }
 
-    public bool HasReady => WakePending || _ready.Exists(static registration => registration.State != Readiness.None);
+    public bool HasReady
+    {
+        get
+        {
+            if (WakePending)
+            {
+                return true;
+            }
+
+            foreach (Registration registration in _ready)
+            {
+                if (registration.State != Readiness.None)
+                {
+                    return true;
+                }
+            }
+
+            return false;
+        }
+    }
 
     public void Add(Registration registration) => _ready.Add(registration);
 
     public void Remove(Registration registration) => _ready.Remove(registration);
 
-    public int Collect(PollEvent[] events)
+    public int Collect(PollEvent[] events, int eventsMax)
     {
         int count = 0;
+        int max = Math.Min(events.Length, Math.Max(2, eventsMax));
         if (WakePending)
         {
             WakePending = false;
@@ -37,21 +57,24 @@ internal sealed class SimulatedPoller(SeededRandom random)
         }
 
         int taken = 0;
-        while (taken < _ready.Count && count < events.Length)
+        int stay = 0;
+        while (taken < _ready.Count && count < max)
         {
             Registration registration = _ready[taken++];
-            Readiness state = registration.State;
+            Readiness state = registration.TakeState();
             if (state != Readiness.None)
             {
                 events[count++] = new PollEvent { Token = registration.Token, Ready = state };
             }
 
             registration.IsReady = registration.IsLevel && state != Readiness.None;
+            if (registration.IsReady)
+            {
+                _ready[stay++] = registration;
+            }
         }
 
-        List<Registration> stay = [.. _ready[..taken].Where(static registration => registration.IsReady), .. _ready[taken..]];
-        _ready.Clear();
-        _ready.AddRange(stay);
+        _ready.RemoveRange(stay, taken - stay);
         return count;
     }
 }
@@ -70,7 +93,17 @@ internal sealed class Registration(SimulatedPoller poller, ulong token, bool isL
     /// <summary>Whether writability is waited for.</summary>
     public bool Writing { get; set; } = true;
 
-    public Readiness State => Writing ? state() : state() & ~Readiness.Write;
+    /// <summary>What the next wait tells although it is not so.</summary>
+    public Readiness Lie { get; set; }
+
+    public Readiness State => Writing ? state() | Lie : (state() | Lie) & ~Readiness.Write;
+
+    public Readiness TakeState()
+    {
+        Readiness told = State;
+        Lie = Readiness.None;
+        return told;
+    }
 
     public void Raise()
     {

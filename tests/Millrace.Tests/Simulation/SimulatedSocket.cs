@@ -6,7 +6,7 @@ using Millrace.Loops;
 
 namespace Millrace.Tests.Simulation;
 
-internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacity, int sendCapacity, SeededRandom random)
+internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacity, int sendCapacity, SeededRandom random, SocketFaults faults)
 {
     private readonly ByteQueue _wire = new();
     private readonly ByteQueue _incoming = new();
@@ -14,9 +14,12 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
     private bool _finishAfterWire;
     private bool _errorTold;
     private bool _noSpace;       // a send was refused: room is an edge from now on
+    private bool _refusing;      // refuses to send whatever room there is
 
     /// <summary>Which connection this is, from 1; never used again, unlike the descriptor.</summary>
     public int Number => number;
+
+    public bool IsTcp => isTcp;
 
     /// <summary>The server's descriptor; -1 before accept and after close.</summary>
     public int Descriptor { get; set; } = -1;
@@ -28,6 +31,9 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
 
     /// <summary>Bytes the server has taken out of the receive buffer.</summary>
     public long TakenByServer { get; private set; }
+
+    /// <summary>Bytes the kernel has taken from the server.</summary>
+    public long SentByServer { get; private set; }
 
     public bool WriteShut { get; private set; }
 
@@ -80,7 +86,7 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
     }
 
     // The kernel calls a socket writable again when a third of its buffer is free.
-    private bool HasRoom => (sendCapacity - _outgoing.Count) * 3 >= sendCapacity;
+    private bool HasRoom => !_refusing && (sendCapacity - _outgoing.Count) * 3 >= sendCapacity;
 
     public int Receive(Span<byte> buffer)
     {
@@ -123,19 +129,21 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
         }
 
         int room = sendCapacity - _outgoing.Count;
-        if (room <= 0)
+        _refusing |= faults.RefusedSend > 0 && random.Chance(faults.RefusedSend);
+        if (room <= 0 || _refusing)
         {
             _noSpace = true;
             return KernelResult.Again;
         }
 
         int count = Math.Min(room, bytes.Length);
-        if (count > 1 && random.Chance(15))
+        if (count > 1 && random.Chance(faults.ShortSend))
         {
             count = random.Between(1, count);
         }
 
         _outgoing.Append(bytes[..count]);
+        SentByServer += count;
         return count;
     }
 
@@ -159,6 +167,7 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
     {
         ServerClosed = true;
         WasReset |= isTcp && (reset || _incoming.Count > 0);
+        _refusing = false;
         Descriptor = -1;
         Registration?.Remove();
         Registration = null;
@@ -185,6 +194,18 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
         {
             _outgoing.Truncate(random.Below(_outgoing.Count));
             AnswersLost = true;
+        }
+    }
+
+    /// <summary>System calls on this connection until its peer resets it; 0: it does not.</summary>
+    public int ResetAfterCalls { get; set; }
+
+    /// <summary>A system call is about to be made on this connection.</summary>
+    public void CountCall()
+    {
+        if (ResetAfterCalls > 0 && --ResetAfterCalls == 0)
+        {
+            ClientReset();
         }
     }
 
@@ -221,11 +242,13 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
         _finishAfterWire = true;
         ClientGone = true;
         _outgoing.Truncate(0);
+        Relent();
     }
 
     public void ClientReset()
     {
         ClientGone = true;
+        _refusing = false;
         _wire.Truncate(0);
         _outgoing.Truncate(0);
         if (!ServerClosed)
@@ -246,6 +269,7 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
             _wire.Truncate(0);
             if (isTcp)
             {
+                WasReset = true;
                 LoseAnswers();
             }
 
@@ -284,6 +308,31 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
     /// <summary>The client has read everything that will ever come.</summary>
     public bool AtEnd => _outgoing.Count == 0 && (ServerClosed || WriteShut);
 
-    /// <summary>An edge without a reason, which epoll allows.</summary>
-    public void SpuriousEdge() => Edge();
+    /// <summary>Whether the kernel refuses to send although there is room.</summary>
+    public bool IsRefusing => _refusing;
+
+    /// <summary>The kernel has found memory again.</summary>
+    public void Relent()
+    {
+        if (_refusing)
+        {
+            _refusing = false;
+            if (HasRoom && !ServerClosed)
+            {
+                _noSpace = false;
+                Edge();
+            }
+        }
+    }
+
+    /// <summary>An edge without a reason, which epoll allows; <paramref name="lies"/>: it tells of what is not there.</summary>
+    public void SpuriousEdge(bool lies)
+    {
+        if (lies && Registration is { } registration)
+        {
+            registration.Lie = Readiness.Read | Readiness.Write;
+        }
+
+        Edge();
+    }
 }

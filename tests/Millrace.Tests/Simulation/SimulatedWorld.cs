@@ -45,7 +45,10 @@ internal sealed class SimulatedWorld(SeededRandom random)
 
     public int Open { get; private set; }
 
-    public Dictionary<int, byte[]> Files { get; } = [];
+    public SocketFaults Faults { get; } = new();
+
+    /// <summary>What is in the files; null: reading them fails.</summary>
+    public Dictionary<int, byte[]?> Files { get; } = [];
 
     // ---- what the tests do ----
 
@@ -77,7 +80,7 @@ internal sealed class SimulatedWorld(SeededRandom random)
             throw new InvalidOperationException("Connection refused.");
         }
 
-        var socket = new SimulatedSocket(++_sockets, listener.IsTcp, ReceiveCapacityMax, SendCapacityMax, random);
+        var socket = new SimulatedSocket(++_sockets, listener.IsTcp, ReceiveCapacityMax, SendCapacityMax, random, Faults);
         listener.Enqueue(socket, from ?? IPAddress.Loopback);
         return socket;
     }
@@ -118,7 +121,7 @@ internal sealed class SimulatedWorld(SeededRandom random)
             Observer.OnSleep(queue, timeoutMs);
         }
 
-        int count = queue.Collect(events);
+        int count = queue.Collect(events, Faults.EventsMax);
         if (count > 0)
         {
             Observer.Trace("wait", poller.Queue, count);
@@ -155,6 +158,11 @@ internal sealed class SimulatedWorld(SeededRandom random)
             return false;
         }
 
+        if (Faults.FailedWatch > 0 && random.Chance(Faults.FailedWatch))
+        {
+            return false;
+        }
+
         socket.Registration = new Registration(Of(poller), token, isLevel: false, () => socket.State) { Writing = writing };
         if (socket.Registration.State != Readiness.None)
         {
@@ -182,7 +190,7 @@ internal sealed class SimulatedWorld(SeededRandom random)
             return KernelResult.Again;
         }
 
-        if (Open >= DescriptorsMax)
+        if (Open >= DescriptorsMax || (Faults.FailedAccept > 0 && random.Chance(Faults.FailedAccept)))
         {
             return KernelResult.Exhausted;
         }
@@ -234,7 +242,11 @@ internal sealed class SimulatedWorld(SeededRandom random)
             return KernelResult.Broken;
         }
 
-        byte[] bytes = Files[file];
+        if (Files[file] is not { } bytes)
+        {
+            return KernelResult.Broken;      // EIO
+        }
+
         int left = (int)Math.Min(count, bytes.Length - offset);
         int sent = left <= 0 ? 0 : socket.Send(bytes.AsSpan((int)offset, left));
         offset += Math.Max(sent, 0);
@@ -277,6 +289,7 @@ internal sealed class SimulatedWorld(SeededRandom random)
     {
         if (descriptor < _descriptors.Count && _descriptors[descriptor] is SimulatedSocket socket)
         {
+            socket.CountCall();
             return socket;
         }
 

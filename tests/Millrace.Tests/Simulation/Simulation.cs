@@ -5,7 +5,6 @@
 // loop is taken over by a standby driver exactly as the monitor does it. A stack of frames says who is at work, so that
 // each system call can be checked against the owner of the loop.
 
-using Microsoft.Extensions.Logging.Abstractions;
 using Millrace.Connections;
 using Millrace.Handlers;
 using Millrace.Listeners;
@@ -23,6 +22,9 @@ internal sealed class SimulationSetup
 
     public string? Address { get; init; }
 
+    /// <summary>A second listening socket, for HTTP, over TCP or a Unix socket; null: there is none.</summary>
+    public bool? HttpIsTcp { get; init; }
+
     public MillraceOptions Options { get; init; } = new();
 
     public required Func<Simulation, RequestHandler> Handler { get; init; }
@@ -32,6 +34,9 @@ internal sealed class SimulationSetup
 
     /// <summary>Whether to keep a text of every step.</summary>
     public bool Traces { get; init; }
+
+    /// <summary>Whether steps go into the fingerprint.</summary>
+    public bool HasFingerprint { get; init; } = true;
 }
 
 internal sealed partial class Simulation : IKernelObserver
@@ -51,30 +56,45 @@ internal sealed partial class Simulation : IKernelObserver
         World = new SimulatedWorld(Random) { Observer = this };
         _interleavePercent = setup.InterleavePercent;
         _trace = setup.Traces ? [] : null;
+        _hasFingerprint = setup.HasFingerprint;
         Drivers = new SimulatedDrivers(this, setup.Options.DriversMax);
         Handler = new WatchedHandler(this, setup.Handler(this));
-        Services = new LoopServices(setup.Options, Handler, new Log(NullLogger.Instance), Drivers)
+        Services = new LoopServices(setup.Options, Handler, new Log(new WatchedLog(Violated)), Drivers)
         {
             QueueUserCode = (action, state) => InPool(() => action(state)),
         };
         Listener = World.Listen(setup.IsTcp);
         ListenAddress address = ListenAddress.Parse(setup.Address ?? (setup.IsTcp ? "fastcgi://127.0.0.1:9000" : "fastcgi://unix:/run/simulated.sock"));
         var socket = new ListenSocket(Listener.Descriptor, address, default, loop: -1);
+        ListenSocket? httpSocket = null;
+        if (setup.HttpIsTcp is bool httpIsTcp)
+        {
+            HttpListener = World.Listen(httpIsTcp);
+            httpSocket = new ListenSocket(HttpListener.Descriptor, ListenAddress.Parse(httpIsTcp ? "http://127.0.0.1:8080" : "http://unix:/run/simulated-http.sock"), default, loop: -1);
+        }
+
         Loops = [.. Enumerable.Range(0, setup.Loops).Select(index => new DrivenLoop(this, index))];
         foreach (DrivenLoop loop in Loops)
         {
             loop.Loop.AddListener(socket);
+            if (httpSocket is not null)
+            {
+                loop.Loop.AddListener(httpSocket);
+            }
+
             loop.Loop.Siblings = [.. Loops.Select(static each => each.Loop)];
         }
 
         _beginDrain = () => new ListeningEnd<SimulatedKernel>(
             [.. Loops.Select(static each => each.Loop)],
-            [socket],
+            httpSocket is null ? [socket] : [socket, httpSocket],
             setup.Options.Backlog,
-            _ => Listener.Refuses |= !Listener.IsTcp,
-            _ => World.Close(Listener)).Begin();
+            each => ListenerOf(each).Refuses |= !ListenerOf(each).IsTcp,
+            each => World.Close(ListenerOf(each))).Begin();
         Services.Monitor.Watch([.. Loops.Select(static each => each.Loop)]);
     }
+
+    private SimulatedListener ListenerOf(ListenSocket socket) => HttpListener is { } http && socket.Descriptor == http.Descriptor ? http : Listener;
 
     public ulong Seed { get; }
 
@@ -83,6 +103,9 @@ internal sealed partial class Simulation : IKernelObserver
     public SimulatedWorld World { get; }
 
     public SimulatedListener Listener { get; }
+
+    /// <summary>The second one, if it was asked for.</summary>
+    public SimulatedListener? HttpListener { get; }
 
     public SimulatedDrivers Drivers { get; }
 
