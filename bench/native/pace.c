@@ -3,6 +3,7 @@
 // Not a load maximiser (wrk is), and not an HTTP client: it looks only for the end of each answer.
 //
 // usage: pace http|fcgi unix:PATH|IPv4:PORT TARGET REQUESTS_PER_SECOND SECONDS CONNECTIONS
+// REQUESTS_PER_SECOND 0: each connection asks again as soon as it is answered
 // prints one JSON object: sent, done, errors, and p50, p99, p999, max in milliseconds
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -178,7 +179,8 @@ int main(int argc, char **argv) {
   build_request(argv[3]);
   double rate = atof(argv[4]), seconds = atof(argv[5]);
   int connections = idle_size = atoi(argv[6]);
-  int64_t total = rate * seconds, sent = 0;
+  int closed = rate == 0;
+  int64_t total = (closed ? 1e6 : rate) * seconds, sent = 0;
   signal(SIGPIPE, SIG_IGN);
   epoll = epoll_create1(0);
   idle = calloc(connections, sizeof *idle);
@@ -191,12 +193,14 @@ int main(int argc, char **argv) {
   while (done + errors < total) {
     int64_t t = now();
     if (t > deadline) break;
-    int64_t next = start + (int64_t)(sent / rate * 1e9);
+    if (closed && t > start + seconds * 1e9) total = sent;
+    int64_t next = closed ? t : start + (int64_t)(sent / rate * 1e9);
     while (sent < total && next <= t && idle_count) {
       Connection *c = take_idle();
       c->due = next;
       if (write(c->fd, request, request_size) != request_size) reopen(c);
-      next = start + (int64_t)(++sent / rate * 1e9);
+      sent++;
+      if (!closed) next = start + (int64_t)(sent / rate * 1e9);
     }
     int64_t wait = sent < total && idle_count ? next - t : 100000000;
     struct timespec timeout = {.tv_nsec = wait < 0 ? 0 : wait > 100000000 ? 100000000 : wait};

@@ -1,5 +1,5 @@
 """The suites by name. Each is a function of the session that returns a Report; its first line of documentation is shown by bench/run."""
-from . import alloc, blocking, idle, isolation, rates, startup, throughput, transfer
+from . import alloc, blocking, flood, idle, isolation, rates, startup, throughput, transfer
 
 SUITES = {
     'fastcgi': throughput.fastcgi,
@@ -13,6 +13,7 @@ SUITES = {
     'blocking': blocking.blocking,
     'blocking-fastcgi': blocking.blocking_fastcgi,
     'isolation': isolation.isolation,
+    'flood': flood.flood,
     'startup': startup.startup,
     'alloc': alloc.alloc,
 }

@@ -172,7 +172,7 @@ internal abstract partial class Connection<TKernel>
                     _pausedSinceMs = Loop.NowMs;
                 }
 
-                _readable |= count == input.Length || !room || IsHolding;
+                _readable |= count == input.Length || _finNoted || !room || IsHolding;    // the peer's end may lie behind these bytes
                 if (_readable)
                 {
                     Note();

@@ -159,9 +159,13 @@ internal abstract partial class Connection<TKernel> : Connection
             UnwatchWriting();
         }
 
-        if (_pending is not null && (ready & (Readiness.Write | Readiness.HangUp | Readiness.Error)) != 0 && !SendPending(driver))
+        if (_pending is not null && (ready & (Readiness.Write | Readiness.HangUp | Readiness.Error)) != 0)
         {
-            return false;
+            _readable |= (ready & ~Readiness.Write) != 0;    // the sending may make way for a request that blocks, and who takes over looks there
+            if (!SendPending(driver))
+            {
+                return false;
+            }
         }
 
         if (IsClosed || (ready & ~Readiness.Write) == 0)

@@ -12,6 +12,9 @@
 // Reading stays with the loop all the time. While it looks at a connection that its exchange owns it holds Touching, and
 // an exchange that ends just then takes the posted way. A descriptor is closed by the loop alone, and only when no
 // exchange owns the connection: a number closed under a writing thread would be given to a stranger.
+//
+// Connection.pml checks this exhaustively. Its states: PROCESS (loop's, until Exchanging is set), HANDLER, LEAVE and FINISH
+// (exchange's), FEED_HELD to RELEASE (Touching held), TAKE_BACK (GivenBack and posted), EVENT, POSTED, DEADLINE (the loop's turn).
 
 using System.Globalization;
 using Millrace.Exchanges;

@@ -10,6 +10,8 @@
 //   even ------> odd (running) ---------------------> even
 //                  |   TakeOver (monitor wins)
 //                  +---------------------------------> even, driven by a standby driver; the old driver finishes alone
+//
+// EventLoop.pml checks this exhaustively: TURN, POLL, ENTER, RUNNING (odd), HELD (a handler that never returns), STANDBY.
 
 using System.Collections.Concurrent;
 using Millrace.Connections;

@@ -1,5 +1,5 @@
 // Looks at the busy loops every millisecond or two and hands over those whose handler still runs. Sleeps when they sleep:
-// an idle server uses no CPU.
+// an idle server uses no CPU. In EventLoop.pml: LOOK, LOOKED, asleep.
 
 namespace Millrace.Loops;
 

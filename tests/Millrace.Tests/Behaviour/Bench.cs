@@ -162,8 +162,6 @@ internal abstract class Bench
 
     private IEnumerable<KeyValuePair<string, long>> Refusals => Simulation.Loops[0].Loop.Counters.Refusals.Concat(Simulation.Services.Detached.Refusals);
 
-    public long RefusedInAll => Simulation.Loops[0].Loop.Counters.Refusals.Sum(static pair => pair.Value);
-
     public int Connections => Simulation.Services.Connections;
 
     /// <summary>The connection with nobody behind it any more is forgotten, so that many can follow one another in one test.</summary>
