@@ -20,6 +20,7 @@ public sealed class LiveTests(SiteServer site, Chromium chromium)
         await using Window window = await chromium.OpenAsync();
         await window.Page.GotoAsync(site.At(way, $"/chat?transport={transport}&name={name}"));
         await window.WaitForText("#state", transport + " GRAIN flour 1,2,3,4,5 20000");
+        Assert.Equal(transport == "WebSockets" ? 1 : 0, window.WebSockets);
         window.AssertNoTrouble();
 
         // Stopping ends the request in progress on purpose, which the browser counts as failed.
@@ -69,5 +70,12 @@ public sealed class LiveTests(SiteServer site, Chromium chromium)
         await window.WaitForText("#count", "2");
         await window.Page.FillAsync("#word", "grain");
         await window.WaitForText("#shout", "GRAIN");
+
+        // Behind nginx Blazor warns on the console that it goes on without a WebSocket.
+        Assert.Equal(way == Way.Direct ? 1 : 0, window.WebSockets);
+        if (way == Way.Direct)
+        {
+            window.AssertNoTrouble();
+        }
     }
 }

@@ -11,6 +11,7 @@ public sealed class Window : IAsyncDisposable
     private readonly IBrowserContext _context;
     private readonly ConcurrentQueue<string> _troubles = new();
     private readonly ConcurrentDictionary<string, IResponse> _responses = new();
+    private int _webSockets;
 
     internal Window(IBrowserContext context, IPage page)
     {
@@ -19,6 +20,7 @@ public sealed class Window : IAsyncDisposable
         page.Console += (_, message) => Note(message.Type is "error" or "warning", $"console: {message.Text}");
         page.PageError += (_, error) => Note(true, $"script: {error}");
         page.RequestFailed += (_, request) => Note(true, $"failed: {request.Method} {request.Url} {request.Failure}");
+        page.WebSocket += (_, _) => Interlocked.Increment(ref _webSockets);
         page.Response += (_, response) =>
         {
             _responses[new Uri(response.Url).AbsolutePath] = response;
@@ -27,6 +29,9 @@ public sealed class Window : IAsyncDisposable
     }
 
     public IPage Page { get; }
+
+    /// <summary>How many WebSockets the page has opened so far.</summary>
+    public int WebSockets => Volatile.Read(ref _webSockets);
 
     /// <summary>The last response for a path.</summary>
     public IResponse ResponseFor(string path) => _responses[path];

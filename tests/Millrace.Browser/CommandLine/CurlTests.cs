@@ -84,6 +84,16 @@ public sealed class CurlTests(SiteServer site)
         Assert.Equal("403", run.Text);
     }
 
+    // Whether or not its length is announced, and however much of it is on its way: the answer can be read.
+    [Theory]
+    [InlineData("Transfer-Encoding: chunked")]
+    [InlineData("Content-Length: 40000000")]
+    public async Task A_body_over_the_limit_is_answered_413_RFC9110_15_5_14(string framing)
+    {
+        Tool run = await CurlWith(Pattern.Take(40_000_000), "-H", "Expect:", "-H", framing, "-w", "%{http_code}", "-o", "/dev/null", "-T", "-", Url("digest"));
+        Assert.Equal("413", run.Text);
+    }
+
     [Fact]
     public async Task HTTP_1_0_gets_no_chunks_and_the_end_of_the_connection_RFC9112_6_1()
     {
