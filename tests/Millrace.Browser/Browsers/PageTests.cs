@@ -21,7 +21,7 @@ public sealed class PageTests(SiteServer site, Chromium chromium)
         Assert.Equal("rgb(1, 102, 3)", await window.Page.EvaluateAsync<string>("getComputedStyle(document.getElementById('heading')).color"));
         Assert.Equal(16, await window.Page.EvaluateAsync<int>("document.getElementById('picture').naturalWidth"));
         Assert.Equal(32, await window.Page.EvaluateAsync<int>("document.getElementById('drawing').naturalWidth"));
-        Assert.Equal("gzip", (await window.ResponseFor("/").AllHeadersAsync())["content-encoding"].Replace("br", "gzip", StringComparison.Ordinal));
+        Assert.Contains((await window.ResponseFor("/").AllHeadersAsync())["content-encoding"], new[] { "br", "gzip" });
         window.AssertNoTrouble();
     }
 

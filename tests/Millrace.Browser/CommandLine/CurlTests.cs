@@ -90,7 +90,11 @@ public sealed class CurlTests(SiteServer site)
     [InlineData("Content-Length: 40000000")]
     public async Task A_body_over_the_limit_is_answered_413_RFC9110_15_5_14(string framing)
     {
-        Tool run = await CurlWith(Pattern.Take(40_000_000), "-H", "Expect:", "-H", framing, "-w", "%{http_code}", "-o", "/dev/null", "-T", "-", Url("digest"));
+        using var folder = new Interop.FrontEnds.TemporaryDirectory("curl");
+        string file = Path.Combine(folder.Path, "grain.bin");
+        await File.WriteAllBytesAsync(file, new byte[40_000_000]);
+        Tool run = await Curl("-v", "-H", "Expect:", "-H", framing, "-w", "%{http_code}", "-o", Path.Combine(folder.Path, "answer"), "-T", file, Url("digest"));
+        Assert.Contains("> " + framing, run.Errors, StringComparison.Ordinal);
         Assert.Equal("413", run.Text);
     }
 
@@ -185,6 +189,27 @@ public sealed class CurlTests(SiteServer site)
         Tool run = await Curl("-Z", "--parallel-max", "50", "-o", "/dev/null", "-w", "%{http_code} %{size_download}\n", Url("bytes/[10001-10100]"));
         string[] lines = [.. run.Text.Split('\n', StringSplitOptions.RemoveEmptyEntries).Order()];
         Assert.Equal(Enumerable.Range(10_001, 100).Select(static size => $"200 {size}"), lines);
+    }
+
+    // ---- asked for what it is not ----
+
+    [Fact]
+    public async Task An_offer_of_HTTP_2_is_not_taken_up_RFC9110_7_8()
+    {
+        Tool run = await Curl("--http2", "-w", " %{http_version} %{num_connects}\n", Url("hello"), Url("hello"));
+        Assert.Equal("Hello, world! 1.1 1\nHello, world! 1.1 0\n", run.Text);
+    }
+
+    [Fact]
+    public async Task A_request_made_to_a_proxy_is_served_by_its_path_RFC9112_3_2_2() =>
+        Assert.Equal("Hello, world!", (await Curl("--noproxy", "", "-x", site.Direct.ToString(), "http://example.com/hello")).Text);
+
+    [Fact]
+    public async Task A_tunnel_is_refused_RFC9110_9_3_6()
+    {
+        Tool run = await Tool.RunAsync("curl", "curl", [], ["-sS", "-v", "--noproxy", "", "-p", "-x", site.Direct.ToString(), "http://example.com/hello"]);
+        Assert.Equal(56, run.ExitCode);
+        Assert.Matches("CONNECT tunnel failed, response 4[0-9][0-9]|response 4[0-9][0-9] from proxy|Received HTTP code 4[0-9][0-9] from proxy", run.Errors);
     }
 
     private string Url(string target) => site.Direct + target;

@@ -1,11 +1,10 @@
 // The site that browsers and other clients visit: an ordinary ASP.NET Core application with pages, static files, a SignalR
-// hub and a Blazor Server component, on four addresses at once. What its endpoints do is in Endpoints.cs, its pages are in
+// hub and a Blazor Server component, on three addresses at once. What its endpoints do is in Endpoints.cs, its pages are in
 // Pages/ and Components/. Not here: clients.
 
 using System.Runtime.CompilerServices;
 using Microsoft.AspNetCore.DataProtection;
 using Microsoft.Extensions.FileProviders;
-using Millrace.Browser.Browsers;
 using Millrace.Browser.Site.Components;
 using Millrace.Interop.FrontEnds;
 
@@ -33,11 +32,6 @@ public sealed class SiteServer : IAsyncLifetime
 
     /// <summary>What handlers have told the tests.</summary>
     public Notes Notes { get; } = new();
-
-    /// <summary>Everything the site has logged at level warning or above.</summary>
-    public Interop.Apps.CapturedLog Log { get; } = new();
-
-    public IReadOnlyList<string> NginxErrors => _nginx.ErrorLog();
 
     /// <summary>An address of the site for a browser.</summary>
     internal string At(Way way, string target) => new Uri(way == Way.Direct ? Direct : BehindNginx, target).ToString();
@@ -80,7 +74,7 @@ public sealed class SiteServer : IAsyncLifetime
         });
         builder.WebHost.UseMillrace();
         builder.WebHost.UseUrls("http://127.0.0.1:0", $"http://unix:{UnixSocket}", $"fastcgi://unix:{Path.Combine(_sockets.Path, "fastcgi.sock")}");
-        builder.Logging.ClearProviders().AddProvider(Log);
+        builder.Logging.ClearProviders();
         AddServices(builder.Services);
 
         WebApplication web = builder.Build();
