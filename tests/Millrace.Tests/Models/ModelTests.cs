@@ -2,6 +2,7 @@
 // a model in which every step may be left out proves nothing.
 
 using System.Text.RegularExpressions;
+using Millrace.Tests.Tidy;
 
 namespace Millrace.Tests.Models;
 

@@ -3,6 +3,7 @@
 using System.ComponentModel;
 using System.Diagnostics;
 using Millrace.Tests.Stress;
+using Millrace.Tests.Tidy;
 
 namespace Millrace.Tests.Models;
 

@@ -24,6 +24,9 @@ internal sealed class FastCgiRequest(string target, string method = "GET")
 
     public string Host { get; init; } = "example.com";
 
+    /// <summary>Whether the client's and the front server's addresses are sent.</summary>
+    public bool SaysAddresses { get; init; } = true;
+
     /// <summary>Adds a parameter of any name.</summary>
     public FastCgiRequest With(string name, string value)
     {
@@ -78,13 +81,14 @@ internal sealed class FastCgiRequest(string target, string method = "GET")
             new("SCRIPT_NAME", query < 0 ? target : target[..query]),
             new("QUERY_STRING", query < 0 ? "" : target[(query + 1)..]),
             new("SERVER_PROTOCOL", "HTTP/1.1"),
-            new("REMOTE_ADDR", "198.51.100.4"),
-            new("REMOTE_PORT", "51342"),
-            new("SERVER_ADDR", "192.0.2.1"),
-            new("SERVER_PORT", "8080"),
             new("HTTP_HOST", Host),
             new("CONTENT_LENGTH", Body is not null && AnnouncesLength ? Body.Length.ToString(CultureInfo.InvariantCulture) : ""),
         };
+        if (SaysAddresses)
+        {
+            all.AddRange([new("REMOTE_ADDR", "198.51.100.4"), new("REMOTE_PORT", "51342"), new("SERVER_ADDR", "192.0.2.1"), new("SERVER_PORT", "8080")]);
+        }
+
         all.AddRange(_parameters);
         var stream = new byte[all.Sum(static p => NameValuePairs.SizeOf(Encoding.UTF8.GetByteCount(p.Key), Encoding.UTF8.GetByteCount(p.Value)))];
         int at = 0;

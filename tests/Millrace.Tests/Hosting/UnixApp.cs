@@ -1,0 +1,93 @@
+// A web application on a Unix socket of its own, over either protocol, where nobody has an address: neither the client nor
+// the server. One request at a time, each on a connection of its own.
+
+using System.Net.Http.Headers;
+using System.Net.Sockets;
+using Microsoft.AspNetCore.Builder;
+using Millrace.Tests.Stress;
+
+namespace Millrace.Tests.Hosting;
+
+public enum ApplicationProtocol
+{
+    FastCgi,
+    Http,
+}
+
+internal sealed class UnixApp : IAsyncDisposable
+{
+    private readonly SocketFolder _folder;
+    private readonly HostedApp _app;
+    private readonly ApplicationProtocol _protocol;
+
+    private UnixApp(SocketFolder folder, HostedApp app, ApplicationProtocol protocol)
+    {
+        _folder = folder;
+        _app = app;
+        _protocol = protocol;
+    }
+
+    private string SocketPath => _app.Address.Split('?')[0].Split("unix:")[1];
+
+    public static async Task<UnixApp> StartAsync(ApplicationProtocol protocol, Action<WebApplication> map, Action<WebApplicationBuilder>? configure = null)
+    {
+        var folder = new SocketFolder();
+        string scheme = protocol == ApplicationProtocol.Http ? "http" : "fastcgi";
+        return new UnixApp(folder, await HostedApp.StartAsync(map, configure, address: $"{scheme}://unix:{folder.PathOf("app.sock")}"), protocol);
+    }
+
+    public Task<UnixAnswer> Get(string target, params (string Name, string Value)[] headers) => Send("GET", target, null, headers);
+
+    public Task<UnixAnswer> Post(string target, byte[] body, params (string Name, string Value)[] headers) => Send("POST", target, body, headers);
+
+    public async ValueTask DisposeAsync()
+    {
+        await _app.DisposeAsync();
+        _folder.Dispose();
+    }
+
+    private Task<UnixAnswer> Send(string method, string target, byte[]? body, (string Name, string Value)[] headers) =>
+        _protocol == ApplicationProtocol.Http ? SendHttp(method, target, body, headers) : Task.FromResult(SendFastCgi(method, target, body, headers));
+
+    private UnixAnswer SendFastCgi(string method, string target, byte[]? body, (string Name, string Value)[] headers)
+    {
+        string host = headers.FirstOrDefault(static header => header.Name == "Host").Value ?? "example.com";
+        var request = new FastCgiRequest(target, method) { SaysAddresses = false, Body = body, Host = host };
+        foreach ((string name, string value) in headers.Where(static header => header.Name != "Host"))
+        {
+            _ = name == "Content-Type" ? request.With("CONTENT_TYPE", value) : request.WithHeader(name, value);
+        }
+
+        FastCgiResponse response = _app.Exchange(request);
+        Assert.True(response.IsWhole, response.ToString());
+        return new UnixAnswer(response.Status, response.Text, name => response[name]);
+    }
+
+    private async Task<UnixAnswer> SendHttp(string method, string target, byte[]? body, (string Name, string Value)[] headers)
+    {
+        using var handler = new SocketsHttpHandler { UseCookies = false, AllowAutoRedirect = false, ConnectCallback = ConnectAsync };
+        using var client = new HttpClient(handler) { Timeout = TimeSpan.FromSeconds(20) };
+        using var request = new HttpRequestMessage(new HttpMethod(method), "http://example.com" + target) { Content = body is null ? null : new ByteArrayContent(body) };
+        foreach ((string name, string value) in headers)
+        {
+            Assert.True(request.Headers.TryAddWithoutValidation(name, value) || request.Content!.Headers.TryAddWithoutValidation(name, value));
+        }
+
+        using HttpResponseMessage response = await client.SendAsync(request);
+        string text = await response.Content.ReadAsStringAsync();
+        HttpResponseHeaders fields = response.Headers;
+        return new UnixAnswer((int)response.StatusCode, text, name => fields.TryGetValues(name, out IEnumerable<string>? values) ? string.Join('|', values) : null);
+    }
+
+    private async ValueTask<Stream> ConnectAsync(SocketsHttpConnectionContext context, CancellationToken cancellation)
+    {
+        var socket = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
+        await socket.ConnectAsync(new UnixDomainSocketEndPoint(SocketPath), cancellation);
+        return new NetworkStream(socket, ownsSocket: true);
+    }
+}
+
+/// <param name="Status">The status code.</param>
+/// <param name="Text">The body.</param>
+/// <param name="Field">The value of a header field, null when there is none.</param>
+internal sealed record UnixAnswer(int Status, string Text, Func<string, string?> Field);
