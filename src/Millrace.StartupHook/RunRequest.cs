@@ -1,6 +1,6 @@
 // What `millrace run` asks of the hook through the environment: the addresses to listen on, whatever the app's code says,
-// and a pipe to report on: one line, the real addresses separated by ';', or '!' and the reason why there are none. Without
-// these variables the hook leaves the addresses alone.
+// and a pipe to report on: one line, the real addresses separated by ';', or why there are none: '!' and what is wrong with an
+// address, '?' and what is wrong otherwise. Without these variables the hook leaves the addresses alone.
 
 using System.Globalization;
 using System.IO.Pipes;
@@ -47,7 +47,9 @@ internal static class RunRequest
     public static void ReportAddresses(IEnumerable<string> addresses) => Report(string.Join(';', addresses));
 
     /// <summary>Says over the pipe why the server could not start; the pipe is closed behind it.</summary>
-    public static void ReportFailure(string reason) => Report("!" + reason.ReplaceLineEndings(" "));
+    /// <param name="reason">A sentence or two.</param>
+    /// <param name="isAddress">Whether it could not listen where it was to, and might elsewhere.</param>
+    public static void ReportFailure(string reason, bool isAddress) => Report((isAddress ? "!" : "?") + reason.ReplaceLineEndings(" "));
 
     private static void Report(string line)
     {

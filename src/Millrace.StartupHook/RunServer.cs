@@ -28,9 +28,9 @@ internal sealed class RunServer(IServer server) : IServer
         {
             await server.StartAsync(application, cancellationToken);
         }
-        catch (Exception error) when (RunRequest.HasReportPipe && error is MillraceStartException or FormatException)
+        catch (Exception error) when (RunRequest.HasReportPipe && error is MillraceStartException or FormatException or ArgumentOutOfRangeException)
         {
-            GiveUp(error.Message);
+            GiveUp(error);
         }
         RunRequest.ReportAddresses(addresses);
     }
@@ -41,9 +41,11 @@ internal sealed class RunServer(IServer server) : IServer
 
     // The message tells the user what to do; the stack trace of an app he did not write would only bury it.
     [DoesNotReturn]
-    private static void GiveUp(string reason)
+    private static void GiveUp(Exception error)
     {
-        RunRequest.ReportFailure(reason);
+        // An option outside its range is the last; the runtime appends the parameter's name, which the sentence holds already.
+        string reason = error is ArgumentException { ParamName: { } name } ? error.Message.Replace($" (Parameter '{name}')", "", StringComparison.Ordinal) : error.Message;
+        RunRequest.ReportFailure(reason, isAddress: error is MillraceStartException);
         Environment.Exit(1);
     }
 }

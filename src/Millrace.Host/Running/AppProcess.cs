@@ -51,16 +51,17 @@ internal sealed class AppProcess : IDisposable
     }
 
     /// <summary>Waits until the app listens.</summary>
+    /// <param name="chosen">Its addresses as they were chosen, or null where somebody named them.</param>
     /// <returns>Its addresses with real ports; empty if it ended, or builds no web host after all.</returns>
     /// <exception cref="CommandFailure">The server could not start.</exception>
-    public async Task<IReadOnlyList<string>> WaitForAddressesAsync()
+    public async Task<IReadOnlyList<string>> WaitForAddressesAsync(ChosenAddresses? chosen)
     {
         using var reader = new StreamReader(_report, leaveOpen: true);
         string? line = await reader.ReadLineAsync();
-        if (line is ['!', .. var reason])
+        if (line is [('!' or '?') and var kind, .. var reason])
         {
             await WaitForExitAsync();
-            throw new CommandFailure(ExitCode.Failure, reason);
+            throw new CommandFailure(ExitCode.Failure, kind == '!' && chosen is not null ? chosen.Explain(reason) : reason);
         }
         return line is null ? [] : line.Split(';', StringSplitOptions.RemoveEmptyEntries);
     }

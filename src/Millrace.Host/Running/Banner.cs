@@ -1,4 +1,5 @@
-// What `run` prints once the app listens: the addresses, and the nginx block that leads to the first FastCGI one.
+// What `run` prints once the app listens: the addresses, what is to be known of them where nobody named any, and the nginx
+// block that leads to the first FastCGI one.
 
 using System.Text;
 using Millrace.Command.FrontEnds;
@@ -12,17 +13,21 @@ internal static class Banner
     /// <param name="command">How the user calls `millrace`.</param>
     /// <param name="name">The app's short name.</param>
     /// <param name="addresses">As reported by the app.</param>
-    /// <param name="isPrivate">Whether the socket is one that the web server may not open.</param>
+    /// <param name="chosen">The addresses as they were chosen, or null where somebody named them.</param>
     /// <param name="hasIPv6">Whether the machine has IPv6.</param>
-    public static void Print(CommandConsole console, string command, string name, IReadOnlyList<string> addresses, bool isPrivate, bool hasIPv6)
+    public static void Print(CommandConsole console, string command, string name, IReadOnlyList<string> addresses, ChosenAddresses? chosen, bool hasIPv6)
     {
         // One write, so that the app's log does not get in between.
         var text = new StringBuilder();
         text.AppendLine($"{name} listens on {console.Bold(string.Join(" and ", addresses.Select(WithoutQuery)))}");
+        if (chosen?.HttpNotice is { } notice)
+        {
+            text.AppendLine(notice);
+        }
         if (FirstFastCgi(addresses) is { } address)
         {
             text.AppendLine($"Try it: {command} get {address} /");
-            if (isPrivate)
+            if (chosen is { IsPrivate: true })
             {
                 text.AppendLine("The socket is private to you. For a web server that runs as another user: join its group (usermod -aG www-data YOU), or use --urls fastcgi://127.0.0.1:9000");
             }

@@ -28,6 +28,9 @@ internal sealed record UserFacts(uint UserId, bool RunIsWritable, WebServerGroup
 /// <param name="Group">The group that may connect besides the user, or null.</param>
 internal sealed record SocketPlace(string Directory, bool IsOwn, string File, WebServerGroup? Group)
 {
+    /// <summary>A second place beside it, for a second application of the same name.</summary>
+    public SocketPlace Other => this with { File = Path.ChangeExtension(File, null) + "-2.sock" };
+
     public string Address => Group is null ? $"fastcgi://unix:{File}" : $"fastcgi://unix:{File}?mode=660&group={Group.Name}";
 }
 
@@ -35,11 +38,6 @@ internal static class DefaultAddress
 {
     /// <summary>For a browser on the same machine.</summary>
     public const string Http = "http://127.0.0.1:5000";
-
-    /// <summary>The addresses `run` uses when neither the command line nor the environment names any.</summary>
-    /// <param name="place">Where the web server connects.</param>
-    /// <param name="httpIsFree">Whether nothing else listens on <see cref="Http"/>: a second application is served by its socket alone.</param>
-    public static IReadOnlyList<string> For(SocketPlace place, bool httpIsFree) => httpIsFree ? [Http, place.Address] : [place.Address];
 
     /// <summary>Whether <see cref="Http"/> can be listened on.</summary>
     public static bool HttpIsFree()

@@ -1,4 +1,5 @@
-// Builds a project in Release and finds its assembly, with one call of `dotnet build`. Quiet unless the build fails.
+// Builds a project in Release and finds its assembly, with one call of `dotnet build`. Says that it builds, which may take a
+// while, and what is wrong if that fails; nothing else.
 
 using System.Diagnostics;
 
@@ -7,7 +8,7 @@ namespace Millrace.Command.Running;
 internal static class ProjectBuild
 {
     /// <returns>The path of the built assembly.</returns>
-    /// <exception cref="CommandFailure">The build failed; its output has been written to <paramref name="error"/>.</exception>
+    /// <exception cref="CommandFailure">The build failed; its complaints have been written to <paramref name="error"/>.</exception>
     public static async Task<string> BuildAsync(string project, TextWriter error, CancellationToken ct)
     {
         var start = new ProcessStartInfo(DotNet.Path)
@@ -18,6 +19,7 @@ internal static class ProjectBuild
         };
         // A build server that outlives us would keep our pipes open.
         start.Environment["MSBUILDDISABLENODEREUSE"] = "1";
+        error.WriteLine($"millrace: building {Path.GetFileName(project)}...");
         using var build = Process.Start(start)!;
         var output = build.StandardOutput.ReadToEndAsync(ct);
         var complaints = build.StandardError.ReadToEndAsync(ct);

@@ -1,6 +1,7 @@
 // `millrace run TARGET`: an unmodified ASP.NET Core app with its server swapped. The parts are in Running/.
 
 using System.CommandLine;
+using System.Globalization;
 using System.Net.Sockets;
 using Millrace.Command.Running;
 using Millrace.Command.Terminals;
@@ -12,10 +13,12 @@ internal static class RunVerb
     // Where ASP.NET Core takes addresses from besides the command line.
     private static readonly string[] s_urlVariables = ["ASPNETCORE_URLS", "DOTNET_URLS", "URLS"];
 
+    private static readonly TimeSpan s_hostPatience = TimeSpan.FromSeconds(5);
+
     private static readonly Help s_help = new(
         Examples:
         [
-            ("millrace run samples/Hello", "builds the project, listens on a Unix socket, prints the nginx block for it"),
+            ("millrace run samples/Hello", "builds the project, listens on http://127.0.0.1:5000 and a Unix socket, prints the nginx block for the socket"),
             ("millrace run /srv/shop/Shop.dll --urls 'fastcgi://unix:/run/shop.sock?mode=660&group=www-data'", "a published app on a socket that nginx may open"),
             ("millrace run . --urls fastcgi://127.0.0.1:9000 --environment Development -- --Greeting=Hi", "the project here, with an argument of its own"),
         ],
@@ -50,23 +53,38 @@ internal static class RunVerb
     private static async Task<int> RunAsync(CommandConsole console, string target, string? urls, string? environment, string[] arguments, CancellationToken ct)
     {
         var app = await FindAsync(target, console.Error, ct);
-        bool isPrivate = false;
         var addresses = Addresses(urls);
-        if (addresses is null && !AppHasAddresses(arguments, Environment.GetEnvironmentVariable) && !PassedSockets.OfProcess().Any)
-        {
-            var place = DefaultAddress.Choose(app.ShortName, UserFacts.OfProcess());
-            DefaultAddress.Prepare(place);
-            addresses = DefaultAddress.For(place, DefaultAddress.HttpIsFree());
-            isPrivate = place.Group is null;
-        }
+        bool isNamed = addresses is not null || AppHasAddresses(arguments, Environment.GetEnvironmentVariable) || PassedSockets.OfProcess().Any;
+        var chosen = isNamed ? null : Choose(app);
 
-        using var process = AppProcess.Start(new AppStart(app, addresses, environment, arguments));
-        var listening = await process.WaitForAddressesAsync();
+        using var process = AppProcess.Start(new AppStart(app, chosen?.List ?? addresses, environment, arguments));
+        var listening = await WaitAsync(process, app, chosen, console.Error);
         if (listening.Count > 0)
         {
-            Banner.Print(console, Environment.GetEnvironmentVariable(AppProcess.CommandVariable) ?? "millrace", app.ShortName, listening, isPrivate, Socket.OSSupportsIPv6);
+            Banner.Print(console, Environment.GetEnvironmentVariable(AppProcess.CommandVariable) ?? "millrace", app.ShortName, listening, chosen, Socket.OSSupportsIPv6);
+            return await process.WaitForExitAsync();
         }
-        return await process.WaitForExitAsync();
+        int exitCode = await process.WaitForExitAsync();
+        console.Error.WriteLine($"millrace: {Path.GetFileName(app.Assembly)} has ended (exit code {exitCode}) without a web host of ASP.NET Core that listened: no server was swapped.");
+        return exitCode;
+    }
+
+    private static ChosenAddresses Choose(RunnableApp app)
+    {
+        var place = DefaultAddress.Choose(app.ShortName, UserFacts.OfProcess());
+        DefaultAddress.Prepare(place);
+        return new ChosenAddresses(place, DefaultAddress.HttpIsFree());
+    }
+
+    // Whether a program will build a host cannot be known before it does: that it may be none of those is said, and waited on.
+    private static async Task<IReadOnlyList<string>> WaitAsync(AppProcess process, RunnableApp app, ChosenAddresses? chosen, TextWriter error)
+    {
+        var listening = process.WaitForAddressesAsync(chosen);
+        if (await Task.WhenAny(listening, Task.Delay(s_hostPatience)) != listening)
+        {
+            error.WriteLine(string.Create(CultureInfo.InvariantCulture, $"millrace: {Path.GetFileName(app.Assembly)} runs, and no web host of ASP.NET Core listens in it after {s_hostPatience.TotalSeconds:0} s. If none comes, there is no server to swap and it runs as it is, on addresses of its own: so do plain handlers, which need no `millrace run`."));
+        }
+        return await listening;
     }
 
     internal static IReadOnlyList<string>? Addresses(string? urls)

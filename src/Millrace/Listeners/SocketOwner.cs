@@ -8,14 +8,17 @@ namespace Millrace.Listeners;
 
 internal static class SocketOwner
 {
+    /// <summary>What is said of this process itself.</summary>
+    public const string Self = "this process";
+
     private const string ListenState = "0A";
 
-    /// <summary><c>process 412 (nginx)</c>, or <c>this process</c>.</summary>
+    /// <summary><c>process 412 (nginx)</c>, or <see cref="Self"/>.</summary>
     public static string Describe(int process)
     {
         if (process == Environment.ProcessId)
         {
-            return "this process";
+            return Self;
         }
 
         if (process <= 0)

@@ -86,8 +86,9 @@ internal static unsafe class TcpListeners
 
     private static string Explain(ListenAddress asked, IPEndPoint place, int errno) => errno switch
     {
-        SystemCalls.EADDRINUSE when SocketOwner.OfPort(place.Address, place.Port) is string owner =>
-            $"{place} is in use by {owner}; stop it or choose another port.",
+        SystemCalls.EADDRINUSE when SocketOwner.OfPort(place.Address, place.Port) is string owner => owner == SocketOwner.Self
+            ? $"{place} is in use by this process already: the address is given twice, or another server of this process has it; leave one out or choose another port."
+            : $"{place} is in use by {owner}; stop it or choose another port.",
         SystemCalls.EADDRINUSE =>
             string.Create(CultureInfo.InvariantCulture, $"{place} is in use by a process this user cannot see (root can: ss -ltnp 'sport = :{place.Port}'); stop it or choose another port."),
         SystemCalls.EADDRNOTAVAIL =>

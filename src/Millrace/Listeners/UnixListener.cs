@@ -82,6 +82,8 @@ internal static unsafe class UnixListener
 
     private static string ExplainLive(string path, string owner, int errno) => errno switch
     {
+        0 when owner == SocketOwner.Self =>
+            $"The socket {path} is in use by this process already: the address is given twice, or another server of this process has it; leave one out or choose another path.",
         0 => $"The socket {path} is owned by {owner}; stop it or choose another path.",
         SystemCalls.EAGAIN => $"The socket {path} is in use by a process whose queue of connections is full; stop it or choose another path.",
         SystemCalls.EPROTOTYPE => $"The socket {path} is in use as another type of socket; stop its owner or choose another path.",

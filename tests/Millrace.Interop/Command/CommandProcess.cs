@@ -71,18 +71,10 @@ internal sealed partial class CommandProcess : IAsyncDisposable
     }
 
     /// <summary>Waits until a text has been printed on standard output.</summary>
-    public async Task WaitForOutputAsync(string text)
-    {
-        long started = Stopwatch.GetTimestamp();
-        while (!Output.Contains(text, StringComparison.Ordinal))
-        {
-            if (_process.HasExited || Stopwatch.GetElapsedTime(started) > Patience)
-            {
-                throw new IOException($"'{text}' was not printed. Output: {Output} Error: {Error}");
-            }
-            await Task.Delay(20);
-        }
-    }
+    public Task WaitForOutputAsync(string text) => WaitForAsync(() => Output, text);
+
+    /// <summary>Waits until a text has been printed on standard error.</summary>
+    public Task WaitForErrorAsync(string text) => WaitForAsync(() => Error, text);
 
     public async Task<int> WaitForExitAsync()
     {
@@ -108,6 +100,19 @@ internal sealed partial class CommandProcess : IAsyncDisposable
             }
         }
         _process.Dispose();
+    }
+
+    private async Task WaitForAsync(Func<string> printed, string text)
+    {
+        long started = Stopwatch.GetTimestamp();
+        while (!printed().Contains(text, StringComparison.Ordinal))
+        {
+            if (_process.HasExited || Stopwatch.GetElapsedTime(started) > Patience)
+            {
+                throw new IOException($"'{text}' was not printed. Output: {Output} Error: {Error}");
+            }
+            await Task.Delay(20);
+        }
     }
 
     private static void Append(StringBuilder text, string? line)

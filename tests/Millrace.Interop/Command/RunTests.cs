@@ -24,6 +24,7 @@ public sealed class RunTests : IDisposable
     {
         await using var app = CommandProcess.Millrace("run", "samples/Hello", "--urls", Address);
         await app.WaitForOutputAsync("listens on " + Address);
+        Assert.Contains("building Hello.csproj...", app.Error, StringComparison.Ordinal);
 
         var hello = await CommandProcess.RunAsync("get", Address, "/hello");
         Assert.Equal((0, "200 OK\nContent-Type: text/plain; charset=utf-8\n\nHello, World!\n", ""), hello);
@@ -63,6 +64,41 @@ public sealed class RunTests : IDisposable
 
         Assert.Equal(exitCode, result.ExitCode);
         Assert.DoesNotContain("listens on", result.Output, StringComparison.Ordinal);
+        Assert.Contains($"has ended (exit code {exitCode}) without a web host", result.Error, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Program_without_a_web_host_runs_as_it_is_and_the_user_is_told_so()
+    {
+        string own = Address;
+        await using var sample = CommandProcess.Millrace("run", CommandProcess.AssemblyOf("samples/Plain", "Plain"), "--urls", "fastcgi://127.0.0.1:0", "--", own);
+        await sample.WaitForErrorAsync("Plain.dll runs, and no web host of ASP.NET Core listens in it after 5 s.");
+
+        var page = await CommandProcess.RunAsync("get", own, "/a", "--body-only");
+
+        Assert.Equal("Hello, World! You asked for /a with GET.\n", page.Output);
+        Assert.DoesNotContain("listens on", sample.Output, StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData("--Millrace:DriversMax=1", "millrace: Millrace option DriversMax is 1; it must be from ")]
+    [InlineData("--Millrace:MaxConnections=0", "millrace: Millrace option MaxConnections is 0; it must be from 1 to 1000000.\n")]
+    public async Task Option_outside_its_range_is_a_sentence_and_no_stack_trace(string argument, string sentence)
+    {
+        var result = await CommandProcess.RunAsync("run", Hello, "--urls", Address, "--", argument);
+
+        Assert.Equal(1, result.ExitCode);
+        Assert.StartsWith(sentence, result.Error, StringComparison.Ordinal);
+        Assert.DoesNotContain("   at ", result.Error + result.Output, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Address_that_is_given_twice_is_refused_as_such()
+    {
+        var result = await CommandProcess.RunAsync("run", Hello, "--urls", $"{Address};{Address}");
+
+        Assert.Equal(1, result.ExitCode);
+        Assert.Contains("in use by this process already: the address is given twice", result.Error, StringComparison.Ordinal);
     }
 
     [Theory]

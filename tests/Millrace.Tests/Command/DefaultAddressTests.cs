@@ -15,7 +15,7 @@ public sealed class DefaultAddressTests
     {
         var place = DefaultAddress.Choose("hello", new UserFacts(0, RunIsWritable: true, s_webGroup, RuntimeDirectory: "/run/user/0"));
 
-        Assert.Equal(["fastcgi://unix:/run/millrace-hello.sock?mode=660&group=www-data"], DefaultAddress.For(place, httpIsFree: false));
+        Assert.Equal(["fastcgi://unix:/run/millrace-hello.sock?mode=660&group=www-data"], new ChosenAddresses(place, HttpIsFree: false).List);
         Assert.False(place.IsOwn);
     }
 
@@ -26,7 +26,7 @@ public sealed class DefaultAddressTests
     {
         var place = DefaultAddress.Choose("hello", new UserFacts(0, RunIsWritable: true, s_webGroup, RuntimeDirectory: null));
 
-        var addresses = DefaultAddress.For(place, httpIsFree);
+        var addresses = new ChosenAddresses(place, httpIsFree).List;
 
         Assert.Equal(count, addresses.Count);
         Assert.Equal(httpIsFree, addresses.Contains(DefaultAddress.Http));
@@ -37,7 +37,7 @@ public sealed class DefaultAddressTests
     {
         var place = DefaultAddress.Choose("hello", new UserFacts(1000, RunIsWritable: false, s_webGroup, RuntimeDirectory: "/run/user/1000"));
 
-        Assert.Equal(["fastcgi://unix:/tmp/millrace-1000/hello.sock?mode=660&group=www-data"], DefaultAddress.For(place, httpIsFree: false));
+        Assert.Equal(["fastcgi://unix:/tmp/millrace-1000/hello.sock?mode=660&group=www-data"], new ChosenAddresses(place, HttpIsFree: false).List);
         Assert.True(place.IsOwn);
     }
 
@@ -48,7 +48,7 @@ public sealed class DefaultAddressTests
     {
         var place = DefaultAddress.Choose("hello", new UserFacts(1000, RunIsWritable: false, WebGroup: null, runtimeDirectory));
 
-        Assert.Equal([address], DefaultAddress.For(place, httpIsFree: false));
+        Assert.Equal([address], new ChosenAddresses(place, HttpIsFree: false).List);
         Assert.True(place.IsOwn);
     }
 

@@ -79,7 +79,7 @@ public sealed unsafe class TcpListenerTests
         // The same user, and SO_REUSEPORT on both sides: the kernel alone would let them share.
         using var opened = new OpenedSockets(ListenSockets.Open(ListenAddress.Parse("http://127.0.0.1:0"), 2));
         var refusal = Assert.Throws<MillraceStartException>(() => ListenSockets.Open(opened[0].Address, loops));
-        Assert.Equal($"127.0.0.1:{opened.Port} is in use by this process; stop it or choose another port.", refusal.Message);
+        Assert.Equal($"127.0.0.1:{opened.Port} is in use by this process already: the address is given twice, or another server of this process has it; leave one out or choose another port.", refusal.Message);
     }
 
     [Fact]

@@ -130,7 +130,7 @@ public sealed class UnixListenerTests : IDisposable
     {
         using ListenSocket socket = Open();
         var refusal = Assert.Throws<MillraceStartException>(() => Open());
-        Assert.Equal($"The socket {SocketPath} is owned by this process; stop it or choose another path.", refusal.Message);
+        Assert.Equal($"The socket {SocketPath} is in use by this process already: the address is given twice, or another server of this process has it; leave one out or choose another path.", refusal.Message);
         using Socket client = Connect();
         Assert.True(client.Connected);
     }

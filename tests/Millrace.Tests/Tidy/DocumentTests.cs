@@ -18,6 +18,44 @@ public sealed partial class DocumentTests
         Assert.True(missing.Length == 0, "ARCHITECTURE.md names what is not there: " + string.Join(", ", missing));
     }
 
+    // | 12 | what happens | `Connections/Connection.Send.cs` | `SendOutput` |
+    [Fact]
+    public void Every_step_of_a_requests_journey_begins_in_a_method_of_the_files_that_are_named_for_it()
+    {
+        string[][] steps = [.. Repository.Read("ARCHITECTURE.md").Split('\n').Where(static line => Step().IsMatch(line)).Select(static line => line.Trim('|', ' ').Split(" | "))];
+        Assert.NotEmpty(steps);
+        Assert.All(steps, static step =>
+        {
+            string files = string.Join('\n', FileName().Matches(step[2]).Select(static match => match.Groups[1].Value)
+                .Select(static name => Repository.Read(name.StartsWith("src/", StringComparison.Ordinal) ? name : "src/Millrace/" + name)));
+            Assert.All(Word().Matches(step[3]), method => Assert.Matches($@"(public|private|protected|internal) [^=;(]*\b{method.Groups[1].Value}(<\w+>)?\(", files));
+        });
+    }
+
+    [Fact]
+    public void Every_folder_of_tests_stands_in_the_table_of_contributing()
+    {
+        IEnumerable<string> folders = Directory.EnumerateDirectories(Path.Combine(Repository.Root, "tests"))
+            .Concat(Directory.EnumerateDirectories(Path.Combine(Repository.Root, "tests/Millrace.Tests")))
+            .Select(static path => Path.GetRelativePath(Repository.Root, path))
+            .Where(static path => Path.GetFileName(path) is not ("bin" or "obj" or "Millrace.Tests"));
+        string contributing = Repository.Read("CONTRIBUTING.md");
+        string[] missing = [.. folders.Where(folder => !contributing.Contains($"| `{folder}` |", StringComparison.Ordinal)).Order(StringComparer.Ordinal)];
+        Assert.True(missing.Length == 0, "CONTRIBUTING.md does not say what is in " + string.Join(", ", missing));
+    }
+
+    // | C floor, FastCGI/Unix | 64,400 | 5.0 |
+    [Fact]
+    public void Every_row_of_figures_in_the_readme_stands_in_the_benchmarks()
+    {
+        string benchmarks = Repository.Read("docs/benchmarks.md");
+        string readme = Repository.Read("README.md");
+        int start = readme.IndexOf("## How fast", StringComparison.Ordinal);
+        string[] rows = [.. readme[start..readme.IndexOf("\n## ", start, StringComparison.Ordinal)].Split('\n').Where(static line => Figures().IsMatch(line))];
+        Assert.NotEmpty(rows);
+        Assert.All(rows, row => Assert.Contains(row, benchmarks, StringComparison.Ordinal));
+    }
+
     [Fact]
     public void Every_link_between_documents_leads_somewhere()
     {
@@ -55,6 +93,15 @@ public sealed partial class DocumentTests
     // A path or file name in backticks: ends in an extension the repository has, or in a slash.
     [GeneratedRegex(@"`([\w.\-/]+(?:\.(?:cs|md|csproj|txt|c|py|slnx|props|json|vec)|/))`")]
     private static partial Regex FileName();
+
+    [GeneratedRegex(@"^\| \d+(-\d+)? \| ")]
+    private static partial Regex Step();
+
+    [GeneratedRegex(@"`(\w+)`")]
+    private static partial Regex Word();
+
+    [GeneratedRegex(@"^\|.*\| \d[\d,.]*[^|]*\|$")]
+    private static partial Regex Figures();
 
     [GeneratedRegex(@"\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)")]
     private static partial Regex Link();
