@@ -1,20 +1,18 @@
 // The end-to-end list: handlers that throw, and requests for what FastCGI cannot carry.
 using Millrace.Interop.Client;
+using Millrace.Interop.FrontEnds;
 
 namespace Millrace.Interop;
 
 public abstract partial class EndToEndList
 {
     // The kind of exception goes to the web server's log; its message, which may hold secrets, only to the application's.
-    private const string ExceptionInErrorLog = "unhandled System.InvalidOperationException";
-
-    // How a response that cannot be finished is made visible to the web server: an impossible record, then the end of the connection.
-    private const string BrokenRecordInErrorLog = "upstream sent unsupported FastCGI protocol version";
+    protected const string ExceptionInErrorLog = "unhandled System.InvalidOperationException";
 
     [Theory]
     [InlineData("/throw/at-once", "thrown at once")]
     [InlineData("/throw/before", "thrown before the first byte")]
-    public async Task Handler_that_throws_before_the_first_byte_is_a_500_that_tells_visitors_nothing(string path, string message)
+    public virtual async Task Handler_that_throws_before_the_first_byte_is_a_500_that_tells_visitors_nothing(string path, string message)
     {
         ExpectInErrorLog(ExceptionInErrorLog);
         using WireClient client = await ConnectAsync();
@@ -29,7 +27,7 @@ public abstract partial class EndToEndList
     }
 
     [Fact]
-    public async Task Exception_of_a_handler_is_one_line_in_the_log_of_the_web_server_over_FastCgi_3_STDERR()
+    public virtual async Task Exception_of_a_handler_is_one_line_in_the_log_of_the_web_server_over_FastCgi_3_STDERR()
     {
         ExpectInErrorLog(ExceptionInErrorLog);
         int before = rig.FrontEnd.ErrorLog().Count;
@@ -42,11 +40,9 @@ public abstract partial class EndToEndList
     [Theory]
     [InlineData("known")]
     [InlineData("unknown")]
-    public async Task Handler_that_throws_after_the_first_byte_cuts_the_response(string length)
+    public virtual async Task Handler_that_throws_after_the_first_byte_cuts_the_response(string length)
     {
-        ExpectInErrorLog("upstream prematurely closed");
-        ExpectInErrorLog(BrokenRecordInErrorLog);
-        ExpectInErrorLog("Connection reset by peer");
+        ExpectInErrorLog(Complaint.ResponseCut);
         ExpectInErrorLog(ExceptionInErrorLog);
         string tag = NewTag();
         using WireClient client = await ConnectStreamingAsync();
@@ -68,11 +64,9 @@ public abstract partial class EndToEndList
     [Theory]
     [InlineData("known")]
     [InlineData("unknown")]
-    public async Task Handler_that_throws_after_the_first_byte_never_looks_finished_when_collected(string length)
+    public virtual async Task Handler_that_throws_after_the_first_byte_never_looks_finished_when_collected(string length)
     {
-        ExpectInErrorLog("upstream prematurely closed");
-        ExpectInErrorLog(BrokenRecordInErrorLog);
-        ExpectInErrorLog("Connection reset by peer");
+        ExpectInErrorLog(Complaint.ResponseCut);
         ExpectInErrorLog(ExceptionInErrorLog);
         string tag = NewTag();
         App.Signals.Raise($"{tag} read");
@@ -92,7 +86,7 @@ public abstract partial class EndToEndList
     }
 
     [Fact]
-    public async Task Upgrade_to_websocket_is_refused_cleanly()
+    public virtual async Task Upgrade_to_websocket_is_refused_cleanly()
     {
         using WireClient client = await ConnectAsync();
         WireResponse response = await client.GetAsync(

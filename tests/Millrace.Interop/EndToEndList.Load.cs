@@ -13,7 +13,7 @@ namespace Millrace.Interop;
 public abstract partial class EndToEndList
 {
     [Fact]
-    public async Task Ten_thousand_requests_over_one_connection_each_get_their_own_answer()
+    public virtual async Task Ten_thousand_requests_over_one_connection_each_get_their_own_answer()
     {
         const int Requests = 10_000;
         var upstreamConnections = new HashSet<string>(StringComparer.Ordinal);
@@ -28,7 +28,7 @@ public abstract partial class EndToEndList
     }
 
     [Fact]
-    public async Task Parallel_clients_each_get_their_own_answers_and_bodies()
+    public virtual async Task Parallel_clients_each_get_their_own_answers_and_bodies()
     {
         const int Clients = 24;
         const int RequestsPerClient = 150;
@@ -47,7 +47,7 @@ public abstract partial class EndToEndList
     }
 
     [Fact]
-    public async Task Blocking_handlers_keep_nobody_waiting()
+    public virtual async Task Blocking_handlers_keep_nobody_waiting()
     {
         const int Blocked = 32;
         const int Rounds = 8;
@@ -80,7 +80,7 @@ public abstract partial class EndToEndList
     }
 
     [Fact]
-    public async Task Applications_are_stopped_and_started_under_load_without_one_failed_request()
+    public virtual async Task Applications_are_stopped_and_started_under_load_without_one_failed_request()
     {
         await using EndToEndApp stable = await EndToEndApp.StartAsync(rig.FreeAddress());
         EndToEndApp restarted = await EndToEndApp.StartAsync(rig.FreeAddress());
@@ -115,7 +115,7 @@ public abstract partial class EndToEndList
         Assert.Empty(load.Failures);
     }
 
-    private static async Task<string> AssertIdEchoedAsync(WireClient client, string id)
+    protected static async Task<string> AssertIdEchoedAsync(WireClient client, string id)
     {
         WireResponse response = await client.GetAsync($"/id?id={id}", $"X-Id: h{id}");
         Assert.Equal(200, response.Status);

@@ -5,10 +5,12 @@ using Millrace.Interop.FrontEnds;
 
 namespace Millrace.Interop;
 
-public abstract class EndToEndRig(Combination combination, bool alwaysMillrace = false) : IAsyncLifetime
+public abstract class EndToEndRig(FrontEndProgram program, Combination combination, bool alwaysMillrace = false) : IAsyncLifetime
 {
-    private readonly TemporaryDirectory _sockets = new("sockets");
+    private readonly Lazy<TemporaryDirectory> _sockets = new(static () => new TemporaryDirectory("sockets"));
     private int _socketCount;
+
+    public FrontEndProgram Program => program;
 
     public Combination Combination { get; } = alwaysMillrace ? combination : ServerUnderTest.Adjust(combination);
 
@@ -28,7 +30,7 @@ public abstract class EndToEndRig(Combination combination, bool alwaysMillrace =
         string scheme = Combination.Protocol == AppProtocol.FastCgi ? "fastcgi" : "http";
         return Combination.Transport == Transport.Tcp
             ? $"{scheme}://127.0.0.1:0"
-            : $"{scheme}://unix:{Path.Combine(_sockets.Path, $"app{++_socketCount}.sock")}";
+            : $"{scheme}://unix:{Path.Combine(_sockets.Value.Path, $"app{++_socketCount}.sock")}";
     }
 
     public Task<IFrontEnd> StartFrontEndAsync(params EndToEndApp[] apps) =>
@@ -47,9 +49,13 @@ public abstract class EndToEndRig(Combination combination, bool alwaysMillrace =
             await App.DisposeAsync();
         }
 
-        _sockets.Dispose();
+        if (_sockets.IsValueCreated)
+        {
+            _sockets.Value.Dispose();
+        }
+
         GC.SuppressFinalize(this);
     }
 
-    protected abstract Task<IFrontEnd> StartFrontEndAsync(Upstream upstream);
+    protected virtual async Task<IFrontEnd> StartFrontEndAsync(Upstream upstream) => await FrontEndServer.StartAsync(program, upstream);
 }
