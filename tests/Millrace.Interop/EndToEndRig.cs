@@ -12,6 +12,10 @@ public abstract class EndToEndRig(FrontEndProgram program, Combination combinati
 
     public FrontEndProgram Program => program;
 
+    /// <summary>The combination its tests are written for.</summary>
+    public Combination Declared => combination;
+
+    /// <summary>The combination as it is run: not the declared one where the list is checked with another server.</summary>
     public Combination Combination { get; } = alwaysMillrace ? combination : ServerUnderTest.Adjust(combination);
 
     public EndToEndApp App { get; private set; } = null!;
