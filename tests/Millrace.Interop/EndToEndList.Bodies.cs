@@ -112,15 +112,21 @@ public abstract partial class EndToEndList
     [InlineData(4 * OneMebibyte)]
     public virtual async Task Body_that_the_handler_never_reads_does_no_harm(int size)
     {
-        using WireClient client = await ConnectAsync();
         for (int i = 0; i < 3; i++)
         {
+            using WireClient client = await ConnectAsync();
             WireResponse response = await client.SendAsync("POST", "/ignore", DeterministicBytes.Create(size));
             Assert.Equal(200, response.Status);
             Assert.Equal("ignored", response.Text);
+
+            // A front end may refuse to read the rest of a body that is answered already, if it says so.
+            if (!response.Head.ClosesConnection)
+            {
+                Assert.Equal("Hello, World!", (await client.GetAsync("/hello")).Text);
+            }
         }
 
-        Assert.Equal("Hello, World!", (await client.GetAsync("/hello")).Text);
+        await AssertStillServesAsync();
     }
 
     [Theory]

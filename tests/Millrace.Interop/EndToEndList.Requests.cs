@@ -95,16 +95,9 @@ public abstract partial class EndToEndList
     [Fact]
     public virtual async Task Host_scheme_protocol_and_addresses_are_those_of_the_client()
     {
-        using WireClient client = await ConnectAsync();
-        EnvironmentReport seen = Report(await client.GetAsync("/env/x", "Host: www.example.org:8080"));
-        Assert.Equal("www.example.org:8080", seen.Host);
-        Assert.Equal("http", seen.Scheme);
-        Assert.Equal("HTTP/1.1", seen.Protocol);
+        EnvironmentReport seen = await AssertHostSchemeAndClientAsync();
         if (IsFastCgi)
         {
-            // Over HTTP the peer is the front end: X-Forwarded-For and its middleware are needed.
-            Assert.Equal("127.0.0.1", seen.RemoteAddress);
-            Assert.Equal(client.LocalEndPoint.Port, seen.RemotePort);
             Assert.Equal("127.0.0.1", seen.LocalAddress);
             Assert.Equal(rig.FrontEnd.Buffered.Port, seen.LocalPort);
         }
@@ -113,16 +106,16 @@ public abstract partial class EndToEndList
     [Fact]
     public virtual async Task Request_headers_arrive_with_their_values()
     {
-        string large = new('c', 6_000);
-        EnvironmentReport seen = Report(await GetAsync(
-            "/env/x", "Accept: text/html, */*;q=0.1", "X-Empty:", "x-lower-case: 1", $"X-Large: {large}", "User-Agent: probe/1.0 (a; b)"));
-        Assert.Equal("text/html, */*;q=0.1", seen.Header("Accept"));
-        Assert.Equal("1", seen.Header("X-Lower-Case"));
-        Assert.Equal(large, seen.Header("X-Large"));
-        Assert.Equal("probe/1.0 (a; b)", seen.Header("User-Agent"));
-        Assert.Equal("", seen.Header("X-Empty") ?? "");
+        EnvironmentReport seen = await AssertHeadersArriveAsync();
         Assert.Null(seen.Header("Content-Length"));
         Assert.Null(seen.Header("Content-Type"));
+    }
+
+    [Fact]
+    public virtual async Task Credentials_of_the_client_arrive_RFC9110_11_6_2()
+    {
+        EnvironmentReport seen = Report(await GetAsync("/env/x", "Authorization: Basic dXNlcjpwYXNzd29yZA=="));
+        Assert.Equal("Basic dXNlcjpwYXNzd29yZA==", seen.Header("Authorization"));
     }
 
     [Fact]
@@ -191,6 +184,38 @@ public abstract partial class EndToEndList
         Assert.Equal(200, response.Status);
         Assert.Equal(new string('v', length), response.Header("X-Large"));
         Assert.Equal("large", response.Text);
+    }
+
+    /// <summary>What holds of the headers behind every front end.</summary>
+    protected async Task<EnvironmentReport> AssertHeadersArriveAsync()
+    {
+        string large = new('c', 6_000);
+        EnvironmentReport seen = Report(await GetAsync(
+            "/env/x", "Accept: text/html, */*;q=0.1", "X-Empty:", "x-lower-case: 1", $"X-Large: {large}", "User-Agent: probe/1.0 (a; b)"));
+        Assert.Equal("text/html, */*;q=0.1", seen.Header("Accept"));
+        Assert.Equal("1", seen.Header("X-Lower-Case"));
+        Assert.Equal(large, seen.Header("X-Large"));
+        Assert.Equal("probe/1.0 (a; b)", seen.Header("User-Agent"));
+        Assert.Equal("", seen.Header("X-Empty") ?? "");
+        return seen;
+    }
+
+    /// <summary>What holds of host, scheme and client behind every front end.</summary>
+    protected async Task<EnvironmentReport> AssertHostSchemeAndClientAsync()
+    {
+        using WireClient client = await ConnectAsync();
+        EnvironmentReport seen = Report(await client.GetAsync("/env/x", "Host: www.example.org:8080"));
+        Assert.Equal("www.example.org:8080", seen.Host);
+        Assert.Equal("http", seen.Scheme);
+        Assert.Equal("HTTP/1.1", seen.Protocol);
+        if (IsFastCgi)
+        {
+            // Over HTTP the peer is the front end: X-Forwarded-For and its middleware are needed.
+            Assert.Equal("127.0.0.1", seen.RemoteAddress);
+            Assert.Equal(client.LocalEndPoint.Port, seen.RemotePort);
+        }
+
+        return seen;
     }
 
     protected static EnvironmentReport Report(WireResponse response)

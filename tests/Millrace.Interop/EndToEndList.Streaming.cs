@@ -1,4 +1,5 @@
 // The end-to-end list: bytes that arrive while the exchange still runs, and clients that go away in the middle of it.
+using System.Diagnostics;
 using Millrace.Interop.Client;
 using Millrace.Interop.FrontEnds;
 
@@ -122,6 +123,7 @@ public abstract partial class EndToEndList
 
         for (int i = 0; i < Clients; i++)
         {
+            await App.Signals.WaitAsync($"{tag}-{i} aborted");
             await App.Signals.WaitAsync($"{tag}-{i} ended");
             Assert.Equal(1, App.Signals.Count($"{tag}-{i} aborted"));
         }
@@ -172,6 +174,25 @@ public abstract partial class EndToEndList
         await sending;
         WireResponse response = await client.ReadResponseAsync();
         Assert.Equal($"{Size} {DeterministicBytes.Hash(Size)}", response.Text);
+    }
+
+    /// <summary>The same as when a client goes away, behind a front end that notices it only after a while.</summary>
+    protected async Task AssertAbortIsNoticedLateAsync(string path, bool streaming, TimeSpan atLeast)
+    {
+        ExpectInErrorLog(Complaint.ClientGone);
+        string tag = NewTag();
+        using (WireClient client = await (streaming ? ConnectStreamingAsync() : ConnectAsync()))
+        {
+            await client.WriteHeadAsync("GET", $"{path}?tag={tag}");
+            await App.Signals.WaitAsync($"{tag} started");
+        }
+
+        long left = Stopwatch.GetTimestamp();
+        await App.Signals.WaitAsync($"{tag} aborted");
+        Assert.True(Stopwatch.GetElapsedTime(left) > atLeast, $"It was noticed after {Stopwatch.GetElapsedTime(left)} already.");
+        await App.Signals.WaitAsync($"{tag} ended");
+        Assert.Equal(1, App.Signals.Count($"{tag} aborted"));
+        await AssertStillServesAsync();
     }
 
     // A number that has not moved for half a second: every buffer on the way is full.

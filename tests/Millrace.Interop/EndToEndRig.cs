@@ -22,6 +22,9 @@ public abstract class EndToEndRig(FrontEndProgram program, Combination combinati
 
     public IFrontEnd FrontEnd { get; private set; } = null!;
 
+    /// <summary>What lines in the front end's error log may hold because tests provoked them.</summary>
+    public HashSet<string> ExpectedErrors { get; } = new(StringComparer.Ordinal);
+
     public async ValueTask InitializeAsync()
     {
         App = await EndToEndApp.StartAsync(FreeAddress());

@@ -15,6 +15,10 @@ public sealed class TraceRecorderTests
     private static readonly Dictionary<string, (FrontEndProgram Program, Combination Combination)> s_sources = new()
     {
         ["nginx-fastcgi"] = (new NginxProgram(), new(AppProtocol.FastCgi, Transport.Unix, UpstreamConnections.KeptAlive)),
+        ["haproxy-fastcgi"] = (new HaproxyProgram(multiplexes: true), new(AppProtocol.FastCgi, Transport.Unix, UpstreamConnections.KeptAlive)),
+        ["haproxy-http"] = (new HaproxyProgram(), new(AppProtocol.Http, Transport.Unix, UpstreamConnections.KeptAlive)),
+        ["caddy-fastcgi"] = (new CaddyProgram(), new(AppProtocol.FastCgi, Transport.Unix, UpstreamConnections.ClosedAfterEachRequest)),
+        ["caddy-http"] = (new CaddyProgram(), new(AppProtocol.Http, Transport.Unix, UpstreamConnections.KeptAlive)),
         ["nginx-http"] = (new NginxProgram(), new(AppProtocol.Http, Transport.Unix, UpstreamConnections.KeptAlive)),
     };
 
