@@ -24,6 +24,7 @@ internal sealed class Haproxy : FrontEnd
             timeout client 60s
             timeout server 60s              # the slowest handler
             option abortonclose             # tells the application of clients that go away
+            option http-no-delay            # passes lines on as they are flushed
 
         frontend {{site.Name}} from {{site.Name}}
             bind {{(site.ListenOnIPv6 ? ":::80 v4v6" : ":80")}}

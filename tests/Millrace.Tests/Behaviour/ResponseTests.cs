@@ -36,6 +36,21 @@ public sealed class ResponseTests
         });
 
     [Fact]
+    public void The_line_of_STDERR_comes_before_a_head_that_ends_the_reading_of_some_front_ends() => Bench.Run(
+        static (_, _) => throw new InvalidOperationException(),
+        static bench =>
+        {
+            FrontEnd front = bench.Connect();
+            bench.Reads = false;
+            bench.Send(front, Wire.Request("/"));
+            byte[] answer = new byte[4_096];
+            int length = front.Socket.ClientRead(answer);
+            Assert.True(length > 8);
+            Assert.Equal(Wire.Stderr, answer[1]);
+            bench.Reads = true;
+        });
+
+    [Fact]
     public void Hostile_65_An_exception_after_the_first_byte_ends_the_connection_without_END() => Bench.Run(
         static async (request, response) =>
         {

@@ -20,6 +20,7 @@ public sealed class HaproxyConfigTests
             timeout client 60s
             timeout server 60s              # the slowest handler
             option abortonclose             # tells the application of clients that go away
+            option http-no-delay            # passes lines on as they are flushed
 
         frontend hello from hello
             bind :::80 v4v6
@@ -51,6 +52,7 @@ public sealed class HaproxyConfigTests
             timeout client 60s
             timeout server 60s              # the slowest handler
             option abortonclose             # tells the application of clients that go away
+            option http-no-delay            # passes lines on as they are flushed
 
         frontend hello from hello
             bind :80
