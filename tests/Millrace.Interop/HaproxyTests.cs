@@ -103,6 +103,29 @@ public abstract class HaproxyFastCgiList(EndToEndRig rig) : EndToEndList(rig)
         await AssertStillServesAsync();
     }
 
+    [Deviation("A large upload that is answered before it is over ends with the client's connection; the client may see the reset instead of the answer.")]
+    public override async Task Body_that_the_handler_never_reads_does_no_harm(int size)
+    {
+        if (size <= 100_000)
+        {
+            await base.Body_that_the_handler_never_reads_does_no_harm(size);
+            return;
+        }
+
+        using WireClient client = await ConnectAsync();
+        try
+        {
+            WireResponse response = await client.SendAsync("POST", "/ignore", DeterministicBytes.Create(size));
+            Assert.Equal((200, "ignored"), (response.Status, response.Text));
+        }
+        catch (Exception closed) when (closed is SocketException or CutResponseException)
+        {
+            // The reset has overtaken the answer.
+        }
+
+        await AssertStillServesAsync();
+    }
+
     private async Task AssertChunkedBodyIsRefusedAsync(int size)
     {
         using WireClient client = await ConnectStreamingAsync();

@@ -339,6 +339,40 @@ public sealed class LifetimeTests
             });
     }
 
+    [Fact]
+    public void The_next_request_under_another_id_waits_where_Content_Length_says_that_the_response_is_whole()
+    {
+        var pause = new TaskCompletionSource();
+        Bench.Run(
+            async (request, response) =>
+            {
+                if (request.Path == "/first")
+                {
+                    response.ContentLength = 2;
+                    await response.WriteAsync("ab"u8.ToArray());
+                    await response.FlushAsync();
+                    await pause.Task;
+                    return;
+                }
+
+                await Bench.Echo(request, response);
+            },
+            bench =>
+            {
+                FrontEnd front = bench.Connect();
+                bench.Send(front, Wire.Request("/first", id: 1));
+                Assert.Equal("ab", front.Open[1].BodyText);
+
+                // As HAProxy does: the next id before END_REQUEST of this one.
+                bench.Send(front, Wire.Request("/second", id: 3));
+                Assert.Empty(front.Ended);
+                pause.SetResult();
+                bench.Settle();
+                Assert.Equal([(1, 0), (3, 0)], front.Ended.Select(static response => (response.Id, response.ProtocolStatus)));
+                Assert.StartsWith("GET /second", front.Ended[1].BodyText, StringComparison.Ordinal);
+            });
+    }
+
     // ---- limits of requests and connections ----
 
     [Fact]
