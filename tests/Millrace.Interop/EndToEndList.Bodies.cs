@@ -5,7 +5,7 @@ namespace Millrace.Interop;
 
 public abstract partial class EndToEndList
 {
-    private const int OneMebibyte = 1024 * 1024;
+    protected const int OneMebibyte = 1024 * 1024;
 
     /// <summary>Sizes at which buffers and records end: around 8, 16, 32, 46 and 64 KiB and their multiples.</summary>
     public static TheoryData<int> Sizes
@@ -27,7 +27,7 @@ public abstract partial class EndToEndList
 
     [Theory]
     [MemberData(nameof(Sizes))]
-    public async Task Request_body_of_known_length_arrives_whole(int size)
+    public virtual async Task Request_body_of_known_length_arrives_whole(int size)
     {
         using WireClient client = await ConnectAsync();
         WireResponse response = await client.SendAsync("POST", "/hash", DeterministicBytes.Create(size));
@@ -36,7 +36,7 @@ public abstract partial class EndToEndList
 
     [Theory]
     [MemberData(nameof(Sizes))]
-    public async Task Request_body_of_known_length_arrives_whole_when_streamed(int size)
+    public virtual async Task Request_body_of_known_length_arrives_whole_when_streamed(int size)
     {
         using WireClient client = await ConnectStreamingAsync();
         WireResponse response = await client.SendAsync("POST", "/hash", DeterministicBytes.Create(size));
@@ -45,7 +45,7 @@ public abstract partial class EndToEndList
 
     [Theory]
     [MemberData(nameof(Sizes))]
-    public async Task Chunked_request_body_arrives_whole_when_streamed(int size)
+    public virtual async Task Chunked_request_body_arrives_whole_when_streamed(int size)
     {
         using WireClient client = await ConnectStreamingAsync();
         await client.WriteHeadAsync("POST", "/hash", "Transfer-Encoding: chunked");
@@ -59,7 +59,7 @@ public abstract partial class EndToEndList
     [InlineData(1)]
     [InlineData(65_536)]
     [InlineData(OneMebibyte)]
-    public async Task Chunked_request_body_arrives_whole_when_collected(int size)
+    public virtual async Task Chunked_request_body_arrives_whole_when_collected(int size)
     {
         using WireClient client = await ConnectAsync();
         await client.WriteHeadAsync("POST", "/hash", "Transfer-Encoding: chunked");
@@ -72,7 +72,7 @@ public abstract partial class EndToEndList
     [InlineData(0)]
     [InlineData(46_000)]
     [InlineData(OneMebibyte + 1)]
-    public async Task Announced_length_is_known_and_missing_length_is_unknown(int size)
+    public virtual async Task Announced_length_is_known_and_missing_length_is_unknown(int size)
     {
         string tag = NewTag();
         using WireClient client = await ConnectStreamingAsync();
@@ -92,7 +92,7 @@ public abstract partial class EndToEndList
     [InlineData(0)]
     [InlineData(65_536)]
     [InlineData(16 * OneMebibyte)]
-    public async Task Body_and_its_type_go_both_ways(int size)
+    public virtual async Task Body_and_its_type_go_both_ways(int size)
     {
         byte[] body = DeterministicBytes.Create(size);
         using WireClient collected = await ConnectAsync();
@@ -110,22 +110,28 @@ public abstract partial class EndToEndList
     [InlineData(1)]
     [InlineData(100_000)]
     [InlineData(4 * OneMebibyte)]
-    public async Task Body_that_the_handler_never_reads_does_no_harm(int size)
+    public virtual async Task Body_that_the_handler_never_reads_does_no_harm(int size)
     {
-        using WireClient client = await ConnectAsync();
         for (int i = 0; i < 3; i++)
         {
+            using WireClient client = await ConnectAsync();
             WireResponse response = await client.SendAsync("POST", "/ignore", DeterministicBytes.Create(size));
             Assert.Equal(200, response.Status);
             Assert.Equal("ignored", response.Text);
+
+            // A front end may refuse to read the rest of a body that is answered already, if it says so.
+            if (!response.Head.ClosesConnection)
+            {
+                Assert.Equal("Hello, World!", (await client.GetAsync("/hello")).Text);
+            }
         }
 
-        Assert.Equal("Hello, World!", (await client.GetAsync("/hello")).Text);
+        await AssertStillServesAsync();
     }
 
     [Theory]
     [MemberData(nameof(Sizes))]
-    public async Task Response_body_arrives_whole(int size)
+    public virtual async Task Response_body_arrives_whole(int size)
     {
         using WireClient client = await ConnectAsync();
         foreach (string length in new[] { "known", "unknown" })
@@ -142,7 +148,7 @@ public abstract partial class EndToEndList
     [InlineData("known", "blocks")]
     [InlineData("unknown", "blocks")]
     [InlineData("unknown", "pipe")]
-    public async Task Download_of_64_MB_arrives_whole(string length, string write)
+    public virtual async Task Download_of_64_MB_arrives_whole(string length, string write)
     {
         using WireClient collected = await ConnectAsync();
         await AssertDownloadAsync(collected, 64 * OneMebibyte, length, write);
@@ -154,7 +160,7 @@ public abstract partial class EndToEndList
     [InlineData(1)]
     [InlineData(65_536)]
     [InlineData(8_388_611)]
-    public async Task File_arrives_whole(int size)
+    public virtual async Task File_arrives_whole(int size)
     {
         using WireClient client = await ConnectAsync();
         await client.WriteHeadAsync("GET", $"/file?bytes={size}");
@@ -173,7 +179,7 @@ public abstract partial class EndToEndList
     }
 
     [Fact]
-    public async Task Part_of_a_file_arrives_RFC9110_14()
+    public virtual async Task Part_of_a_file_arrives_RFC9110_14()
     {
         WireResponse response = await GetAsync("/file?bytes=8388611", "Range: bytes=5000000-5099999");
         Assert.Equal(206, response.Status);
@@ -183,7 +189,7 @@ public abstract partial class EndToEndList
         Assert.Equal(expected, response.Body);
     }
 
-    private static async Task AssertDownloadAsync(WireClient client, int size, string length, string write)
+    protected static async Task AssertDownloadAsync(WireClient client, int size, string length, string write)
     {
         await client.WriteHeadAsync("GET", $"/big?bytes={size}&length={length}&write={write}");
         WireHead head = await client.ReadHeadAsync();
@@ -198,7 +204,7 @@ public abstract partial class EndToEndList
     }
 
     // Chunks of uneven sizes, so that they do not line up with anybody's buffers.
-    private static async Task WriteChunksAsync(WireClient client, int size)
+    protected static async Task WriteChunksAsync(WireClient client, int size)
     {
         byte[] body = DeterministicBytes.Create(size);
         int chunkSize = 1;

@@ -1,20 +1,27 @@
 // The end-to-end list: handlers that throw, and requests for what FastCGI cannot carry.
+using System.Diagnostics;
 using Millrace.Interop.Client;
+using Millrace.Interop.FrontEnds;
 
 namespace Millrace.Interop;
 
 public abstract partial class EndToEndList
 {
     // The kind of exception goes to the web server's log; its message, which may hold secrets, only to the application's.
-    private const string ExceptionInErrorLog = "unhandled System.InvalidOperationException";
+    protected const string ExceptionInErrorLog = "unhandled System.InvalidOperationException";
 
-    // How a response that cannot be finished is made visible to the web server: an impossible record, then the end of the connection.
-    private const string BrokenRecordInErrorLog = "upstream sent unsupported FastCGI protocol version";
+    private static readonly string[] s_upgrade =
+    [
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    ];
 
     [Theory]
     [InlineData("/throw/at-once", "thrown at once")]
     [InlineData("/throw/before", "thrown before the first byte")]
-    public async Task Handler_that_throws_before_the_first_byte_is_a_500_that_tells_visitors_nothing(string path, string message)
+    public virtual async Task Handler_that_throws_before_the_first_byte_is_a_500_that_tells_visitors_nothing(string path, string message)
     {
         ExpectInErrorLog(ExceptionInErrorLog);
         using WireClient client = await ConnectAsync();
@@ -29,24 +36,29 @@ public abstract partial class EndToEndList
     }
 
     [Fact]
-    public async Task Exception_of_a_handler_is_one_line_in_the_log_of_the_web_server_over_FastCgi_3_STDERR()
+    public virtual async Task Exception_of_a_handler_is_one_line_in_the_log_of_the_web_server_over_FastCgi_3_STDERR()
     {
         ExpectInErrorLog(ExceptionInErrorLog);
         int before = rig.FrontEnd.ErrorLog().Count;
         Assert.Equal(500, (await GetAsync("/throw/before")).Status);
-        int lines = rig.FrontEnd.ErrorLog().Skip(before)
-            .Count(static line => line.Contains(ExceptionInErrorLog, StringComparison.Ordinal));
-        Assert.Equal(IsFastCgi ? 1 : 0, lines);
+
+        // A front end may answer before it logs; a second line would come as soon as the first.
+        long started = Stopwatch.GetTimestamp();
+        int Lines() => rig.FrontEnd.ErrorLog().Skip(before).Count(static line => line.Contains(ExceptionInErrorLog, StringComparison.Ordinal));
+        while (IsFastCgi && Lines() == 0 && Stopwatch.GetElapsedTime(started) < TimeSpan.FromSeconds(2))
+        {
+            await Task.Delay(20);
+        }
+
+        Assert.Equal(IsFastCgi ? 1 : 0, Lines());
     }
 
     [Theory]
     [InlineData("known")]
     [InlineData("unknown")]
-    public async Task Handler_that_throws_after_the_first_byte_cuts_the_response(string length)
+    public virtual async Task Handler_that_throws_after_the_first_byte_cuts_the_response(string length)
     {
-        ExpectInErrorLog("upstream prematurely closed");
-        ExpectInErrorLog(BrokenRecordInErrorLog);
-        ExpectInErrorLog("Connection reset by peer");
+        ExpectInErrorLog(Complaint.ResponseCut);
         ExpectInErrorLog(ExceptionInErrorLog);
         string tag = NewTag();
         using WireClient client = await ConnectStreamingAsync();
@@ -68,11 +80,9 @@ public abstract partial class EndToEndList
     [Theory]
     [InlineData("known")]
     [InlineData("unknown")]
-    public async Task Handler_that_throws_after_the_first_byte_never_looks_finished_when_collected(string length)
+    public virtual async Task Handler_that_throws_after_the_first_byte_never_looks_finished_when_collected(string length)
     {
-        ExpectInErrorLog("upstream prematurely closed");
-        ExpectInErrorLog(BrokenRecordInErrorLog);
-        ExpectInErrorLog("Connection reset by peer");
+        ExpectInErrorLog(Complaint.ResponseCut);
         ExpectInErrorLog(ExceptionInErrorLog);
         string tag = NewTag();
         App.Signals.Raise($"{tag} read");
@@ -92,17 +102,37 @@ public abstract partial class EndToEndList
     }
 
     [Fact]
-    public async Task Upgrade_to_websocket_is_refused_cleanly()
+    public virtual async Task Upgrade_to_websocket_is_refused_cleanly()
     {
         using WireClient client = await ConnectAsync();
-        WireResponse response = await client.GetAsync(
-            "/websocket",
-            "Connection: Upgrade",
-            "Upgrade: websocket",
-            "Sec-WebSocket-Version: 13",
-            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==");
+        WireResponse response = await client.GetAsync("/websocket", s_upgrade);
         Assert.Contains(response.Status, new[] { 400, 501 });
         Assert.Null(response.Header("Upgrade"));
+        await AssertStillServesAsync();
+    }
+
+    /// <summary>A WebSocket is opened and closed by both sides (RFC 6455, 4.2.2 and 7.1.2).</summary>
+    protected async Task AssertWebSocketIsOpenedAndClosedAsync()
+    {
+        using WireClient client = await ConnectAsync();
+        await client.WriteHeadAsync("GET", "/websocket", s_upgrade);
+        WireHead head = await client.ReadHeadAsync();
+        Assert.Equal(101, head.Status);
+        Assert.Equal("websocket", head.Header("Upgrade"));
+        Assert.Equal("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", head.Header("Sec-WebSocket-Accept"));
+
+        // Close with status 1000, and the client's own, masked with zeros.
+        byte[] close = new byte[4];
+        for (int count = 0; count < close.Length;)
+        {
+            int more = await client.ReadBodyAsync(close.AsMemory(count));
+            Assert.True(more > 0, "The connection ended before the close frame did.");
+            count += more;
+        }
+
+        Assert.Equal([0x88, 0x02, 0x03, 0xE8], close);
+        await client.WriteAsync(new byte[] { 0x88, 0x82, 0, 0, 0, 0, 0x03, 0xE8 });
+        Assert.Equal(0, await client.ReadBodyAsync(new byte[1]));
         await AssertStillServesAsync();
     }
 }

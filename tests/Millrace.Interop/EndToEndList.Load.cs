@@ -13,7 +13,7 @@ namespace Millrace.Interop;
 public abstract partial class EndToEndList
 {
     [Fact]
-    public async Task Ten_thousand_requests_over_one_connection_each_get_their_own_answer()
+    public virtual async Task Ten_thousand_requests_over_one_connection_each_get_their_own_answer()
     {
         const int Requests = 10_000;
         var upstreamConnections = new HashSet<string>(StringComparer.Ordinal);
@@ -24,11 +24,14 @@ public abstract partial class EndToEndList
         }
 
         // The front end asked over one connection, or over a new one each time: as the combination says.
-        Assert.Equal(IsKeptAlive ? 1 : Requests, upstreamConnections.Count);
+        Assert.InRange(upstreamConnections.Count, IsKeptAlive ? 1 : Requests, IsKeptAlive ? KeptConnectionsMax : Requests);
     }
 
+    /// <summary>Between how many kept connections the front end may choose for one client's requests.</summary>
+    protected virtual int KeptConnectionsMax => 1;
+
     [Fact]
-    public async Task Parallel_clients_each_get_their_own_answers_and_bodies()
+    public virtual async Task Parallel_clients_each_get_their_own_answers_and_bodies()
     {
         const int Clients = 24;
         const int RequestsPerClient = 150;
@@ -47,7 +50,7 @@ public abstract partial class EndToEndList
     }
 
     [Fact]
-    public async Task Blocking_handlers_keep_nobody_waiting()
+    public virtual async Task Blocking_handlers_keep_nobody_waiting()
     {
         const int Blocked = 32;
         const int Rounds = 8;
@@ -80,7 +83,7 @@ public abstract partial class EndToEndList
     }
 
     [Fact]
-    public async Task Applications_are_stopped_and_started_under_load_without_one_failed_request()
+    public virtual async Task Applications_are_stopped_and_started_under_load_without_one_failed_request()
     {
         await using EndToEndApp stable = await EndToEndApp.StartAsync(rig.FreeAddress());
         EndToEndApp restarted = await EndToEndApp.StartAsync(rig.FreeAddress());
@@ -115,7 +118,7 @@ public abstract partial class EndToEndList
         Assert.Empty(load.Failures);
     }
 
-    private static async Task<string> AssertIdEchoedAsync(WireClient client, string id)
+    protected static async Task<string> AssertIdEchoedAsync(WireClient client, string id)
     {
         WireResponse response = await client.GetAsync($"/id?id={id}", $"X-Id: h{id}");
         Assert.Equal(200, response.Status);

@@ -8,7 +8,7 @@ namespace Millrace.Interop;
 public abstract partial class EndToEndList
 {
     [Fact]
-    public async Task Get_is_answered()
+    public virtual async Task Get_is_answered()
     {
         WireResponse response = await GetAsync("/hello");
         Assert.Equal(200, response.Status);
@@ -17,7 +17,7 @@ public abstract partial class EndToEndList
     }
 
     [Fact]
-    public async Task Head_has_the_head_of_get_and_no_body_RFC9110_9_3_2()
+    public virtual async Task Head_has_the_head_of_get_and_no_body_RFC9110_9_3_2()
     {
         using WireClient client = await ConnectAsync();
         WireResponse head = await client.SendAsync("HEAD", "/big?bytes=70000&length=known&write=whole");
@@ -41,7 +41,7 @@ public abstract partial class EndToEndList
     [InlineData("PATCH")]
     [InlineData("OPTIONS")]
     [InlineData("PROPFIND")]
-    public async Task Method_arrives_as_sent(string method)
+    public virtual async Task Method_arrives_as_sent(string method)
     {
         using WireClient client = await ConnectAsync();
         WireResponse response = await client.SendAsync(method, "/env/x", method is "GET" or "OPTIONS" ? null : []);
@@ -66,7 +66,7 @@ public abstract partial class EndToEndList
     [InlineData("/env/q?a=1&b=2", "/env/q", "?a=1&b=2")]
     [InlineData("/env/q?a=%2F%20+%C3%BC&a=2&empty=&bare", "/env/q", "?a=%2F%20+%C3%BC&a=2&empty=&bare")]
     [InlineData("/env/q?a=/b/../c?d", "/env/q", "?a=/b/../c?d")]
-    public async Task Target_is_kept_raw_and_decoded_once_RFC3986_2_4(string target, string path, string query)
+    public virtual async Task Target_is_kept_raw_and_decoded_once_RFC3986_2_4(string target, string path, string query)
     {
         EnvironmentReport seen = Report(await GetAsync(target));
         Assert.Equal(target, seen.RawTarget);
@@ -76,7 +76,7 @@ public abstract partial class EndToEndList
     }
 
     [Fact]
-    public async Task Query_is_decoded_by_name_and_value()
+    public virtual async Task Query_is_decoded_by_name_and_value()
     {
         EnvironmentReport seen = Report(await GetAsync("/env/q?a=%2F%20+%C3%BC&a=2&empty=&%E2%82%AC=x"));
         Assert.Equal(["/  ü", "2"], seen.Query["a"]);
@@ -85,7 +85,7 @@ public abstract partial class EndToEndList
     }
 
     [Fact]
-    public async Task Long_query_arrives_whole()
+    public virtual async Task Long_query_arrives_whole()
     {
         string value = new('q', 6_000);
         EnvironmentReport seen = Report(await GetAsync($"/env/q?long={value}&end=1"));
@@ -93,40 +93,33 @@ public abstract partial class EndToEndList
     }
 
     [Fact]
-    public async Task Host_scheme_protocol_and_addresses_are_those_of_the_client()
+    public virtual async Task Host_scheme_protocol_and_addresses_are_those_of_the_client()
     {
-        using WireClient client = await ConnectAsync();
-        EnvironmentReport seen = Report(await client.GetAsync("/env/x", "Host: www.example.org:8080"));
-        Assert.Equal("www.example.org:8080", seen.Host);
-        Assert.Equal("http", seen.Scheme);
-        Assert.Equal("HTTP/1.1", seen.Protocol);
+        EnvironmentReport seen = await AssertHostSchemeAndClientAsync();
         if (IsFastCgi)
         {
-            // Over HTTP the peer is the front end: X-Forwarded-For and its middleware are needed.
-            Assert.Equal("127.0.0.1", seen.RemoteAddress);
-            Assert.Equal(client.LocalEndPoint.Port, seen.RemotePort);
             Assert.Equal("127.0.0.1", seen.LocalAddress);
             Assert.Equal(rig.FrontEnd.Buffered.Port, seen.LocalPort);
         }
     }
 
     [Fact]
-    public async Task Request_headers_arrive_with_their_values()
+    public virtual async Task Request_headers_arrive_with_their_values()
     {
-        string large = new('c', 6_000);
-        EnvironmentReport seen = Report(await GetAsync(
-            "/env/x", "Accept: text/html, */*;q=0.1", "X-Empty:", "x-lower-case: 1", $"X-Large: {large}", "User-Agent: probe/1.0 (a; b)"));
-        Assert.Equal("text/html, */*;q=0.1", seen.Header("Accept"));
-        Assert.Equal("1", seen.Header("X-Lower-Case"));
-        Assert.Equal(large, seen.Header("X-Large"));
-        Assert.Equal("probe/1.0 (a; b)", seen.Header("User-Agent"));
-        Assert.Equal("", seen.Header("X-Empty") ?? "");
+        EnvironmentReport seen = await AssertHeadersArriveAsync();
         Assert.Null(seen.Header("Content-Length"));
         Assert.Null(seen.Header("Content-Type"));
     }
 
     [Fact]
-    public async Task Header_that_names_a_proxy_never_arrives_over_FastCgi_CVE_2016_5385()
+    public virtual async Task Credentials_of_the_client_arrive_RFC9110_11_6_2()
+    {
+        EnvironmentReport seen = Report(await GetAsync("/env/x", "Authorization: Basic dXNlcjpwYXNzd29yZA=="));
+        Assert.Equal("Basic dXNlcjpwYXNzd29yZA==", seen.Header("Authorization"));
+    }
+
+    [Fact]
+    public virtual async Task Header_that_names_a_proxy_never_arrives_over_FastCgi_CVE_2016_5385()
     {
         EnvironmentReport seen = Report(await GetAsync("/env/x", "Proxy: http://evil.example/", "X-Other: 1"));
         Assert.Equal(IsFastCgi ? null : "http://evil.example/", seen.Header("Proxy"));
@@ -134,7 +127,7 @@ public abstract partial class EndToEndList
     }
 
     [Fact]
-    public async Task Repeated_headers_keep_all_values_both_ways_RFC9110_5_3()
+    public virtual async Task Repeated_headers_keep_all_values_both_ways_RFC9110_5_3()
     {
         WireResponse response = await GetAsync("/duplicates", "X-Many: one", "X-Many: two", "X-Many: three");
         Assert.Equal("one, two, three", response.Text);
@@ -142,7 +135,7 @@ public abstract partial class EndToEndList
     }
 
     [Fact]
-    public async Task Cookies_arrive_and_each_set_cookie_has_its_own_line_RFC6265_3()
+    public virtual async Task Cookies_arrive_and_each_set_cookie_has_its_own_line_RFC6265_3()
     {
         WireResponse response = await GetAsync("/cookies", "Cookie: a=1; b=x%20y");
         Assert.Equal("1|x y", response.Text);
@@ -161,7 +154,7 @@ public abstract partial class EndToEndList
     [InlineData(500)]
     [InlineData(503)]
     [InlineData(599)]
-    public async Task Status_is_passed_on_and_the_connection_goes_on(int status)
+    public virtual async Task Status_is_passed_on_and_the_connection_goes_on(int status)
     {
         using WireClient client = await ConnectAsync();
         WireResponse response = await client.GetAsync($"/status/{status}");
@@ -173,7 +166,7 @@ public abstract partial class EndToEndList
     }
 
     [Fact]
-    public async Task Unknown_path_is_404_and_unknown_method_405()
+    public virtual async Task Unknown_path_is_404_and_unknown_method_405()
     {
         using WireClient client = await ConnectAsync();
         Assert.Equal(404, (await client.GetAsync("/nowhere")).Status);
@@ -185,7 +178,7 @@ public abstract partial class EndToEndList
     [Theory]
     [InlineData(1_000)]
     [InlineData(3_000)]
-    public async Task Large_response_header_is_passed_on(int length)
+    public virtual async Task Large_response_header_is_passed_on(int length)
     {
         WireResponse response = await GetAsync($"/large-header?bytes={length}");
         Assert.Equal(200, response.Status);
@@ -193,7 +186,39 @@ public abstract partial class EndToEndList
         Assert.Equal("large", response.Text);
     }
 
-    private static EnvironmentReport Report(WireResponse response)
+    /// <summary>What holds of the headers behind every front end.</summary>
+    protected async Task<EnvironmentReport> AssertHeadersArriveAsync()
+    {
+        string large = new('c', 6_000);
+        EnvironmentReport seen = Report(await GetAsync(
+            "/env/x", "Accept: text/html, */*;q=0.1", "X-Empty:", "x-lower-case: 1", $"X-Large: {large}", "User-Agent: probe/1.0 (a; b)"));
+        Assert.Equal("text/html, */*;q=0.1", seen.Header("Accept"));
+        Assert.Equal("1", seen.Header("X-Lower-Case"));
+        Assert.Equal(large, seen.Header("X-Large"));
+        Assert.Equal("probe/1.0 (a; b)", seen.Header("User-Agent"));
+        Assert.Equal("", seen.Header("X-Empty") ?? "");
+        return seen;
+    }
+
+    /// <summary>What holds of host, scheme and client behind every front end.</summary>
+    protected async Task<EnvironmentReport> AssertHostSchemeAndClientAsync()
+    {
+        using WireClient client = await ConnectAsync();
+        EnvironmentReport seen = Report(await client.GetAsync("/env/x", "Host: www.example.org:8080"));
+        Assert.Equal("www.example.org:8080", seen.Host);
+        Assert.Equal("http", seen.Scheme);
+        Assert.Equal("HTTP/1.1", seen.Protocol);
+        if (IsFastCgi)
+        {
+            // Over HTTP the peer is the front end: X-Forwarded-For and its middleware are needed.
+            Assert.Equal("127.0.0.1", seen.RemoteAddress);
+            Assert.Equal(client.LocalEndPoint.Port, seen.RemotePort);
+        }
+
+        return seen;
+    }
+
+    protected static EnvironmentReport Report(WireResponse response)
     {
         Assert.Equal(200, response.Status);
         return JsonSerializer.Deserialize<EnvironmentReport>(response.Body, JsonSerializerOptions.Web)!;

@@ -5,16 +5,25 @@ using Millrace.Interop.FrontEnds;
 
 namespace Millrace.Interop;
 
-public abstract class EndToEndRig(Combination combination, bool alwaysMillrace = false) : IAsyncLifetime
+public abstract class EndToEndRig(FrontEndProgram program, Combination combination, bool alwaysMillrace = false) : IAsyncLifetime
 {
-    private readonly TemporaryDirectory _sockets = new("sockets");
+    private readonly Lazy<TemporaryDirectory> _sockets = new(static () => new TemporaryDirectory("sockets"));
     private int _socketCount;
 
+    public FrontEndProgram Program => program;
+
+    /// <summary>The combination its tests are written for.</summary>
+    public Combination Declared => combination;
+
+    /// <summary>The combination as it is run: not the declared one where the list is checked with another server.</summary>
     public Combination Combination { get; } = alwaysMillrace ? combination : ServerUnderTest.Adjust(combination);
 
     public EndToEndApp App { get; private set; } = null!;
 
     public IFrontEnd FrontEnd { get; private set; } = null!;
+
+    /// <summary>What lines in the front end's error log may hold because tests provoked them.</summary>
+    public HashSet<string> ExpectedErrors { get; } = new(StringComparer.Ordinal);
 
     public async ValueTask InitializeAsync()
     {
@@ -28,7 +37,7 @@ public abstract class EndToEndRig(Combination combination, bool alwaysMillrace =
         string scheme = Combination.Protocol == AppProtocol.FastCgi ? "fastcgi" : "http";
         return Combination.Transport == Transport.Tcp
             ? $"{scheme}://127.0.0.1:0"
-            : $"{scheme}://unix:{Path.Combine(_sockets.Path, $"app{++_socketCount}.sock")}";
+            : $"{scheme}://unix:{Path.Combine(_sockets.Value.Path, $"app{++_socketCount}.sock")}";
     }
 
     public Task<IFrontEnd> StartFrontEndAsync(params EndToEndApp[] apps) =>
@@ -47,9 +56,13 @@ public abstract class EndToEndRig(Combination combination, bool alwaysMillrace =
             await App.DisposeAsync();
         }
 
-        _sockets.Dispose();
+        if (_sockets.IsValueCreated)
+        {
+            _sockets.Value.Dispose();
+        }
+
         GC.SuppressFinalize(this);
     }
 
-    protected abstract Task<IFrontEnd> StartFrontEndAsync(Upstream upstream);
+    protected virtual async Task<IFrontEnd> StartFrontEndAsync(Upstream upstream) => await FrontEndServer.StartAsync(program, upstream);
 }

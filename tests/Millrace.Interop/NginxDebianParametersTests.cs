@@ -8,11 +8,10 @@ using Millrace.Interop.FrontEnds;
 namespace Millrace.Interop;
 
 public sealed class NginxDebianParametersRig()
-    : EndToEndRig(new Combination(AppProtocol.FastCgi, Transport.Unix, UpstreamConnections.ClosedAfterEachRequest), alwaysMillrace: true)
-{
-    protected override async Task<IFrontEnd> StartFrontEndAsync(Upstream upstream) =>
-        await NginxServer.StartAsync(upstream, "fastcgi-debian.conf");
-}
+    : EndToEndRig(
+        new NginxProgram("fastcgi-debian.conf"),
+        new Combination(AppProtocol.FastCgi, Transport.Unix, UpstreamConnections.ClosedAfterEachRequest),
+        alwaysMillrace: true);
 
 public sealed class NginxDebianParametersTests(NginxDebianParametersRig rig) : IClassFixture<NginxDebianParametersRig>
 {

@@ -7,10 +7,7 @@ using static Millrace.Interop.FrontEnds.UpstreamConnections;
 namespace Millrace.Interop;
 
 public abstract class NginxRig(AppProtocol protocol, Transport transport, UpstreamConnections connections)
-    : EndToEndRig(new Combination(protocol, transport, connections))
-{
-    protected override async Task<IFrontEnd> StartFrontEndAsync(Upstream upstream) => await NginxServer.StartAsync(upstream);
-}
+    : EndToEndRig(new NginxProgram(), new Combination(protocol, transport, connections));
 
 public sealed class NginxFastCgiTcpRig() : NginxRig(FastCgi, Tcp, ClosedAfterEachRequest);
 
@@ -19,6 +16,14 @@ public sealed class NginxFastCgiTcpKeptAliveRig() : NginxRig(FastCgi, Tcp, KeptA
 public sealed class NginxFastCgiUnixRig() : NginxRig(FastCgi, Unix, ClosedAfterEachRequest);
 
 public sealed class NginxFastCgiUnixKeptAliveRig() : NginxRig(FastCgi, Unix, KeptAlive);
+
+public sealed class NginxHttpTcpRig() : NginxRig(Http, Tcp, ClosedAfterEachRequest);
+
+public sealed class NginxHttpTcpKeptAliveRig() : NginxRig(Http, Tcp, KeptAlive);
+
+public sealed class NginxHttpUnixRig() : NginxRig(Http, Unix, ClosedAfterEachRequest);
+
+public sealed class NginxHttpUnixKeptAliveRig() : NginxRig(Http, Unix, KeptAlive);
 
 public sealed class Nginx_FastCgi_Tcp(NginxFastCgiTcpRig rig)
     : EndToEndList(rig), IClassFixture<NginxFastCgiTcpRig>;
@@ -31,3 +36,15 @@ public sealed class Nginx_FastCgi_Unix(NginxFastCgiUnixRig rig)
 
 public sealed class Nginx_FastCgi_Unix_kept_alive(NginxFastCgiUnixKeptAliveRig rig)
     : EndToEndList(rig), IClassFixture<NginxFastCgiUnixKeptAliveRig>;
+
+public sealed class Nginx_Http_Tcp(NginxHttpTcpRig rig)
+    : EndToEndList(rig), IClassFixture<NginxHttpTcpRig>;
+
+public sealed class Nginx_Http_Tcp_kept_alive(NginxHttpTcpKeptAliveRig rig)
+    : EndToEndList(rig), IClassFixture<NginxHttpTcpKeptAliveRig>;
+
+public sealed class Nginx_Http_Unix(NginxHttpUnixRig rig)
+    : EndToEndList(rig), IClassFixture<NginxHttpUnixRig>;
+
+public sealed class Nginx_Http_Unix_kept_alive(NginxHttpUnixKeptAliveRig rig)
+    : EndToEndList(rig), IClassFixture<NginxHttpUnixKeptAliveRig>;

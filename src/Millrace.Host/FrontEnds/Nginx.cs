@@ -1,4 +1,4 @@
-// nginx: ngx_http_fastcgi_module with kept-alive connections. Only the parameters an ASP.NET Core application needs are
+// nginx: ngx_http_fastcgi_module or ngx_http_proxy_module with kept-alive connections. Over FastCGI only the parameters an ASP.NET Core application needs are
 // sent: request headers travel by themselves (as HTTP_*), path and query are in REQUEST_URI. The usual fastcgi_params file
 // would cost both sides more and replaces the Host header by $host, which loses the port.
 
@@ -13,7 +13,7 @@ internal sealed class Nginx : FrontEnd
 
     public override string Name => "nginx";
 
-    public override string Description => "nginx 1.18 or later, FastCGI";
+    public override string Description => "nginx 1.18 or later, FastCGI or HTTP";
 
     public override string ReloadCommand => "nginx -t && nginx -s reload";
 
@@ -21,10 +21,6 @@ internal sealed class Nginx : FrontEnd
 
     public override string Configure(FrontEndSite site)
     {
-        if (site.Address.Scheme != ServerScheme.FastCgi)
-        {
-            throw CommandFailure.Usage($"The nginx block is for FastCGI, and {site.Address} is not. Let the application listen on a fastcgi:// address.");
-        }
         string server = site.Address.SocketPath is { } path ? $"unix:{path}" : site.Address.HostAndPort;
         string listenIPv6 = site.ListenOnIPv6 ? "\n    listen [::]:80;" : "";
         return $$"""
@@ -33,34 +29,63 @@ internal sealed class Nginx : FrontEnd
                 server {{Quote(server)}};
                 keepalive 64;                   # idle connections kept per worker
             }
-
+            {{(site.Address.Scheme == ServerScheme.FastCgi ? "" : UpgradeMap(site))}}
             server {
                 listen 80;{{listenIPv6}}
                 server_name {{site.HostNames}};
                 client_max_body_size 30000000;  # ASP.NET Core's own default
 
             {{Location(site)}} {
-                    fastcgi_pass {{site.Name}};
-                    fastcgi_keep_conn on;
-                    fastcgi_buffer_size 16k;    # holds the response headers
-                    fastcgi_buffers 8 16k;
-
-                    # request headers need no lines: they travel by themselves
-                    fastcgi_param REQUEST_METHOD  $request_method;
-                    fastcgi_param REQUEST_URI     $request_uri;
-                    fastcgi_param SERVER_PROTOCOL $server_protocol;
-                    fastcgi_param SERVER_NAME     $server_name;     # for clients that send no Host
-                    fastcgi_param REMOTE_ADDR     $remote_addr;
-                    fastcgi_param REMOTE_PORT     $remote_port;
-                    fastcgi_param HTTPS           $https if_not_empty;
-                    fastcgi_param CONTENT_LENGTH  $content_length;
-                    fastcgi_param CONTENT_TYPE    $content_type;
-                    fastcgi_param HTTP_PROXY      "";               # httpoxy
+            {{(site.Address.Scheme == ServerScheme.FastCgi ? FastCgi(site) : Proxy(site))}}
                 }
             }
 
             """;
     }
+
+    private static string FastCgi(FrontEndSite site) => $$"""
+                fastcgi_pass {{site.Name}};
+                fastcgi_keep_conn on;
+                fastcgi_buffer_size 16k;    # holds the response headers
+                fastcgi_buffers 8 16k;
+
+                # request headers need no lines: they travel by themselves
+                fastcgi_param REQUEST_METHOD  $request_method;
+                fastcgi_param REQUEST_URI     $request_uri;
+                fastcgi_param SERVER_PROTOCOL $server_protocol;
+                fastcgi_param SERVER_NAME     $server_name;     # for clients that send no Host
+                fastcgi_param REMOTE_ADDR     $remote_addr;
+                fastcgi_param REMOTE_PORT     $remote_port;
+                fastcgi_param HTTPS           $https if_not_empty;
+                fastcgi_param CONTENT_LENGTH  $content_length;
+                fastcgi_param CONTENT_TYPE    $content_type;
+                fastcgi_param HTTP_PROXY      "";               # httpoxy
+        """;
+
+    private static string Proxy(FrontEndSite site) => $$"""
+                proxy_pass http://{{site.Name}};
+                proxy_http_version 1.1;
+                proxy_buffer_size 16k;      # holds the response headers
+                proxy_buffers 8 16k;
+
+                proxy_set_header Host              $http_host;      # with the port
+                proxy_set_header X-Forwarded-For   $proxy_add_x_forwarded_for;
+                proxy_set_header X-Forwarded-Proto $scheme;
+                proxy_set_header Upgrade           $http_upgrade;   # WebSockets
+                proxy_set_header Connection        ${{Variable(site)}};
+        """;
+
+    // A connection to the application is kept unless the client wants to upgrade it; an empty value is not sent.
+    private static string UpgradeMap(FrontEndSite site) => $$"""
+
+        map $http_upgrade ${{Variable(site)}} {
+            default upgrade;
+            ''      '';
+        }
+
+        """;
+
+    private static string Variable(FrontEndSite site) => site.Name.Replace('-', '_') + "_connection";
 
     // A plain prefix "/shop" would also take "/shopping".
     private static string Location(FrontEndSite site) => site.PathPrefix == "/"

@@ -37,7 +37,7 @@ public enum CgiFault : byte
     /// <summary>RFC 9112 §3.2: HTTP_HOST is not empty and not a host with or without a port. 400.</summary>
     HostInvalid,
 
-    /// <summary>RFC 9110 §8.6: CONTENT_LENGTH is not empty and not 1*DIGIT up to 2⁶³−1. 400.</summary>
+    /// <summary>RFC 9110 §8.6: CONTENT_LENGTH is neither empty, nor -1 (unknown), nor 1*DIGIT up to 2⁶³−1. 400.</summary>
     ContentLengthInvalid,
 
     /// <summary>RFC 9110 §5.5: a header's value, CONTENT_TYPE or SERVER_PROTOCOL holds CR, LF or NUL. 400.</summary>

@@ -216,7 +216,9 @@ public sealed class CgiHead
     private CgiFault ReadContentLength(ReadOnlySpan<byte> parameters)
     {
         Slice text = _values[(int)CgiVariable.ContentLength];
-        if (text.IsEmpty)
+
+        // Caddy up to 2.6 says -1 of a body whose length it does not know. Nobody is misled: the body ends with STDIN.
+        if (text.IsEmpty || text.In(parameters).SequenceEqual("-1"u8))
         {
             return CgiFault.None;
         }

@@ -90,6 +90,8 @@ internal sealed partial class FastCgiConnection<TKernel>
             return;
         }
 
+        // First, because some front ends stop reading where the announced length of the response is reached.
+        WriteErrorLine(exchange, output);
         _stdoutBegun = true;
         OpenChunk(exchange, output);
         if (exchange.StatusCode == 200 && exchange.ReasonPhrase is null)
@@ -149,11 +151,7 @@ internal sealed partial class FastCgiConnection<TKernel>
 
     public override void WriteEnd(Exchange exchange, OutputBuffer output)
     {
-        if (exchange.ErrorLine is { } line && !exchange.IsAborted)
-        {
-            WriteStderr(output, line);
-        }
-
+        WriteErrorLine(exchange, output);
         if (exchange.IsCut)
         {
             // Half an answer must not pass for a whole one. A mere end of the connection does for some front servers: nginx
@@ -180,8 +178,15 @@ internal sealed partial class FastCgiConnection<TKernel>
         output.End += at + RecordHeader.Size + EndRequest.Size;
     }
 
-    private void WriteStderr(OutputBuffer output, string line)
+    // Once, as a whole stream: what an exception tells the front server's log.
+    private void WriteErrorLine(Exchange exchange, OutputBuffer output)
     {
+        if (exchange.ErrorLine is not { } line || exchange.IsAborted)
+        {
+            return;
+        }
+
+        exchange.ErrorLine = null;
         int length = Math.Min(line.Length, 1024);
         Span<byte> record = output.Reserve((2 * RecordHeader.Size) + length);
         RecordHeader.Write(record, RecordType.Stderr, _id, length, 0);

@@ -270,8 +270,10 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     }
 
     // END_REQUEST may have reached the front server before the exchange has given the connection back: what it sends then is
-    // its next request, under any id. Before that only the same id can be: another one would be a request beside this one.
-    private bool IsNext(ushort id) => _phase == Phase.Running && (Exchange!.HasEnded || (id == _id && !_stdinOpen));
+    // its next request, under any id. HAProxy does not even wait for it where Content-Length tells it that the response is
+    // whole. Before that only the same id can be: another one would be a request beside this one.
+    private bool IsNext(ushort id) =>
+        _phase == Phase.Running && (Exchange!.HasEnded || (!_stdinOpen && (id == _id || Exchange.IsWholeToPeer)));
 
     private void Begin(LoopDriver driver, ushort id, in BeginRequest begin)
     {

@@ -35,6 +35,9 @@ internal sealed partial class Exchange
     /// <summary>The end of the response has been written, perhaps sent.</summary>
     public bool HasEnded => Volatile.Read(ref _ended);
 
+    /// <summary>As HTTP counts it the response is whole: the announced length is written, or there is no body. Read by the loop.</summary>
+    public bool IsWholeToPeer => HasStarted && (SuppressesBody || (_declared >= 0 && Volatile.Read(ref _written) >= _declared));
+
     /// <summary>The response cannot be finished properly: the connection must not be used further.</summary>
     public bool IsCut { get; private set; }
 

@@ -16,7 +16,7 @@ public sealed class SiteServer : IAsyncLifetime
 
     private readonly TemporaryDirectory _sockets = new("site");
     private WebApplication _web = null!;
-    private NginxServer _nginx = null!;
+    private FrontEndServer _nginx = null!;
 
     /// <summary>The folder of the static files, which are at / as the application's assets and at /files as plain files.</summary>
     internal static string WebRoot { get; } = Path.GetFullPath("../wwwroot", ThisFolder());
@@ -42,7 +42,7 @@ public sealed class SiteServer : IAsyncLifetime
         await _web.StartAsync();
         Direct = new Uri(_web.Urls.Single(static url => url.StartsWith("http://127.0.0.1:", StringComparison.Ordinal)));
         string fastCgi = _web.Urls.Single(static url => url.StartsWith("fastcgi://unix:", StringComparison.Ordinal));
-        _nginx = await NginxServer.StartAsync(new Upstream(s_nginx, [fastCgi]));
+        _nginx = await FrontEndServer.StartAsync(new NginxProgram(), new Upstream(s_nginx, [fastCgi]));
         BehindNginx = new Uri($"http://{_nginx.Streaming}/");
     }
 

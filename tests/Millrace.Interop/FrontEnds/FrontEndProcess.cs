@@ -1,5 +1,5 @@
-// The process of a front end: started in the foreground in a directory of its own, ended by its process id only.
-// Not here: configuration, which is each front end's own.
+// The process of a front end: started in the foreground, listened to, ended by its process id only.
+// Not here: its directory and configuration (FrontEndServer.cs).
 using System.Diagnostics;
 using System.Net;
 using System.Net.Sockets;
@@ -13,41 +13,58 @@ internal sealed partial class FrontEndProcess : IAsyncDisposable
     private static readonly TimeSpan Patience = TimeSpan.FromSeconds(10);
 
     private readonly Process _process;
-    private readonly Task<string> _standardError;
+    private readonly List<string> _errorLines = [];
 
     private FrontEndProcess(Process process)
     {
         _process = process;
-        _standardError = process.StandardError.ReadToEndAsync();
+        process.ErrorDataReceived += (_, received) => Note(received.Data);
+        process.BeginErrorReadLine();
+    }
+
+    /// <summary>What it has written to its standard error so far.</summary>
+    public IReadOnlyList<string> ErrorLines
+    {
+        get
+        {
+            lock (_errorLines)
+            {
+                return [.. _errorLines];
+            }
+        }
     }
 
     /// <summary>The program's full path, or a failure that says how to install it.</summary>
-    public static string Find(string package, params ReadOnlySpan<string> places)
-    {
-        foreach (string place in places)
-        {
-            if (File.Exists(place))
-            {
-                return place;
-            }
-        }
-
-        throw new FileNotFoundException($"The end-to-end tests need a real {package}: run `apt-get install {package}`.");
-    }
+    public static string Find(string package, params IEnumerable<string> places) =>
+        places.FirstOrDefault(File.Exists)
+        ?? throw new FileNotFoundException($"The end-to-end tests need a real {package}: run `apt-get install {package}`.");
 
     /// <summary>Starts the program and waits until it accepts connections on each of <paramref name="endPoints"/>.</summary>
     /// <exception cref="IOException">It ended or did not listen in time; the message carries what it said.</exception>
-    public static async Task<FrontEndProcess> StartAsync(string program, IReadOnlyList<string> arguments, params IPEndPoint[] endPoints)
-    {
-        var start = new ProcessStartInfo(program, arguments) { RedirectStandardError = true };
-        Process process = Process.Start(start) ?? throw new IOException($"{program} did not start.");
-        var running = new FrontEndProcess(process);
-        foreach (IPEndPoint endPoint in endPoints)
-        {
-            await running.WaitUntilListeningAsync(endPoint);
-        }
+    public static Task<FrontEndProcess> StartAsync(string program, IReadOnlyList<string> arguments, params IPEndPoint[] endPoints) =>
+        StartAsync(new ProcessStartInfo(program, arguments), endPoints);
 
-        return running;
+    /// <summary>The same for a program that needs an environment or a working directory.</summary>
+    /// <exception cref="IOException">It ended or did not listen in time; the message carries what it said.</exception>
+    public static async Task<FrontEndProcess> StartAsync(ProcessStartInfo start, params IPEndPoint[] endPoints)
+    {
+        start.RedirectStandardError = true;
+        Process process = Process.Start(start) ?? throw new IOException($"{start.FileName} did not start.");
+        var running = new FrontEndProcess(process);
+        try
+        {
+            foreach (IPEndPoint endPoint in endPoints)
+            {
+                await running.WaitUntilListeningAsync(endPoint);
+            }
+
+            return running;
+        }
+        catch
+        {
+            await running.DisposeAsync();
+            throw;
+        }
     }
 
     public async ValueTask DisposeAsync()
@@ -70,6 +87,17 @@ internal sealed partial class FrontEndProcess : IAsyncDisposable
         _process.Dispose();
     }
 
+    private void Note(string? line)
+    {
+        if (!string.IsNullOrEmpty(line))
+        {
+            lock (_errorLines)
+            {
+                _errorLines.Add(line);
+            }
+        }
+    }
+
     private async Task WaitUntilListeningAsync(IPEndPoint endPoint)
     {
         long started = Stopwatch.GetTimestamp();
@@ -77,7 +105,9 @@ internal sealed partial class FrontEndProcess : IAsyncDisposable
         {
             if (_process.HasExited)
             {
-                throw new IOException($"{_process.StartInfo.FileName} ended with {_process.ExitCode}: {await _standardError}");
+                // Waiting without a deadline also waits for the last of its standard error.
+                await _process.WaitForExitAsync();
+                throw new IOException($"{_process.StartInfo.FileName} ended with {_process.ExitCode}: {string.Join('\n', ErrorLines)}");
             }
 
             using var probe = new Socket(endPoint.AddressFamily, SocketType.Stream, ProtocolType.Tcp);
@@ -89,6 +119,10 @@ internal sealed partial class FrontEndProcess : IAsyncDisposable
             catch (SocketException) when (Stopwatch.GetElapsedTime(started) < Patience)
             {
                 await Task.Delay(10);
+            }
+            catch (SocketException refused)
+            {
+                throw new IOException($"{_process.StartInfo.FileName} does not listen on {endPoint}: {string.Join('\n', ErrorLines)}", refused);
             }
         }
     }

@@ -1,6 +1,6 @@
 // A real web server in front of the application, as the end-to-end list sees it: two places to connect to, and a log.
 // Each web server is one implementation with its configuration templates in a folder of its name beside this file, plus
-// one line per combination in a test class file: see NginxServer.cs and NginxTests.cs.
+// one line per combination in a test class file: see NginxProgram.cs and NginxTests.cs.
 using System.Net;
 
 namespace Millrace.Interop.FrontEnds;

@@ -88,11 +88,41 @@ public sealed class NginxConfigTests
     }
 
     [Fact]
-    public async Task Http_address_is_refused_because_the_block_is_FastCGI()
+    public void HTTP_address_gives_a_proxy_block_that_keeps_connections_and_lets_WebSockets_through()
     {
-        var result = await CommandLine.RunAsync("config", "nginx", "http://127.0.0.1:5000");
+        var site = new FrontEndSite(ServerAddress.Parse("http://127.0.0.1:5000"), "my-app", "www.example.org", "/", ListenOnIPv6: false);
 
-        Assert.Equal(2, result.ExitCode);
-        Assert.Contains("is not", result.Error, StringComparison.Ordinal);
+        Assert.Equal("""
+            # /etc/nginx/conf.d/my-app.conf, then: nginx -t && nginx -s reload
+            upstream my-app {
+                server 127.0.0.1:5000;
+                keepalive 64;                   # idle connections kept per worker
+            }
+
+            map $http_upgrade $my_app_connection {
+                default upgrade;
+                ''      '';
+            }
+
+            server {
+                listen 80;
+                server_name www.example.org;
+                client_max_body_size 30000000;  # ASP.NET Core's own default
+
+                location / {
+                    proxy_pass http://my-app;
+                    proxy_http_version 1.1;
+                    proxy_buffer_size 16k;      # holds the response headers
+                    proxy_buffers 8 16k;
+
+                    proxy_set_header Host              $http_host;      # with the port
+                    proxy_set_header X-Forwarded-For   $proxy_add_x_forwarded_for;
+                    proxy_set_header X-Forwarded-Proto $scheme;
+                    proxy_set_header Upgrade           $http_upgrade;   # WebSockets
+                    proxy_set_header Connection        $my_app_connection;
+                }
+            }
+
+            """, new Nginx().Configure(site));
     }
 }

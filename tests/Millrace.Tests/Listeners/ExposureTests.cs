@@ -33,7 +33,7 @@ public sealed class ExposureTests
     {
         WebServerGroup? group = hasWebGroup ? new WebServerGroup("root", 0) : null;
         SocketPlace place = DefaultAddress.Choose("app", new UserFacts(user, runIsWritable, group, RuntimeDirectory: null));
-        foreach (string text in DefaultAddress.For(place, httpIsFree: true))
+        foreach (string text in new ChosenAddresses(place, HttpIsFree: true).List)
         {
             ListenAddress address = ListenAddress.Parse(text);
             Assert.True(address.IsLocal);

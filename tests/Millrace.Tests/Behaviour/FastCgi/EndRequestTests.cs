@@ -71,4 +71,53 @@ public sealed class EndRequestTests
             Assert.Equal((0u, 0), (Assert.Single(front.Ended).AppStatus, front.Ended[0].ProtocolStatus));
             Assert.False(front.EndsInsideRecord);
         });
+
+    [Fact]
+    public void The_line_of_STDERR_comes_before_a_head_that_ends_the_reading_of_some_front_ends() => FastCgiBench.Run(
+        static (_, _) => throw new InvalidOperationException(),
+        static bench =>
+        {
+            FrontEnd front = bench.Connect();
+            bench.Reads = false;
+            bench.Send(front, Wire.Request("/"));
+            byte[] answer = new byte[4_096];
+            int length = front.Socket.ClientRead(answer);
+            Assert.True(length > 8);
+            Assert.Equal(Wire.Stderr, answer[1]);
+            bench.Reads = true;
+        });
+
+    [Fact]
+    public void The_next_request_under_another_id_waits_where_Content_Length_says_that_the_response_is_whole()
+    {
+        var pause = new TaskCompletionSource();
+        FastCgiBench.Run(
+            async (request, response) =>
+            {
+                if (request.Path == "/first")
+                {
+                    response.ContentLength = 2;
+                    await response.WriteAsync("ab"u8.ToArray());
+                    await response.FlushAsync();
+                    await pause.Task;
+                    return;
+                }
+
+                await PlainCall.Echo(request, response);
+            },
+            bench =>
+            {
+                FrontEnd front = bench.Connect();
+                bench.Send(front, Wire.Request("/first", id: 1));
+                Assert.Equal("ab", front.Open[1].BodyText);
+
+                // As HAProxy does: the next id before END_REQUEST of this one.
+                bench.Send(front, Wire.Request("/second", id: 3));
+                Assert.Empty(front.Ended);
+                pause.SetResult();
+                bench.Settle();
+                Assert.Equal([(1, 0), (3, 0)], front.Ended.Select(static response => (response.Id, response.ProtocolStatus)));
+                Assert.StartsWith("GET /second", front.Ended[1].BodyText, StringComparison.Ordinal);
+            });
+    }
 }

@@ -257,7 +257,8 @@ public sealed class ParameterTests
         IsAnswered(400, Wire.Pairs(("REQUEST_METHOD", "GET"), ("REQUEST_URI", "/"), ("HTTP_HOST", host)), "cgi-host-invalid");
 
     [Theory]
-    [InlineData("-1")]
+    [InlineData("-2")]
+    [InlineData("-0")]
     [InlineData("+5")]
     [InlineData(" 5")]
     [InlineData("5 ")]
@@ -268,6 +269,10 @@ public sealed class ParameterTests
     [InlineData("5\0")]
     public void Hostile_49_CONTENT_LENGTH_is_digits_up_to_2_63_RFC9110_8_6(string length) =>
         IsAnswered(400, Get("/", "POST", ("CONTENT_LENGTH", length)), "cgi-content-length-invalid");
+
+    [Fact]
+    public void Hostile_49_A_CONTENT_LENGTH_of_minus_one_is_unknown_as_Caddy_says_it() =>
+        Says("\nbody 0 ", Get("/", "POST", ("CONTENT_LENGTH", "-1")));
 
     [Fact]
     public void Hostile_49_An_empty_CONTENT_LENGTH_is_none_RFC3875_4_1_2() => IsAnswered(200, Get("/", "GET", ("CONTENT_LENGTH", ""), ("CONTENT_TYPE", "")));

@@ -1,0 +1,51 @@
+// Caddy, over FastCGI or HTTP/1.1. Written in the form of a Caddyfile, which is indented with tabs.
+
+namespace Millrace.Command.FrontEnds;
+
+internal sealed class Caddy : FrontEnd
+{
+    public override string Name => "caddy";
+
+    public override string Description => "Caddy 2.6 or later, FastCGI or HTTP";
+
+    public override string ReloadCommand => "caddy reload --config /etc/caddy/Caddyfile";
+
+    public override string FileFor(FrontEndSite site) => "/etc/caddy/Caddyfile";
+
+    public override string Configure(FrontEndSite site) => IndentWithTabs($$"""
+        # In {{FileFor(site)}}, then: {{ReloadCommand}}
+        # Without http:// Caddy serves HTTPS and gets the certificate by itself.
+        {{string.Join(", ", site.HostNames.Split(' ', StringSplitOptions.RemoveEmptyEntries).Select(static name => $"http://{name}"))}} {
+        {{Proxy(site)}}
+        }
+
+        """);
+
+    private static string Proxy(FrontEndSite site)
+    {
+        string server = Quote(site.Address.SocketPath is { } path ? $"unix/{path}" : site.Address.HostAndPort);
+        (string matcher, string lead) = site.PathPrefix == "/"
+            ? ("", "")
+            : ($"@{site.Name} ", $"    # the application sees the whole path: app.UsePathBase(\"{site.PathPrefix}\")\n    @{site.Name} path {Quote(site.PathPrefix)} {Quote(site.PathPrefix + "/*")}\n");
+        return lead + (site.Address.Scheme == ServerScheme.Http
+            ? $"    reverse_proxy {matcher}{server}"
+            : $$"""
+                reverse_proxy {{matcher}}{{server}} {
+                    transport fastcgi {
+                        read_timeout 60s    # the slowest handler
+                        capture_stderr
+                    }
+                }
+            """);
+    }
+
+    private static string IndentWithTabs(string text) => string.Join('\n', text.Split('\n').Select(static line =>
+    {
+        string bare = line.TrimStart(' ');
+        return new string('\t', (line.Length - bare.Length) / 4) + bare;
+    }));
+
+    private static string Quote(string word) => word.All(static c => char.IsAsciiLetterOrDigit(c) || c is '/' or '.' or '-' or '_' or ':' or '[' or ']' or '*')
+        ? word
+        : "\"" + word.Replace("\"", "\\\"", StringComparison.Ordinal) + "\"";
+}

@@ -1,0 +1,183 @@
+// The configuration that `millrace config` prints, pasted into a real web server's, which is all a user does with it. Only the
+// port is changed: a test may not listen on 80. One class for each web server and protocol at the end.
+
+using System.Diagnostics;
+using System.Globalization;
+using System.Net;
+using System.Net.Sockets;
+using System.Security.Cryptography;
+using Millrace.Interop.FrontEnds;
+
+namespace Millrace.Interop.Command;
+
+public abstract class PrintedBlockTests(string scheme) : IAsyncLifetime
+{
+    private readonly TemporaryDirectory _directory = new("printed");
+    private CommandProcess? _app;
+    private FrontEndProcess? _frontEnd;
+    private HttpClient? _client;
+
+    public async ValueTask InitializeAsync()
+    {
+        string address = $"{scheme}://unix:{_directory.Path}/s";
+        _app = CommandProcess.Millrace("run", CommandProcess.AssemblyOf("samples/Hello", "Hello"), "--urls", address);
+        await _app.WaitForOutputAsync("Hosting environment");
+        string block = await PrintAsync(_app, address);
+
+        int port = FreePort();
+        string configuration = Path.Combine(_directory.Path, "configuration");
+        await File.WriteAllTextAsync(configuration, Wrap(OnPort(block, port), _directory.Path));
+        (string program, string[] arguments) = CommandLine(_directory.Path, configuration);
+        var start = new ProcessStartInfo(program, arguments);
+        start.Environment["HOME"] = start.Environment["XDG_CONFIG_HOME"] = start.Environment["XDG_DATA_HOME"] = _directory.Path;
+        _frontEnd = await FrontEndProcess.StartAsync(start, new IPEndPoint(IPAddress.Loopback, port));
+        _client = new HttpClient { BaseAddress = new Uri(string.Create(CultureInfo.InvariantCulture, $"http://127.0.0.1:{port}/")) };
+    }
+
+    public async ValueTask DisposeAsync()
+    {
+        _client?.Dispose();
+        await (_frontEnd?.DisposeAsync() ?? default);
+        await (_app?.DisposeAsync() ?? default);
+        _directory.Dispose();
+        GC.SuppressFinalize(this);
+    }
+
+    [Fact]
+    public async Task Pages_of_the_sample_come_through()
+    {
+        Assert.Equal("Hello, World!", await _client!.GetStringAsync("hello"));
+        Assert.Contains("<h1>Hello</h1>", await _client.GetStringAsync(""), StringComparison.Ordinal);
+        Assert.Contains("100 ms", await _client.GetStringAsync("block"), StringComparison.Ordinal);
+        Assert.Equal(HttpStatusCode.NotFound, (await _client.GetAsync("nowhere")).StatusCode);
+    }
+
+    [Fact]
+    public async Task Upload_of_several_megabytes_comes_through()
+    {
+        byte[] content = DeterministicBytes.Create(5_000_001);
+        using var form = new MultipartFormDataContent { { new ByteArrayContent(content), "file", "a.bin" } };
+
+        var answer = await _client!.PostAsync("upload", form);
+
+        Assert.Equal($"a.bin: 5000001 bytes, SHA-256 {Convert.ToHexStringLower(SHA256.HashData(content))}\n", await answer.Content.ReadAsStringAsync());
+    }
+
+    [Fact]
+    public async Task Streamed_lines_arrive_as_they_are_flushed()
+    {
+        await using var body = await _client!.GetStreamAsync("stream");
+        using var reader = new StreamReader(body);
+
+        Assert.Equal("line 1 of 10", await reader.ReadLineAsync());
+        long first = Stopwatch.GetTimestamp();
+        Assert.Equal("line 2 of 10", await reader.ReadLineAsync());
+
+        // Sent 300 ms apart: collected lines would arrive together, after the tenth.
+        Assert.InRange(Stopwatch.GetElapsedTime(first).TotalMilliseconds, 100, 2000);
+    }
+
+    /// <summary>The name on the command line of `millrace config`.</summary>
+    private protected abstract string FrontEnd { get; }
+
+    /// <summary>The printed block, listening on a port of the test's.</summary>
+    private protected abstract string OnPort(string block, int port);
+
+    /// <summary>What stands around the block in a whole configuration.</summary>
+    private protected abstract string Wrap(string block, string directory);
+
+    private protected abstract (string Program, string[] Arguments) CommandLine(string directory, string configuration);
+
+    private protected virtual async Task<string> PrintAsync(CommandProcess app, string address)
+    {
+        var printed = await CommandProcess.RunAsync("config", FrontEnd, address);
+        Assert.Equal(0, printed.ExitCode);
+        return printed.Output;
+    }
+
+    private protected static string Find(FrontEndProgram program) => FrontEndProcess.Find(program.Package, program.Places);
+
+    private static int FreePort()
+    {
+        using var listener = new TcpListener(IPAddress.Loopback, 0);
+        listener.Start();
+        return ((IPEndPoint)listener.LocalEndpoint).Port;
+    }
+}
+
+public abstract class PrintedNginxTests(string scheme) : PrintedBlockTests(scheme)
+{
+    private protected override string FrontEnd => "nginx";
+
+    private protected override string OnPort(string block, int port) => block
+        .Replace("listen 80;", $"listen {port};", StringComparison.Ordinal)
+        .Replace("listen [::]:80;", $"listen [::]:{port};", StringComparison.Ordinal);
+
+    private protected override string Wrap(string block, string directory) => $$"""
+        daemon off;
+        {{(Environment.IsPrivilegedProcess ? "user root;" : "")}}
+        pid {{directory}}/pid;
+        events { }
+        http {
+            access_log off;
+            client_body_temp_path {{directory}}/body;
+            fastcgi_temp_path {{directory}}/fastcgi;
+            proxy_temp_path {{directory}}/proxy;
+            scgi_temp_path {{directory}}/scgi;
+            uwsgi_temp_path {{directory}}/uwsgi;
+            {{block}}
+        }
+        """;
+
+    private protected override (string Program, string[] Arguments) CommandLine(string directory, string configuration) =>
+        (Find(new NginxProgram()), ["-p", directory, "-e", Path.Combine(directory, "error.log"), "-c", configuration]);
+}
+
+/// <summary>The block that `millrace run` prints, which is the one of `millrace config nginx`.</summary>
+public sealed class PrintedNginxFastCgiTests() : PrintedNginxTests("fastcgi")
+{
+    private protected override async Task<string> PrintAsync(CommandProcess app, string address)
+    {
+        await app.WaitForOutputAsync("HTTP_PROXY");
+        int start = app.Output.IndexOf("# /etc/nginx/conf.d/hello.conf", StringComparison.Ordinal);
+        int end = app.Output.IndexOf("\n}\n", app.Output.IndexOf("\nserver {", StringComparison.Ordinal), StringComparison.Ordinal);
+        return app.Output[start..(end + 3)];
+    }
+}
+
+public sealed class PrintedNginxHttpTests() : PrintedNginxTests("http");
+
+public abstract class PrintedHaproxyTests(string scheme) : PrintedBlockTests(scheme)
+{
+    private protected override string FrontEnd => "haproxy";
+
+    private protected override string OnPort(string block, int port) => block.Replace(":80", $":{port}", StringComparison.Ordinal);
+
+    private protected override string Wrap(string block, string directory) => $"global\n    log stderr format raw local0 err\n\n{block}";
+
+    private protected override (string Program, string[] Arguments) CommandLine(string directory, string configuration) =>
+        (Find(new HaproxyProgram()), ["-db", "-f", configuration]);
+}
+
+public sealed class PrintedHaproxyFastCgiTests() : PrintedHaproxyTests("fastcgi");
+
+public sealed class PrintedHaproxyHttpTests() : PrintedHaproxyTests("http");
+
+public abstract class PrintedCaddyTests(string scheme) : PrintedBlockTests(scheme)
+{
+    private protected override string FrontEnd => "caddy";
+
+    private protected override string OnPort(string block, int port) => block
+        .Replace("http://localhost", $"http://localhost:{port}", StringComparison.Ordinal)
+        .Replace("http://127.0.0.1", $"http://127.0.0.1:{port}", StringComparison.Ordinal);
+
+    private protected override string Wrap(string block, string directory) =>
+        $"{{\n\tadmin off\n\tauto_https off\n\tstorage file_system {directory}/storage\n}}\n\n{block}";
+
+    private protected override (string Program, string[] Arguments) CommandLine(string directory, string configuration) =>
+        (Find(new CaddyProgram()), ["run", "--config", configuration, "--adapter", "caddyfile"]);
+}
+
+public sealed class PrintedCaddyFastCgiTests() : PrintedCaddyTests("fastcgi");
+
+public sealed class PrintedCaddyHttpTests() : PrintedCaddyTests("http");

@@ -1,0 +1,41 @@
+// `millrace config caddy`: the whole output, because people paste it.
+
+using Millrace.Command;
+using Millrace.Command.FrontEnds;
+
+namespace Millrace.Tests.Command;
+
+public sealed class CaddyConfigTests
+{
+    private static FrontEndSite Site(string address, string hosts = "localhost 127.0.0.1", string path = "/") =>
+        new(ServerAddress.Parse(address), "hello", hosts, path, ListenOnIPv6: true);
+
+    [Fact]
+    public void FastCGI_over_a_Unix_socket_gives_this_block() => Assert.Equal(
+        "# In /etc/caddy/Caddyfile, then: caddy reload --config /etc/caddy/Caddyfile\n"
+        + "# Without http:// Caddy serves HTTPS and gets the certificate by itself.\n"
+        + "http://localhost, http://127.0.0.1 {\n"
+        + "\treverse_proxy unix//run/hello.sock {\n"
+        + "\t\ttransport fastcgi {\n"
+        + "\t\t\tread_timeout 60s    # the slowest handler\n"
+        + "\t\t\tcapture_stderr\n"
+        + "\t\t}\n"
+        + "\t}\n"
+        + "}\n",
+        new Caddy().Configure(Site("fastcgi://unix:/run/hello.sock")));
+
+    [Fact]
+    public void HTTP_over_TCP_below_a_path_gives_this_block() => Assert.Equal(
+        "# In /etc/caddy/Caddyfile, then: caddy reload --config /etc/caddy/Caddyfile\n"
+        + "# Without http:// Caddy serves HTTPS and gets the certificate by itself.\n"
+        + "http://www.example.org {\n"
+        + "\t# the application sees the whole path: app.UsePathBase(\"/shop\")\n"
+        + "\t@hello path /shop /shop/*\n"
+        + "\treverse_proxy @hello 127.0.0.1:5000\n"
+        + "}\n",
+        new Caddy().Configure(Site("http://127.0.0.1:5000", "www.example.org", "/shop")));
+
+    [Fact]
+    public void Socket_with_a_space_in_its_path_is_quoted() =>
+        Assert.Contains("reverse_proxy \"unix//run/a b.sock\"\n", new Caddy().Configure(Site("http://unix:/run/a b.sock")), StringComparison.Ordinal);
+}
