@@ -34,7 +34,7 @@ internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> applica
 
         try
         {
-            task = application.ProcessRequestAsync(context);
+            task = application.ProcessRequestAsync(context) ?? throw new InvalidOperationException("The application answered with no task.");
         }
         catch (Exception error)
         {
