@@ -22,6 +22,7 @@ public sealed class FloodTests
         bool IsOver() => Stopwatch.GetElapsedTime(started) > s_length;
         ClientThreads hostile = ClientThreads.Start(Hostile, i =>
         {
+            Thread.Sleep(300);      // the others are connected
             using HostilePeer peer = peers[i] = new HostilePeer(server.Http, server.FastCgi, seed: i);
             while (!IsOver())
             {
