@@ -34,7 +34,8 @@ internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> applica
 
         try
         {
-            task = application.ProcessRequestAsync(context);
+            task = application.ProcessRequestAsync(context)
+                ?? Task.FromException(new InvalidOperationException("The application returned null instead of a task."));   // a middleware without nullable annotations
         }
         catch (Exception error)
         {
