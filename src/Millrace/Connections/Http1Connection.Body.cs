@@ -27,6 +27,7 @@ internal sealed partial class Http1Connection<TKernel>
     private Http1Fault _bodyFault;
     private bool _expectsContinue;
     private volatile bool _continueSent;    // by the exchange
+    private volatile bool _bodyWanted;      // by the exchange
     private volatile bool _upgraded;        // by the exchange
 
     private sealed class ChunkedBody
@@ -34,7 +35,7 @@ internal sealed partial class Http1Connection<TKernel>
         public ChunkedReader Reader;
     }
 
-    protected override bool IsBodyExpected => !_expectsContinue || _continueSent || Exchange!.Body.Received > 0;
+    protected override bool IsBodyExpected => !_expectsContinue || _bodyWanted || Exchange!.Body.Received > 0;
 
     public override bool IsUpgradable => _offersUpgrade;
 
@@ -245,6 +246,7 @@ internal sealed partial class Http1Connection<TKernel>
         if (_expectsContinue && !_continueSent && exchange.Body is { State: BodyState.Open, Received: 0 })
         {
             _continueSent = exchange.SendInterim(Http1Writer.Continue);
+            _bodyWanted = true;     // told so by 100, or by the answer that began before
         }
     }
 

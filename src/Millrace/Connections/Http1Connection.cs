@@ -219,7 +219,7 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
         _keepAlive = reader.KeepAlive && reader.Form != TargetForm.Authority;   // after CONNECT nobody knows what the bytes are
         _offersUpgrade = reader.IsUpgrade && !reader.IsChunked && reader.ContentLength <= 0;
         _expectsContinue = reader.ExpectsContinue;
-        _continueSent = _closes = _chunking = false;
+        _continueSent = _bodyWanted = _closes = _chunking = false;
         _body = reader.IsChunked ? BodyKind.Chunked : reader.ContentLength > 0 ? BodyKind.Length : BodyKind.None;
         _bodyLeft = reader.ContentLength;
         Exchange exchange = driver.RentExchange();

@@ -117,6 +117,21 @@ public sealed class RareCoincidenceTests
     });
 
     [Fact]
+    public void A_body_that_never_comes_behind_a_response_that_began_first_is_given_up_BodyTimeout() => Run(simulation =>
+    {
+        SimulatedSocket socket = Connect(simulation, http: true);
+        Send(simulation, socket, "POST /begins HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+        for (int i = 0; i < 70; i++)
+        {
+            simulation.World.NowMs += 1_000;
+            simulation.Settle();
+        }
+
+        Assert.Equal(0, simulation.Handler.Running);
+        Assert.True(socket.ServerClosed);
+    });
+
+    [Fact]
     public void A_100_that_the_socket_does_not_take_at_once_is_sent_when_it_does() => Run(simulation =>
     {
         SimulatedSocket socket = Connect(simulation, http: true);

@@ -117,7 +117,7 @@ internal abstract class RandomClient
     {
         if (IsDone)
         {
-            return false;
+            return Socket is { ClientGone: true } && Deliver(eager);    // what it sent last, and its end, still travel
         }
 
         if (Socket is null)
@@ -266,7 +266,9 @@ internal abstract class RandomClient
         plan.BreaksOff || plan.IsDisturbed || Socket!.HasLingered || Life.TimePassed || HasTooMuchUnread
         || (Life.IsDraining && (plan.Started == 0 || Simulation.IsCutting))
         // What a reset takes along, where the server had to end the connection at once.
-        || (Pipelines && Socket.AnswersLost && (Life.IsDraining || Plans.Exists(static each => each.BreaksOff)));
+        || (Pipelines && Socket.AnswersLost && (Life.IsDraining || Plans.Exists(static each => each.BreaksOff)))
+        // Answers that were to leave together with one whose handler gave the connection up.
+        || (Pipelines && Plans.Exists(static each => each.BreaksOff && each.Started > 0));
 
     /// <summary>Whether a body that nobody read is larger than what the server reads only to throw it away.</summary>
     protected bool HasTooMuchUnread => Plans.Exists(plan => plan.BodyLength > Simulation.Services.Options.MaxDiscardBytes && !plan.BodyWasWhole);
