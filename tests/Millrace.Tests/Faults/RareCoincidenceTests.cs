@@ -31,6 +31,11 @@ public sealed class RareCoincidenceTests
                 await response.FlushAsync();
                 await _first.Task;
                 throw new InvalidTimeZoneException("thrown by the handler, as it is to be");
+            case "/waits":
+                var told = new TaskCompletionSource();
+                request.Aborted.UnsafeRegister(_ => told.TrySetResult(), null);
+                await told.Task;
+                break;
             case "/body":
                 await ReadAll(request);
                 break;
@@ -100,6 +105,25 @@ public sealed class RareCoincidenceTests
             simulation.Settle();
             Assert.EndsWith("done", Read(one), StringComparison.Ordinal);
             Assert.Equal(10, _bodyLength);
+        },
+        new MillraceOptions { Loops = 1, MaxConcurrentRequests = 1 });
+
+    [Fact]
+    public void A_handler_is_told_of_a_peer_that_left_while_its_request_waited_for_its_turn() => Run(
+        simulation =>
+        {
+            SimulatedSocket one = Connect(simulation, http: true);
+            Send(simulation, one, "GET /first HTTP/1.1\r\nHost: a\r\n\r\n");
+            SimulatedSocket other = Connect(simulation, http: true);
+            Send(simulation, other, "POST /waits HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n");
+            other.ClientSend("body"u8);
+            other.ClientClose();
+            other.Deliver(int.MaxValue);
+            other.Deliver(int.MaxValue);
+            simulation.Settle();
+            _first.SetResult();
+            simulation.Settle();
+            Assert.Equal(0, simulation.Handler.Running);
         },
         new MillraceOptions { Loops = 1, MaxConcurrentRequests = 1 });
 
