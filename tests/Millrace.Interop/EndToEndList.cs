@@ -5,6 +5,7 @@
 //   EndToEndList.Streaming.cs  bytes that arrive while the exchange runs; aborts
 //   EndToEndList.Faults.cs     handlers that throw; what FastCGI cannot carry
 //   EndToEndList.Load.cs       many requests, blocking handlers, drain
+//   EndToEndList.Instead.cs    what several front ends do instead of an item
 // A front end that makes an item impossible overrides it in its class, with a DeviationAttribute that says why, and asserts
 // what happens instead. Not here: what only one front end does; the wire (tests of the protocol layer).
 using Millrace.Interop.Apps;

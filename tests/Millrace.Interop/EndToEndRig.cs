@@ -7,7 +7,7 @@ namespace Millrace.Interop;
 
 public abstract class EndToEndRig(FrontEndProgram program, Combination combination, bool alwaysMillrace = false) : IAsyncLifetime
 {
-    private readonly Lazy<TemporaryDirectory> _sockets = new(static () => new TemporaryDirectory("sockets"));
+    private readonly Lazy<TemporaryDirectory> _sockets = new(() => new TemporaryDirectory("sockets", searchable: program.IsAnotherUser));
     private int _socketCount;
 
     public FrontEndProgram Program => program;
@@ -37,7 +37,7 @@ public abstract class EndToEndRig(FrontEndProgram program, Combination combinati
         string scheme = Combination.Protocol == AppProtocol.FastCgi ? "fastcgi" : "http";
         return Combination.Transport == Transport.Tcp
             ? $"{scheme}://127.0.0.1:0"
-            : $"{scheme}://unix:{Path.Combine(_sockets.Value.Path, $"app{++_socketCount}.sock")}";
+            : $"{scheme}://unix:{Path.Combine(_sockets.Value.Path, $"app{++_socketCount}.sock")}{(program.IsAnotherUser ? "?mode=666" : "")}";
     }
 
     public Task<IFrontEnd> StartFrontEndAsync(params EndToEndApp[] apps) =>

@@ -31,6 +31,7 @@ internal sealed class Caddy : FrontEnd
             ? $"    reverse_proxy {matcher}{server}"
             : $$"""
                 reverse_proxy {{matcher}}{{server}} {
+                    flush_interval 10ms     # passes lines on as they are flushed
                     transport fastcgi {
                         read_timeout 60s    # the slowest handler
                         capture_stderr

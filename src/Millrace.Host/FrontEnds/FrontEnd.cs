@@ -27,5 +27,5 @@ internal abstract class FrontEnd
     /// <summary>The command line that makes the web server read it.</summary>
     public abstract string ReloadCommand { get; }
 
-    public static IReadOnlyList<FrontEnd> All { get; } = [new Nginx(), new Haproxy(), new Caddy()];
+    public static IReadOnlyList<FrontEnd> All { get; } = [new Nginx(), new Apache(), new Lighttpd(), new Haproxy(), new Caddy(), new H2o()];
 }

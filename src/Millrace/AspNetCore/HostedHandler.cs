@@ -34,8 +34,7 @@ internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> applica
 
         try
         {
-            task = application.ProcessRequestAsync(context)
-                ?? Task.FromException(new InvalidOperationException("The application returned null instead of a task."));   // a middleware without nullable annotations
+            task = application.ProcessRequestAsync(context) ?? throw new InvalidOperationException("The application answered with no task.");
         }
         catch (Exception error)
         {

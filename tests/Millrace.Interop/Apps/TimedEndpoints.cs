@@ -8,8 +8,6 @@ namespace Millrace.Interop.Apps;
 
 internal static class TimedEndpoints
 {
-    private static readonly TimeSpan AbortPatience = TimeSpan.FromSeconds(20);
-
     internal static void Map(IEndpointRouteBuilder routes, EndToEndApp app)
     {
         Signals signals = app.Signals;
@@ -79,13 +77,14 @@ internal static class TimedEndpoints
         return tag;
     }
 
+    // Where nobody aborts, "TAG release" ends the wait.
     private static async Task WaitForAbortAsync(HttpContext context, Signals signals)
     {
         string tag = SignalAbort(context, signals);
         signals.Raise($"{tag} started");
         try
         {
-            await Task.Delay(AbortPatience, context.RequestAborted);
+            await signals.WaitAsync($"{tag} release", context.RequestAborted);
         }
         finally
         {
@@ -116,8 +115,15 @@ internal static class TimedEndpoints
     {
         string tag = SignalAbort(context, signals);
         signals.Raise($"{tag} started");
-        context.RequestAborted.WaitHandle.WaitOne(AbortPatience);
-        signals.Raise($"{tag} ended");
+        try
+        {
+            signals.WaitAsync($"{tag} release", context.RequestAborted).GetAwaiter().GetResult();
+        }
+        finally
+        {
+            signals.Raise($"{tag} ended");
+        }
+
         return Task.CompletedTask;
     }
 

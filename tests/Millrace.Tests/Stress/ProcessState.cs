@@ -20,8 +20,15 @@ internal static class ProcessState
     /// <summary>Open descriptors of sockets and event queues.</summary>
     public static int Descriptors() => Directory.GetFiles("/proc/self/fd").Count(static descriptor =>
     {
-        string? target = File.ResolveLinkTarget(descriptor, returnFinalTarget: false)?.Name;
-        return target is not null && (target.Contains("socket:", StringComparison.Ordinal) || target.Contains("event", StringComparison.Ordinal));
+        try
+        {
+            string? target = File.ResolveLinkTarget(descriptor, returnFinalTarget: false)?.Name;
+            return target is not null && (target.Contains("socket:", StringComparison.Ordinal) || target.Contains("event", StringComparison.Ordinal));
+        }
+        catch (FileNotFoundException)
+        {
+            return false;    // it has been closed meanwhile
+        }
     });
 
     /// <summary>Waits until the condition holds.</summary>

@@ -231,20 +231,6 @@ public sealed class ConnectionTests
         options => options.AddServerHeader = names);
 
     [Fact]
-    public void Date_is_the_time_of_the_answer_to_the_second_RFC9110_6_6_1() => HttpBench.Run(static bench =>
-    {
-        HttpPeer peer = bench.Connect();
-        for (int i = 0; i < 2; i++)
-        {
-            DateTimeOffset before = DateTimeOffset.UtcNow;
-            string date = bench.Ask(peer, "GET / HTTP/1.1\r\nHost: a\r\n\r\n").Field("Date")!;
-            DateTimeOffset said = DateTimeOffset.ParseExact(date, "R", System.Globalization.CultureInfo.InvariantCulture);
-            Assert.InRange(said, before.AddSeconds(-2), DateTimeOffset.UtcNow);
-            bench.Pass(TimeSpan.FromSeconds(2));
-        }
-    });
-
-    [Fact]
     public void What_an_application_sets_stands_instead_of_the_servers_own_RFC9110_6_6_1() => HttpBench.Run(
         static (request, response) =>
         {

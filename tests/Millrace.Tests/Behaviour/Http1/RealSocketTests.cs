@@ -1,6 +1,7 @@
-// What only the kernel's own TCP can show: that a reset is a reset, and that an answer survives a client that is still sending.
-// Everything else is tested over the simulated kernel.
+// What only the kernel's own TCP and clock can show: that a reset is a reset, that an answer survives a client that is still
+// sending, and that the date is today's. Everything else is tested over the simulated kernel.
 
+using System.Globalization;
 using System.Net;
 using System.Net.Sockets;
 using System.Text;
@@ -119,5 +120,18 @@ public sealed class RealSocketTests
                 return await ReadToEnd(socket);
             });
         Assert.StartsWith(expected, seen, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Date_is_the_time_of_the_answer_to_the_second_RFC9110_6_6_1()
+    {
+        for (int i = 0; i < 2; i++)
+        {
+            DateTimeOffset before = DateTimeOffset.UtcNow;
+            string seen = await Exchange(static (_, _) => default, static socket => Ask(socket, "GET / HTTP/1.0\r\n\r\n"));
+            string date = seen.Split("\r\n").Single(static line => line.StartsWith("Date: ", StringComparison.Ordinal))["Date: ".Length..];
+            Assert.InRange(DateTimeOffset.ParseExact(date, "R", CultureInfo.InvariantCulture), before.AddSeconds(-2), DateTimeOffset.UtcNow);
+            await Task.Delay(1_100);
+        }
     }
 }

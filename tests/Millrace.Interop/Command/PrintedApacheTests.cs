@@ -1,0 +1,33 @@
+// What `millrace config apache` prints, behind a real Apache.
+
+using Millrace.Interop.FrontEnds;
+
+namespace Millrace.Interop.Command;
+
+public abstract class PrintedApacheTests(string scheme) : PrintedBlockTests(scheme)
+{
+    private static readonly string[] s_modules = ["mpm_event", "authz_core", "env", "headers", "proxy", "proxy_fcgi", "proxy_http"];
+
+    private protected override string FrontEnd => "apache";
+
+    private protected override string OnPort(string block, int port) =>
+        $"Listen 127.0.0.1:{port}\n{block.Replace("*:80", $"127.0.0.1:{port}", StringComparison.Ordinal)}";
+
+    private protected override string Wrap(string block, string directory) => $"""
+        ServerRoot "{directory}"
+        DefaultRuntimeDir "{directory}"
+        PidFile "{directory}/pid"
+        ErrorLog "{directory}/error.log"
+        ServerName localhost
+        {(Environment.IsPrivilegedProcess ? "User #65534\nGroup #65534" : "")}
+        {string.Join('\n', s_modules.Select(static name => $"LoadModule {name}_module {ApacheProgram.Modules}/mod_{name}.so"))}
+        {block}
+        """;
+
+    private protected override (string Program, string[] Arguments) CommandLine(string directory, string configuration) =>
+        (Find(new ApacheProgram()), ["-D", "FOREGROUND", "-f", configuration]);
+}
+
+public sealed class PrintedApacheFastCgiTests() : PrintedApacheTests("fastcgi");
+
+public sealed class PrintedApacheHttpTests() : PrintedApacheTests("http");

@@ -1,0 +1,305 @@
+// What an application does with a request that is over, or from threads it has left behind, reaches neither another
+// request nor another connection, and ends neither a loop nor the process.
+
+using System.Buffers;
+using System.Globalization;
+using System.IO.Pipelines;
+using System.Net.Http;
+using System.Text;
+using System.Text.Json;
+using Microsoft.AspNetCore.Builder;
+using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Logging;
+
+namespace Millrace.Tests.Hosting;
+
+public sealed class MisuseTests
+{
+    private static CancellationToken Ended => TestContext.Current.CancellationToken;
+
+    [Fact]
+    public async Task A_thread_that_writes_on_while_its_handler_ends_spoils_no_other_response()
+    {
+        await using HostedApp app = await Start(static web =>
+        {
+            web.MapGet("/race", static context =>
+            {
+                Stream body = context.Response.Body;
+                byte[] part = new byte[64];
+                _ = Task.Run(async () =>
+                {
+                    for (int i = 0; i < 10_000; i++)
+                    {
+                        await body.WriteAsync(part);
+                    }
+                });
+                Thread.SpinWait(2_000);
+                return Task.CompletedTask;
+            });
+            web.MapGet("/good/{id}", static (string id) => "good " + id);
+        });
+        using HttpClient client = Client(app);
+        Task[] racers = [.. Enumerable.Range(0, 2).Select(_ => Task.Run(
+            async () =>
+            {
+                for (int i = 0; i < 150; i++)
+                {
+                    try
+                    {
+                        byte[] whole = await client.GetByteArrayAsync("/race", Ended);
+                        Assert.Equal(0, whole.Length % 64);
+                    }
+                    catch (HttpRequestException)
+                    {
+                        // cut: the peer must see that the response is not whole
+                    }
+                }
+            },
+            Ended))];
+        for (int i = 0; i < 600; i++)
+        {
+            Assert.Equal($"good {i}", await client.GetStringAsync(string.Create(CultureInfo.InvariantCulture, $"/good/{i}"), Ended));
+        }
+
+        await Task.WhenAll(racers);
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Advancing_beyond_what_GetMemory_gave_is_refused(bool started)
+    {
+        await using HostedApp app = await Start(web =>
+        {
+            web.MapGet("/over", async context =>
+            {
+                if (started)
+                {
+                    await context.Response.StartAsync();
+                }
+
+                PipeWriter writer = context.Response.BodyWriter;
+                int given = writer.GetMemory(16).Length;
+                Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(given + 1));
+                writer.Advance(0);
+                await context.Response.WriteAsync("whole");
+                Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(1));
+            });
+        });
+        using HttpClient client = Client(app);
+        for (int i = 0; i < 3; i++)
+        {
+            Assert.Equal("whole", await client.GetStringAsync("/over", Ended));
+        }
+    }
+
+    [Fact]
+    public async Task Memory_taken_before_the_head_is_written_still_counts_after_it()
+    {
+        await using HostedApp app = await Start(static web => web.MapGet("/json", static async context =>
+        {
+            await using var json = new Utf8JsonWriter(context.Response.BodyWriter);
+            json.WriteStartObject();
+            await context.Response.StartAsync();
+            json.WriteString("a", "b");
+            json.WriteEndObject();
+            await json.FlushAsync();
+        }));
+        using HttpClient client = Client(app);
+        for (int i = 0; i < 3; i++)
+        {
+            Assert.Equal("{\"a\":\"b\"}", await client.GetStringAsync("/json", Ended));
+        }
+    }
+
+    [Fact]
+    public async Task Memory_is_not_given_once_the_response_is_complete()
+    {
+        await using HostedApp app = await Start(static web => web.MapGet("/late", static async context =>
+        {
+            await context.Response.WriteAsync("done");
+            await context.Response.CompleteAsync();
+            Assert.Throws<InvalidOperationException>(() => context.Response.BodyWriter.GetMemory());
+            await Assert.ThrowsAsync<InvalidOperationException>(() => context.Response.WriteAsync("more"));
+        }));
+        using HttpClient client = Client(app);
+        for (int i = 0; i < 3; i++)
+        {
+            Assert.Equal("done", await client.GetStringAsync("/late", Ended));
+        }
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task A_kept_writer_stream_or_abort_reaches_no_other_request(bool leavesItsTurn)
+    {
+        var attempts = new List<Exception?>();
+        var over = new TaskCompletionSource();
+        await using HostedApp app = await Start(web =>
+        {
+            web.MapGet("/keep", async context =>
+            {
+                PipeWriter writer = context.Response.BodyWriter;
+                Stream stream = context.Response.Body;
+                IHttpRequestLifetimeFeature lifetime = context.Features.GetRequiredFeature<IHttpRequestLifetimeFeature>();
+                if (leavesItsTurn)
+                {
+                    await Task.Yield();
+                }
+
+                writer.Write("hi"u8);
+                ThreadPool.UnsafeQueueUserWorkItem(
+                    async _ =>
+                    {
+                        await Task.Delay(100);
+                        foreach (Func<Task> act in new Func<Task>[] { async () => await writer.WriteAsync("SECRET"u8.ToArray()), async () => await stream.WriteAsync("SECRET"u8.ToArray()) })
+                        {
+                            try
+                            {
+                                await act();
+                                attempts.Add(null);
+                            }
+                            catch (Exception error)
+                            {
+                                attempts.Add(error);
+                            }
+                        }
+
+                        if (leavesItsTurn)
+                        {
+                            lifetime.Abort();
+                        }
+
+                        over.SetResult();
+                    },
+                    null);
+            });
+            web.MapGet("/other", static async context =>
+            {
+                Thread.Sleep(250);      // in its driver's turn while the other's thread comes
+                await context.Response.WriteAsync("mine");
+            });
+        });
+        using HttpClient client = Client(app);
+        Assert.Equal("hi", await client.GetStringAsync("/keep", Ended));
+        string[] others = await Task.WhenAll(Enumerable.Range(0, 8).Select(_ => client.GetStringAsync("/other", Ended)));
+        Assert.All(others, static text => Assert.Equal("mine", text));
+        await over.Task.WaitAsync(TimeSpan.FromSeconds(10), Ended);
+        Assert.Equal(2, attempts.Count);
+        Assert.All(attempts, static error => Assert.IsType<ObjectDisposedException>(error));
+        Assert.Equal("mine", await client.GetStringAsync("/other", Ended));
+    }
+
+    [Theory]
+    [InlineData("/write")]
+    [InlineData("/file")]
+    public async Task What_was_begun_and_not_awaited_does_not_end_as_a_whole_response(string target)
+    {
+        string file = Path.GetTempFileName();
+        await File.WriteAllBytesAsync(file, new byte[30_000_000], Ended);
+        await using HostedApp app = await Start(web =>
+        {
+            web.MapGet("/write", static context =>
+            {
+                _ = context.Response.Body.WriteAsync(new byte[30_000_000]).AsTask();
+                return Task.CompletedTask;
+            });
+            web.MapGet("/file", context =>
+            {
+                _ = context.Response.SendFileAsync(file);
+                return Task.CompletedTask;
+            });
+            web.MapGet("/next", static () => "next");
+        });
+        using HttpClient client = Client(app);
+        await Assert.ThrowsAnyAsync<Exception>(async () =>
+        {
+            using HttpResponseMessage response = await client.GetAsync(target, HttpCompletionOption.ResponseHeadersRead, Ended);
+            await Task.Delay(300, Ended);      // nobody reads: the socket is full when the handler ends
+            byte[] body = await response.Content.ReadAsByteArrayAsync(Ended);
+            Assert.Equal(30_000_000, body.Length);
+            throw new OperationCanceledException("all of it had room: a whole response is right as well");
+        });
+        Assert.Equal("next", await client.GetStringAsync("/next", Ended));
+        File.Delete(file);
+    }
+
+    [Fact]
+    public async Task Callbacks_and_loggers_that_throw_end_nothing_but_themselves()
+    {
+        var cancelled = new TaskCompletionSource();
+        await using HostedApp app = await Start(
+            web =>
+            {
+                web.MapGet("/callback", async context =>
+                {
+                    context.RequestAborted.Register(static () => throw new InvalidTimeZoneException("thrown by a callback"));
+                    context.RequestAborted.Register(() => cancelled.TrySetResult());
+                    await cancelled.Task;
+                });
+                web.MapGet("/fails", static string () => throw new InvalidTimeZoneException("thrown by a handler"));
+                web.MapGet("/good", static () => "good");
+            },
+            static builder => builder.Services.AddSingleton<ILoggerProvider, ThrowingLogger>());
+        using HttpClient client = Client(app);
+        using (var patience = CancellationTokenSource.CreateLinkedTokenSource(Ended))
+        {
+            patience.CancelAfter(200);
+            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => client.GetStringAsync("/callback", patience.Token));
+        }
+
+        await cancelled.Task.WaitAsync(TimeSpan.FromSeconds(10), Ended);
+        for (int i = 0; i < 5; i++)
+        {
+            using HttpResponseMessage failed = await client.GetAsync("/fails", Ended);
+            Assert.Equal(500, (int)failed.StatusCode);
+            Assert.Equal("good", await client.GetStringAsync("/good", Ended));
+        }
+    }
+
+    [Fact]
+    public async Task An_OnStarting_callback_that_waits_and_writes_does_not_wait_for_itself()
+    {
+        await using HostedApp app = await Start(static web => web.MapGet("/starting", static async context =>
+        {
+            context.Response.OnStarting(async () =>
+            {
+                await Task.Delay(10);
+                await context.Response.WriteAsync("first ");
+            });
+            await context.Response.WriteAsync("second");
+        }));
+        using HttpClient client = Client(app);
+        Assert.Equal("first second", await client.GetStringAsync("/starting", Ended));
+    }
+
+    private static Task<HostedApp> Start(Action<WebApplication> map, Action<WebApplicationBuilder>? configure = null) =>
+        HostedApp.StartAsync(map, configure, static options => options.Loops = 1, "http://127.0.0.1:0");
+
+    private static HttpClient Client(HostedApp app) => new() { BaseAddress = new Uri(app.Address), Timeout = TimeSpan.FromSeconds(20) };
+
+    private sealed class ThrowingLogger : ILoggerProvider, ILogger
+    {
+        public ILogger CreateLogger(string categoryName) => categoryName.StartsWith("Millrace", StringComparison.Ordinal) ? this : Microsoft.Extensions.Logging.Abstractions.NullLogger.Instance;
+
+        public void Dispose()
+        {
+        }
+
+        public IDisposable? BeginScope<TState>(TState state)
+            where TState : notnull => null;
+
+        public bool IsEnabled(LogLevel logLevel) => true;
+
+        public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter)
+        {
+            if (logLevel >= LogLevel.Error)
+            {
+                throw new InvalidTimeZoneException("thrown by a logger");
+            }
+        }
+    }
+}
