@@ -8,6 +8,8 @@ namespace Millrace.Tests.Faults;
 
 public sealed class RareCoincidenceTests
 {
+    private const int Large = 1_000_000;
+
     private readonly TaskCompletionSource _first = new();
     private readonly TaskCompletionSource _second = new();
     private int _bodyLength = -1;
@@ -31,6 +33,9 @@ public sealed class RareCoincidenceTests
                 await response.FlushAsync();
                 await _first.Task;
                 throw new InvalidTimeZoneException("thrown by the handler, as it is to be");
+            case "/large":
+                response.Write(Plan.Bytes("large", 0, Large));
+                return;
             case "/waits":
                 var told = new TaskCompletionSource();
                 request.Aborted.UnsafeRegister(_ => told.TrySetResult(), null);
@@ -126,6 +131,24 @@ public sealed class RareCoincidenceTests
             Assert.Equal(0, simulation.Handler.Running);
         },
         new MillraceOptions { Loops = 1, MaxConcurrentRequests = 1 });
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void The_last_answer_of_a_connection_is_sent_to_its_end_however_full_the_socket_is(bool http) => Run(simulation =>
+    {
+        SimulatedSocket socket = Connect(simulation, http);
+        Send(simulation, socket, http ? "GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"u8.ToArray() : Wire.Request("/large", keep: false));
+        var answer = new List<byte>();
+        byte[] buffer = new byte[100_000];
+        for (int count; (count = socket.ClientRead(buffer)) > 0; simulation.Settle())
+        {
+            answer.AddRange(buffer.AsSpan(0, count));
+        }
+
+        Assert.InRange(answer.Count, Large, Large + 1_000);
+        Assert.True(socket.ServerClosed);
+    });
 
     [Fact]
     public void A_client_that_waits_for_100_is_sent_the_response_that_began_first_RFC9110_10_1_1() => Run(simulation =>
