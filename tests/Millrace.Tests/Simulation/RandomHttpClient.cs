@@ -185,7 +185,7 @@ internal sealed class RandomHttpClient : RandomClient
         }
 
         bool isDisturbed = plan.IsDisturbed;
-        plan.IsDisturbed |= Trouble == Trouble.Resets && Socket!.InFlight > 0;      // its client may reset over its last bytes
+        plan.IsDisturbed |= Trouble is Trouble.Resets or Trouble.Closes or Trouble.Aborts && !plan.BodyWasWhole;      // its client may leave over its last bytes
         if (response.Closes)
         {
             SeeClose(plan, response);
