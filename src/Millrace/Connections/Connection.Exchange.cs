@@ -82,16 +82,16 @@ internal abstract partial class Connection<TKernel>
             {
                 Note();
             }
-
-            if (_finNoted && !exchange.IsUpgraded)
-            {
-                exchange.CancelHandler();   // the end came along with the request: no further event tells of it
-            }
         }
         else if (wanted)
         {
             _readable = false;
             ReadAndFeed(driver, exchange);
+        }
+
+        if (_finNoted && !exchange.IsUpgraded)
+        {
+            exchange.CancelHandler();   // the end came along with the request, or behind its body: no further event tells of it
         }
 
         bool caught = exchange.Body.Readers.TryTake(out Action<object?> action, out object? state);

@@ -414,7 +414,7 @@ internal abstract partial class Connection<TKernel> : Connection
             }
         }
 
-        if (_closeWhenSent)
+        if (_closeWhenSent && _pending is null)
         {
             FinishClosing();
         }

@@ -8,6 +8,8 @@ namespace Millrace.Tests.Faults;
 
 public sealed class RareCoincidenceTests
 {
+    private const int Large = 1_000_000;
+
     private readonly TaskCompletionSource _first = new();
     private readonly TaskCompletionSource _second = new();
     private int _bodyLength = -1;
@@ -31,6 +33,14 @@ public sealed class RareCoincidenceTests
                 await response.FlushAsync();
                 await _first.Task;
                 throw new InvalidTimeZoneException("thrown by the handler, as it is to be");
+            case "/large":
+                response.Write(Plan.Bytes("large", 0, Large));
+                return;
+            case "/waits":
+                var told = new TaskCompletionSource();
+                request.Aborted.UnsafeRegister(_ => told.TrySetResult(), null);
+                await told.Task;
+                break;
             case "/body":
                 await ReadAll(request);
                 break;
@@ -102,6 +112,43 @@ public sealed class RareCoincidenceTests
             Assert.Equal(10, _bodyLength);
         },
         new MillraceOptions { Loops = 1, MaxConcurrentRequests = 1 });
+
+    [Fact]
+    public void A_handler_is_told_of_a_peer_that_left_while_its_request_waited_for_its_turn() => Run(
+        simulation =>
+        {
+            SimulatedSocket one = Connect(simulation, http: true);
+            Send(simulation, one, "GET /first HTTP/1.1\r\nHost: a\r\n\r\n");
+            SimulatedSocket other = Connect(simulation, http: true);
+            Send(simulation, other, "POST /waits HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n");
+            other.ClientSend("body"u8);
+            other.ClientClose();
+            other.Deliver(int.MaxValue);
+            other.Deliver(int.MaxValue);
+            simulation.Settle();
+            _first.SetResult();
+            simulation.Settle();
+            Assert.Equal(0, simulation.Handler.Running);
+        },
+        new MillraceOptions { Loops = 1, MaxConcurrentRequests = 1 });
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void The_last_answer_of_a_connection_is_sent_to_its_end_however_full_the_socket_is(bool http) => Run(simulation =>
+    {
+        SimulatedSocket socket = Connect(simulation, http);
+        Send(simulation, socket, http ? "GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"u8.ToArray() : Wire.Request("/large", keep: false));
+        var answer = new List<byte>();
+        byte[] buffer = new byte[100_000];
+        for (int count; (count = socket.ClientRead(buffer)) > 0; simulation.Settle())
+        {
+            answer.AddRange(buffer.AsSpan(0, count));
+        }
+
+        Assert.InRange(answer.Count, Large, Large + 1_000);
+        Assert.True(socket.ServerClosed);
+    });
 
     [Fact]
     public void A_client_that_waits_for_100_is_sent_the_response_that_began_first_RFC9110_10_1_1() => Run(simulation =>

@@ -185,6 +185,7 @@ internal sealed class RandomHttpClient : RandomClient
         }
 
         bool isDisturbed = plan.IsDisturbed;
+        plan.IsDisturbed |= Trouble is Trouble.Resets or Trouble.Closes or Trouble.Aborts && !plan.BodyWasWhole;      // its client may leave over its last bytes
         if (response.Closes)
         {
             SeeClose(plan, response);
