@@ -7,6 +7,7 @@ using Millrace.Tests.Simulation;
 
 namespace Millrace.Tests.Faults;
 
+[Collection(Stress.AloneCollection.Name)]
 public sealed class SilentPeerTests
 {
     private const int LargeAnswer = 64 * 1024 * 1024;
