@@ -1,5 +1,7 @@
 // The end-to-end list behind H2O, one class per combination. The list itself is EndToEndList; what H2O makes impossible
 // is in H2oList.cs.
+// Not over FastCGI with kept connections: there H2O 2.2 fails an assertion (h2o_socket_export) and ends where an application answers
+// before it has taken a long request body.
 using Millrace.Interop.FrontEnds;
 using static Millrace.Interop.FrontEnds.AppProtocol;
 using static Millrace.Interop.FrontEnds.Transport;
@@ -12,7 +14,7 @@ public abstract class H2oRig(AppProtocol protocol, Transport transport, Upstream
 
 public sealed class H2oFastCgiTcpRig() : H2oRig(FastCgi, Tcp, ClosedAfterEachRequest);
 
-public sealed class H2oFastCgiUnixKeptAliveRig() : H2oRig(FastCgi, Unix, KeptAlive);
+public sealed class H2oFastCgiUnixRig() : H2oRig(FastCgi, Unix, ClosedAfterEachRequest);
 
 public sealed class H2oHttpTcpRig() : H2oRig(Http, Tcp, ClosedAfterEachRequest);
 
@@ -21,8 +23,8 @@ public sealed class H2oHttpUnixKeptAliveRig() : H2oRig(Http, Unix, KeptAlive);
 public sealed class H2o_FastCgi_Tcp(H2oFastCgiTcpRig rig)
     : H2oFastCgiList(rig), IClassFixture<H2oFastCgiTcpRig>;
 
-public sealed class H2o_FastCgi_Unix_kept_alive(H2oFastCgiUnixKeptAliveRig rig)
-    : H2oFastCgiList(rig), IClassFixture<H2oFastCgiUnixKeptAliveRig>;
+public sealed class H2o_FastCgi_Unix(H2oFastCgiUnixRig rig)
+    : H2oFastCgiList(rig), IClassFixture<H2oFastCgiUnixRig>;
 
 public sealed class H2o_Http_Tcp(H2oHttpTcpRig rig)
     : H2oHttpList(rig), IClassFixture<H2oHttpTcpRig>;

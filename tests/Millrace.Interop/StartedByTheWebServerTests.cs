@@ -9,7 +9,7 @@ namespace Millrace.Interop;
 
 public sealed class StartedByTheWebServerTests
 {
-    private static readonly Combination s_keptAlive = new(AppProtocol.FastCgi, Transport.Unix, UpstreamConnections.KeptAlive);
+    private static readonly Combination s_combination = new(AppProtocol.FastCgi, Transport.Unix, UpstreamConnections.ClosedAfterEachRequest);
 
     public static TheoryData<string> WebServers => ["lighttpd", "h2o"];
 
@@ -21,7 +21,7 @@ public sealed class StartedByTheWebServerTests
         string mark = Guid.NewGuid().ToString("N");
         string command = $"{FindDotnet()} {CommandProcess.AssemblyOf("samples/Plain", "Plain")} fastcgi://fd:0 {mark}";
         FrontEndProgram program = name == "lighttpd" ? new LighttpdProgram(command) : new H2oProgram(command);
-        await using (FrontEndServer frontEnd = await FrontEndServer.StartAsync(program, new Upstream(s_keptAlive, [])))
+        await using (FrontEndServer frontEnd = await FrontEndServer.StartAsync(program, new Upstream(s_combination, [])))
         {
             using WireClient client = await WireClient.ConnectAsync(frontEnd.Buffered);
             for (int i = 0; i < 20; i++)

@@ -32,7 +32,7 @@ internal sealed class H2o : FrontEnd
     private static string FastCgi(FrontEndSite site) => $$"""
                 fastcgi.connect: { {{Server(site)}} }
                 fastcgi.timeout.io: 60000               # ms: the slowest handler
-                fastcgi.timeout.keepalive: 60000        # ms: an idle connection to the application
+                fastcgi.timeout.keepalive: 0            # H2O 2.2 fails over kept FastCGI connections
         """;
 
     private static string Http(FrontEndSite site)

@@ -20,7 +20,7 @@ public sealed class H2oConfigTests
               "/":
                 fastcgi.connect: { type: unix, port: "/run/hello.sock" }
                 fastcgi.timeout.io: 60000               # ms: the slowest handler
-                fastcgi.timeout.keepalive: 60000        # ms: an idle connection to the application
+                fastcgi.timeout.keepalive: 0            # H2O 2.2 fails over kept FastCGI connections
           "127.0.0.1":
             paths: *hello
 
