@@ -82,7 +82,7 @@ public abstract partial class EndToEndList
     protected async Task AssertRestartOfTheOnlyApplicationIsSeenAsync(params int[] statusesMeanwhile)
     {
         Apps.EndToEndApp app = await Apps.EndToEndApp.StartAsync(rig.FreeAddress());
-        string address = app.Address;
+        string address = rig.AddressOf(app);
         await using IFrontEnd frontEnd = await rig.StartFrontEndAsync(app);
         using WireClient slow = await WireClient.ConnectAsync(frontEnd.Buffered);
         await slow.WriteHeadAsync("GET", "/slow?ms=500&id=running");

@@ -93,7 +93,7 @@ public abstract partial class EndToEndList
     {
         await using EndToEndApp stable = await EndToEndApp.StartAsync(rig.FreeAddress());
         EndToEndApp restarted = await EndToEndApp.StartAsync(rig.FreeAddress());
-        string address = restarted.Address;
+        string address = rig.AddressOf(restarted);
         await using IFrontEnd frontEnd = await rig.StartFrontEndAsync(stable, restarted);
 
         using var finished = new CancellationTokenSource();

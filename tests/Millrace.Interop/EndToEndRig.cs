@@ -37,8 +37,13 @@ public abstract class EndToEndRig(FrontEndProgram program, Combination combinati
         string scheme = Combination.Protocol == AppProtocol.FastCgi ? "fastcgi" : "http";
         return Combination.Transport == Transport.Tcp
             ? $"{scheme}://127.0.0.1:0"
-            : $"{scheme}://unix:{Path.Combine(_sockets.Value.Path, $"app{++_socketCount}.sock")}{(program.IsAnotherUser ? "?mode=666" : "")}";
+            : $"{scheme}://unix:{Path.Combine(_sockets.Value.Path, $"app{++_socketCount}.sock")}{SocketOptions}";
     }
+
+    /// <summary>The address at which another application can take the place of one that has ended.</summary>
+    public string AddressOf(EndToEndApp app) => Combination.Transport == Transport.Tcp ? app.Address : app.Address + SocketOptions;
+
+    private string SocketOptions => program.IsAnotherUser ? "?mode=666" : "";
 
     public Task<IFrontEnd> StartFrontEndAsync(params EndToEndApp[] apps) =>
         StartFrontEndAsync(new Upstream(Combination, [.. apps.Select(static app => app.Address)]));
