@@ -70,6 +70,9 @@ internal abstract class RandomClient
     /// <summary>Requests answered to their end, in their order.</summary>
     protected int Answers { get; set; }
 
+    /// <summary>From here on a limit may strike whatever has not been answered.</summary>
+    public void DisturbUnanswered() => Plans.Skip(Answers).ToList().ForEach(static plan => plan.IsDisturbed = true);
+
     protected long StreamLength { get; private set; }
 
     protected int StepsLeft => _script.Count;
@@ -271,7 +274,7 @@ internal abstract class RandomClient
         || (Pipelines && Plans.Exists(static each => each.BreaksOff && each.Started > 0));
 
     /// <summary>Whether a body that nobody read is larger than what the server reads only to throw it away.</summary>
-    protected bool HasTooMuchUnread => Plans.Exists(plan => plan.BodyLength > Simulation.Services.Options.MaxDiscardBytes && !plan.BodyWasWhole);
+    protected bool HasTooMuchUnread => Plans.Exists(plan => plan.BodyLength + plan.BodyOverhead > Simulation.Services.Options.MaxDiscardBytes && !plan.BodyWasWhole);
 
     /// <summary>Whether the server had no room for this connection: it was never read from.</summary>
     protected bool WasTurnedAway(long bytesRead) => (Life.MayRefuseConnections || Life.IsDraining) && bytesRead == 0 && Socket!.TakenByServer == 0;

@@ -223,7 +223,7 @@ internal sealed class RandomHttpClient : RandomClient
             || plan.BreaksOff
             || (plan.IsHttp10 && !plan.HasKnownLength && !plan.IsHead)
             || (plan.ExpectsContinue && !plan.ReadsFirst)
-            || plan.BodyLength > Simulation.Services.Options.MaxDiscardBytes;      // when the head was written it might not have been read
+            || plan.BodyLength + plan.BodyOverhead > Simulation.Services.Options.MaxDiscardBytes;      // when the head was written it might not have been read
         if (!may)
         {
             Violated($"request {plan.Name} asked to keep the connection, but its response says close");

@@ -203,10 +203,7 @@ internal sealed class RandomLife
     private void TimeHasPassed()
     {
         TimePassed = true;
-        foreach (Plan plan in _plans.Values)
-        {
-            plan.IsDisturbed |= plan.Finished == 0;
-        }
+        _clients.ForEach(static client => client.DisturbUnanswered());
     }
 
     private void LetTimePass()
