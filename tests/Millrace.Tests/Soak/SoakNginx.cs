@@ -113,8 +113,14 @@ internal sealed class SoakNginx : IDisposable
         _folder.Dispose();
     }
 
-    private Process Start(params string[] arguments) =>
-        Process.Start("nginx", ["-p", _folder.PathOf(""), "-e", _folder.PathOf("error.log"), .. arguments]);
+    // With streams of its own: what the runner of the tests reads from this process is not for others to write to.
+    private Process Start(params string[] arguments) => Process.Start(
+        new ProcessStartInfo("nginx", ["-p", _folder.PathOf(""), "-e", _folder.PathOf("error.log"), .. arguments])
+        {
+            RedirectStandardInput = true,
+            RedirectStandardOutput = true,
+            RedirectStandardError = true,
+        })!;
 
     private bool IsListening()
     {

@@ -30,7 +30,7 @@ internal sealed class SoakSamples
     /// <summary>The quarters' medians as text, first and last.</summary>
     public string Summary => string.Create(CultureInfo.InvariantCulture, $"first quarter {Text(First)}; last quarter {Text(Last)}");
 
-    /// <summary>What has grown by more than its noise; null when nothing has.</summary>
+    /// <summary>What has grown by more than its noise; null when nothing has. Threads come and go with the handlers that block.</summary>
     public string? Growth
     {
         get
@@ -39,7 +39,7 @@ internal sealed class SoakSamples
             return last.HeapMb > (first.HeapMb * 1.1) + 3 ? "the live heap"
                 : last.ResidentMb > (first.ResidentMb * 1.15) + 24 ? "resident memory"
                 : last.Descriptors > first.Descriptors + 40 ? "descriptors"
-                : last.Threads > first.Threads + 8 ? "threads"
+                : last.Threads > (first.Threads * 1.1) + 16 ? "threads"
                 : null;
         }
     }

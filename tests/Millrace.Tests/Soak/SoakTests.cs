@@ -17,6 +17,7 @@ public sealed class SoakTests
     private const int Hostile = 8;
     private const int HalfOpen = 100;
     private const int SamplesMin = 20;
+    private static readonly TimeSpan s_long = TimeSpan.FromMinutes(5);
     private static readonly TimeSpan s_reloadEvery = TimeSpan.FromSeconds(5);
     private static readonly TimeSpan s_sampleEveryMax = TimeSpan.FromSeconds(15);
 
@@ -63,11 +64,11 @@ public sealed class SoakTests
         Assert.True(ProcessState.Becomes(() => server.Connections == 0, 30_000), $"{server.Connections} connections are left");
     }
 
-    // The first tenth is for warming up. What a failed client found is thrown by the caller's Join.
+    // The first tenth is for warming up, a third of a short soak: until then pools of threads and buffers grow to the load. What a failed client found is thrown by the caller's Join.
     private static SoakSamples Watch(SoakNginx nginx, ClientThreads load, TimeSpan length)
     {
         var samples = new SoakSamples();
-        TimeSpan warmUp = length / 10;
+        TimeSpan warmUp = length > s_long ? length / 10 : length / 3;
         TimeSpan every = TimeSpan.FromTicks(Math.Min(s_sampleEveryMax.Ticks, (length - warmUp).Ticks / (2 * SamplesMin)));
         long started = Stopwatch.GetTimestamp();
         TimeSpan nextReload = s_reloadEvery;
@@ -129,7 +130,5 @@ public sealed class SoakTests
         {
             File.AppendAllText(path, text + "\n");
         }
-
-        Console.WriteLine(text);
     }
 }
