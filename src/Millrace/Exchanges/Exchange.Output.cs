@@ -273,7 +273,7 @@ internal sealed partial class Exchange
             {
                 // What was begun will never be whole, whatever it looked like.
                 Start();
-                Fail(new InvalidOperationException("The handler ended before a write that it had begun; await every write."));
+                FailInside(new InvalidOperationException("The handler ended before a write that it had begun; await every write."));
             }
             else if (!HasStarted)
             {
@@ -287,7 +287,7 @@ internal sealed partial class Exchange
             }
             else if (!IsCut && _declared >= 0 && _written < _declared && !SuppressesBody)
             {
-                Fail(new InvalidOperationException(MismatchText(_declared)));
+                FailInside(new InvalidOperationException(MismatchText(_declared)));
             }
         }
         catch (Exception error)
@@ -315,6 +315,12 @@ internal sealed partial class Exchange
     public void Fail(Exception error)
     {
         CloseGate();
+        FailInside(error);
+    }
+
+    // Whoever completes the response is within the gate, and must not wait for himself.
+    private void FailInside(Exception error)
+    {
         if (IsCancelled && error is OperationCanceledException or IOException)
         {
             AppStatus = 1;

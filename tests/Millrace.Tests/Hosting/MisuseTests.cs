@@ -261,6 +261,27 @@ public sealed class MisuseTests
     }
 
     [Fact]
+    public async Task Completing_a_response_that_is_too_short_cuts_it_and_goes_on()
+    {
+        var completed = new TaskCompletionSource();
+        await using HostedApp app = await Start(web =>
+        {
+            web.MapGet("/short", async context =>
+            {
+                context.Response.ContentLength = 10;
+                await context.Response.WriteAsync("abc");
+                await context.Response.CompleteAsync();
+                completed.TrySetResult();
+            });
+            web.MapGet("/good", static () => "good");
+        });
+        using HttpClient client = Client(app);
+        await Assert.ThrowsAnyAsync<HttpRequestException>(() => client.GetStringAsync("/short", Ended));
+        await completed.Task.WaitAsync(TimeSpan.FromSeconds(10), Ended);
+        Assert.Equal("good", await client.GetStringAsync("/good", Ended));
+    }
+
+    [Fact]
     public async Task An_OnStarting_callback_that_waits_and_writes_does_not_wait_for_itself()
     {
         await using HostedApp app = await Start(static web => web.MapGet("/starting", static async context =>
