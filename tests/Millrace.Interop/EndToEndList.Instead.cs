@@ -30,19 +30,6 @@ public abstract partial class EndToEndList
         await AssertStillServesAsync();
     }
 
-    /// <summary>The front end takes the whole request body in before, or while, the handler does not read it.</summary>
-    protected async Task AssertWholeRequestBodyIsTakenInAsync(int size)
-    {
-        string tag = NewTag();
-        using WireClient client = await ConnectStreamingAsync();
-        await client.WriteHeadAsync("POST", $"/hash?tag={tag}&wait=1", $"Content-Length: {size}");
-        await client.WriteAsync(DeterministicBytes.Create(size));
-
-        App.Signals.Raise($"{tag} go");
-        WireResponse response = await client.ReadResponseAsync();
-        Assert.Equal($"{size} {DeterministicBytes.Hash(size)}", response.Text);
-    }
-
     /// <summary>The front end passes a chunked body on with the length that it has by then.</summary>
     protected static async Task AssertCollectedLengthIsKnownAsync(WireClient client, int size)
     {

@@ -152,6 +152,9 @@ public abstract class HaproxyFastCgiKeptList(EndToEndRig rig) : HaproxyFastCgiLi
     private const string Late =
         "With keep-conn HAProxy tells the application of a client that goes away only when `timeout server` is over; without it, or where the response is being written, at once.";
 
+    // It takes its idle connections in turn, those of earlier requests at the same time among them.
+    protected override int KeptConnectionsMax => 64;
+
     [Deviation(Late)]
     public override Task Client_that_goes_away_cancels_RequestAborted_once(string path, bool streaming) => path == "/abort/streaming"
         ? base.Client_that_goes_away_cancels_RequestAborted_once(path, streaming)
@@ -169,7 +172,7 @@ public abstract class HaproxyFastCgiKeptList(EndToEndRig rig) : HaproxyFastCgiLi
 /// <summary>What it does otherwise over HTTP.</summary>
 public abstract class HaproxyHttpList(EndToEndRig rig) : EndToEndList(rig)
 {
-    // It takes the connection of its pool that it likes.
+    // It takes its idle connections in turn.
     protected override int KeptConnectionsMax => 64;
 
     [Deviation("Nothing is refused: WebSockets work.")]

@@ -43,14 +43,24 @@ public sealed class WireClient : IDisposable
         return new WireClient(socket);
     }
 
-    /// <summary>Sends a request with an optional body of known length and reads the response to its end.</summary>
+    /// <summary>
+    /// Sends a request with an optional body of known length and reads the response to its end. One that is answered before its
+    /// body is over may find the connection closed for writing (RFC 9112 section 9.6): the answer is there all the same.
+    /// </summary>
     public async Task<WireResponse> SendAsync(string method, string target, byte[]? body = null, params string[] headers)
     {
         string[] all = body is null ? headers : [.. headers, $"Content-Length: {body.Length}"];
         await WriteHeadAsync(method, target, all);
         if (body is not null)
         {
-            await WriteAsync(body);
+            try
+            {
+                await WriteAsync(body);
+            }
+            catch (SocketException closed) when (closed.SocketErrorCode is SocketError.Shutdown or SocketError.ConnectionReset)
+            {
+                // Where there is no answer, reading it fails.
+            }
         }
 
         return await ReadResponseAsync(method);

@@ -30,7 +30,10 @@ public sealed class CaddyProgram : FrontEndProgram
         ["XDG_DATA_HOME"] = directory,
     };
 
-    public override bool IsError(string line) => line.Contains("\"level\":\"error\"", StringComparison.Ordinal);
+    // "Use of closed network connection" is a connection to the application that Caddy closed itself: its client had closed
+    // while it still looked for the end of an answer. What the application does wrong reads otherwise (EOF, reset, malformed).
+    public override bool IsError(string line) =>
+        line.Contains("\"level\":\"error\"", StringComparison.Ordinal) && !line.Contains("use of closed network connection", StringComparison.Ordinal);
 
     public override IReadOnlyList<string> TextsOf(Complaint complaint) => complaint switch
     {
