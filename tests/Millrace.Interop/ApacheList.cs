@@ -8,13 +8,6 @@ namespace Millrace.Interop;
 /// <summary>What Apache does whatever it speaks to the application.</summary>
 public abstract class ApacheList(EndToEndRig rig) : EndToEndList(rig)
 {
-    /// <summary>Of the combinations with kept connections.</summary>
-    protected const string AsksNoOther =
-        "Apache asks no other application when one closes a kept connection just as a request comes over it: a stop under load can cost single requests; with disablereuse=on it costs none.";
-
-    // One for each client of the test.
-    protected const int RequestsAStopMayCostMax = 8;
-
     private const string SeesClientsOnlyWhenItWrites =
         "Apache notices that a client is gone when it has bytes for it: a handler that writes is aborted, a silent one runs to its end.";
 
@@ -151,24 +144,4 @@ public abstract class ApacheHttpList(EndToEndRig rig) : ApacheList(rig)
         Assert.Equal(0, App.Signals.Count($"{tag} body taken for whole"));
         await AssertStillServesAsync();
     }
-}
-
-/// <summary>What Apache does over FastCGI with kept connections.</summary>
-public abstract class ApacheFastCgiKeptList(EndToEndRig rig) : ApacheFastCgiList(rig)
-{
-    protected override int RequestsAStopMayCost => RequestsAStopMayCostMax;
-
-    [Deviation(AsksNoOther)]
-    public override Task Applications_are_stopped_and_started_under_load_without_one_failed_request() =>
-        base.Applications_are_stopped_and_started_under_load_without_one_failed_request();
-}
-
-/// <summary>What Apache does over HTTP with kept connections.</summary>
-public abstract class ApacheHttpKeptList(EndToEndRig rig) : ApacheHttpList(rig)
-{
-    protected override int RequestsAStopMayCost => RequestsAStopMayCostMax;
-
-    [Deviation(AsksNoOther)]
-    public override Task Applications_are_stopped_and_started_under_load_without_one_failed_request() =>
-        base.Applications_are_stopped_and_started_under_load_without_one_failed_request();
 }

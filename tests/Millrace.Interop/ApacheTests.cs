@@ -26,16 +26,16 @@ public sealed class Apache_FastCgi_Tcp(ApacheFastCgiTcpRig rig)
     : ApacheFastCgiList(rig), IClassFixture<ApacheFastCgiTcpRig>;
 
 public sealed class Apache_FastCgi_Tcp_kept_alive(ApacheFastCgiTcpKeptAliveRig rig)
-    : ApacheFastCgiKeptList(rig), IClassFixture<ApacheFastCgiTcpKeptAliveRig>;
+    : ApacheFastCgiList(rig), IClassFixture<ApacheFastCgiTcpKeptAliveRig>;
 
 public sealed class Apache_FastCgi_Unix(ApacheFastCgiUnixRig rig)
     : ApacheFastCgiList(rig), IClassFixture<ApacheFastCgiUnixRig>;
 
 public sealed class Apache_FastCgi_Unix_kept_alive(ApacheFastCgiUnixKeptAliveRig rig)
-    : ApacheFastCgiKeptList(rig), IClassFixture<ApacheFastCgiUnixKeptAliveRig>;
+    : ApacheFastCgiList(rig), IClassFixture<ApacheFastCgiUnixKeptAliveRig>;
 
 public sealed class Apache_Http_Tcp(ApacheHttpTcpRig rig)
     : ApacheHttpList(rig), IClassFixture<ApacheHttpTcpRig>;
 
 public sealed class Apache_Http_Unix_kept_alive(ApacheHttpUnixKeptAliveRig rig)
-    : ApacheHttpKeptList(rig), IClassFixture<ApacheHttpUnixKeptAliveRig>;
+    : ApacheHttpList(rig), IClassFixture<ApacheHttpUnixKeptAliveRig>;

@@ -545,7 +545,7 @@ internal abstract partial class Connection<TKernel> : Connection
         }
     }
 
-    public sealed override void OnDrain(long nowMs, bool cut)
+    public sealed override void OnDrain(long nowMs, long begunMs, bool cut)
     {
         if (IsClosed)
         {
@@ -574,8 +574,9 @@ internal abstract partial class Connection<TKernel> : Connection
             return;
         }
 
-        // A front server may be sending its next request at this very moment: only connections that have been quiet are closed at once.
-        if (IsLoops() && _pending is null && !_lingering && !IsMidRequest && !IsWaitingForGate && nowMs - _lastActiveMs >= DrainQuietMs)
+        // A front server may be sending its next request at this very moment, and turns to the connections that are left when
+        // others close behind their answers: only one that has been quiet in the drain is closed without an answer.
+        if (IsLoops() && _pending is null && !_lingering && !IsMidRequest && !IsWaitingForGate && nowMs - Math.Max(_lastActiveMs, begunMs) >= DrainQuietMs)
         {
             CloseWhenSent();
             FinishClosing();    // what of the last request is still on its way must not become a reset over its answer

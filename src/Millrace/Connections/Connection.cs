@@ -71,7 +71,7 @@ internal abstract class Connection
 
     public abstract void OnDeadline(long nowMs);
 
-    public abstract void OnDrain(long nowMs, bool cut);
+    public abstract void OnDrain(long nowMs, long begunMs, bool cut);
 
     /// <summary>Has the event queue tell of this connection. The loop tries again while the kernel has no room.</summary>
     public abstract void Register();

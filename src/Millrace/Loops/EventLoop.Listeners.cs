@@ -187,6 +187,7 @@ internal sealed partial class EventLoop<TKernel>
     public void BeginDrain()
     {
         _draining = true;
+        _drainBegunMs = NowMs;
         UnwatchListeners();
         _listeners.Clear();
         _acceptPausedUntilMs = 0;

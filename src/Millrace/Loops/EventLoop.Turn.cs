@@ -24,6 +24,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     private int _batchCount;
     private int _batchPosition;
     private bool _draining;
+    private long _drainBegunMs;
     private bool _cutting;
 
     public readonly TKernel Kernel;
@@ -280,7 +281,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     {
         foreach (Connection connection in _connections.All())
         {
-            connection.OnDrain(NowMs, _cutting);
+            connection.OnDrain(NowMs, _drainBegunMs, _cutting);
         }
     }
 

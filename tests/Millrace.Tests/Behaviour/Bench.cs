@@ -148,6 +148,14 @@ internal abstract class Bench
         Settle();
     }
 
+    /// <summary>Lets time pass, and then has the loop look for connections that have been quiet, as the engine does again and again.</summary>
+    public void PassInDrain(TimeSpan time)
+    {
+        Pass(time);
+        Simulation.Post(static loop => loop.SweepIdle());
+        Settle();
+    }
+
     public void Cut()
     {
         Simulation.Post(static loop => loop.Cut());

@@ -70,10 +70,16 @@ internal abstract class RandomClient
     /// <summary>Requests answered to their end, in their order.</summary>
     protected int Answers { get; set; }
 
-    /// <summary>From here on a limit may strike whatever has not been answered.</summary>
-    public void DisturbUnanswered() => Plans.Skip(Answers).ToList().ForEach(static plan => plan.IsDisturbed = true);
+    /// <summary>From here on a limit may strike whatever has not been answered, and whatever still reads a body.</summary>
+    public void DisturbUnfinished()
+    {
+        for (int i = 0; i < Plans.Count; i++)
+        {
+            Plans[i].IsDisturbed |= i >= Answers || Plans[i].Started > Plans[i].Finished;
+        }
+    }
 
-    protected long StreamLength { get; private set; }
+    public long StreamLength { get; private set; }
 
     protected int StepsLeft => _script.Count;
 
@@ -120,7 +126,13 @@ internal abstract class RandomClient
     {
         if (IsDone)
         {
-            return Socket is { ClientGone: true } && Deliver(eager);    // what it sent last, and its end, still travel
+            if (StepsLeft > 0)
+            {
+                // Answered before it was whole: the rest never comes.
+                Plans.ForEach(static plan => plan.IsDisturbed = true);
+            }
+
+            return Socket is not null && Deliver(eager);    // what it sent last, and its end, still travel
         }
 
         if (Socket is null)
@@ -132,6 +144,7 @@ internal abstract class RandomClient
             }
 
             Socket = Simulation.World.Connect(Listener);
+            Simulation.Trace("client connects", Number, Socket.Number);
             Plans.ForEach(plan => plan.Socket = Socket);
             Connected(Socket);
             if (Trouble == Trouble.Resets && Random.Chance(50))

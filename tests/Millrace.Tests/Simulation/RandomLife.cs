@@ -203,7 +203,7 @@ internal sealed class RandomLife
     private void TimeHasPassed()
     {
         TimePassed = true;
-        _clients.ForEach(static client => client.DisturbUnanswered());
+        _clients.ForEach(static client => client.DisturbUnfinished());
     }
 
     private void LetTimePass()
@@ -271,7 +271,7 @@ internal sealed class RandomLife
     // Nobody misbehaved and nothing was short: nothing may have been refused.
     private bool IsUneventful => _clients.TrueForAll(static client => client.Trouble == Trouble.None) && !MayOverload && !MayRefuseConnections
         && _jumpAtStep == int.MaxValue && Simulation.World.DescriptorsMax == int.MaxValue && !Simulation.World.Faults.AnyRefusing
-        && Simulation.Services.Options.MaxDiscardBytes > BodyMax;
+        && _clients.TrueForAll(client => client.StreamLength <= Simulation.Services.Options.MaxDiscardBytes);
 
     private void Require(bool holds, string otherwise)
     {

@@ -76,12 +76,15 @@ public sealed class ConnectionTests
     });
 
     [Fact]
-    public void A_draining_server_closes_idle_connections_at_once_DrainTimeout() => HttpBench.Run(static bench =>
+    public void A_draining_server_closes_a_connection_over_which_nothing_comes_DrainTimeout() => HttpBench.Run(static bench =>
     {
         HttpPeer peer = bench.Connect();
         bench.StillServes(peer);
         bench.Pass(TimeSpan.FromSeconds(1));
         bench.Drain();
+        bench.PassInDrain(TimeSpan.FromMilliseconds(200));
+        Assert.False(peer.Socket.ServerClosed);
+        bench.PassInDrain(TimeSpan.FromMilliseconds(50));
         Assert.True(peer.Socket.ServerClosed);
     });
 

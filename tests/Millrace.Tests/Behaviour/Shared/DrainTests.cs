@@ -34,9 +34,7 @@ public abstract class DrainTests(Way way) : SharedTests(way)
         Assert.Equal(200, bench.Get(late, "/late").Status);
         Assert.True(late.IsAtEnd);
         late.Socket.ClientClose();
-        bench.Pass(TimeSpan.FromMilliseconds(100));
-        bench.Simulation.Post(static loop => loop.SweepIdle());
-        bench.Settle();
+        bench.PassInDrain(TimeSpan.FromMilliseconds(100));
         Assert.True(silent.IsAtEnd);
         Assert.Equal(0, bench.Connections);
     });

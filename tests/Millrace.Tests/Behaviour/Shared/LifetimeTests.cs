@@ -140,24 +140,37 @@ public abstract class LifetimeTests(Way way) : SharedTests(way)
         Run(
             async call =>
             {
-                await gate.Task;
-                call.WriteText("whole");
+                if (call.Target == "/busy")
+                {
+                    await gate.Task;
+                    call.WriteText("whole");
+                    return;
+                }
+
+                call.WriteText("at once");
             },
             bench =>
             {
                 Caller idle = bench.Connect();
+                Caller asking = bench.Connect();
                 Caller busy = bench.Connect();
                 bench.Send(busy, busy.Request("/busy"));
                 bench.Pass(TimeSpan.FromSeconds(1));
                 bench.Drain();
+
+                // A front server that finds one connection closed turns to another that it still has.
+                bench.PassInDrain(TimeSpan.FromMilliseconds(200));
+                Assert.False(idle.IsAtEnd);
+                Assert.Equal("at once", bench.Get(asking, "/asking").BodyText);
+                Assert.True(asking.IsAtEnd);
+                bench.PassInDrain(TimeSpan.FromMilliseconds(100));
                 Assert.True(idle.IsAtEnd);
                 Assert.False(busy.IsAtEnd);
                 gate.SetResult();
                 bench.Settle();
                 Assert.Equal("whole", Assert.Single(busy.Answers).BodyText);
                 Assert.True(busy.IsAtEnd);
-                idle.Socket.ClientClose();
-                busy.Socket.ClientClose();
+                Array.ForEach([idle, asking, busy], static caller => caller.Socket.ClientClose());
                 bench.Settle();
                 Assert.Equal(0, bench.Connections);
             });
