@@ -640,6 +640,7 @@ internal abstract partial class Connection<TKernel> : Connection
         if (!_lingering)
         {
             _lingering = true;
+            ResetDiscarded();       // what was read of earlier bodies does not count against this one's answer
             Unhold();
             Loop.Kernel.Shutdown(Descriptor, both: false);
             EnsureWatched();

@@ -243,6 +243,13 @@ internal abstract class RandomClient
             return false;
         }
 
+        // What travels in twos and threes may be overtaken by the time limit of a head, or of the rest of a body that nobody wants.
+        MillraceOptions options = Simulation.Services.Options;
+        if (_travelMax != int.MaxValue && Simulation.World.NowMs >= Math.Min(options.HeadTimeout.TotalMilliseconds, options.IdleTimeout.TotalMilliseconds))
+        {
+            DisturbUnfinished();
+        }
+
         int count = Socket.Deliver(eager || Random.Chance(50) ? eager ? int.MaxValue : _travelMax : Math.Min(_travelMax, Random.Size(40_000)));
         Simulation.Trace("deliver", Number, count);
         return true;

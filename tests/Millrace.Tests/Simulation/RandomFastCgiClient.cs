@@ -79,6 +79,11 @@ internal sealed class RandomFastCgiClient : RandomClient
 
             Send(records[i]);
         }
+
+        if (records.Count <= paramsEnd + 1)
+        {
+            plan.BodyOffset = StreamLength;     // cut off before its body
+        }
     }
 
     // Records that a server answers or passes over without harm to the request.

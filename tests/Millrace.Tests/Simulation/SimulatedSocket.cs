@@ -154,10 +154,12 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
         Edge();
     }
 
+    private bool _isDissolved;
+
     /// <summary>The association is dissolved: the peer gets a reset, the descriptor stays.</summary>
     public void ResetByServer()
     {
-        WasReset = WriteShut = ReadShut = true;
+        WasReset = WriteShut = ReadShut = _isDissolved = true;
         _incoming.Truncate(0);
         LoseAnswers();
         Edge();
@@ -257,7 +259,7 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
         }
     }
 
-    public bool CanDeliver => ServerClosed
+    public bool CanDeliver => ServerClosed || _isDissolved
         ? _wire.Count > 0
         : (_wire.Count > 0 && _incoming.Count < receiveCapacity) || (_wire.Count == 0 && _finishAfterWire && !FinDelivered && !IsReset);
 
@@ -273,6 +275,12 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
                 LoseAnswers();
             }
 
+            return 0;
+        }
+
+        if (_isDissolved)
+        {
+            _wire.Truncate(0);
             return 0;
         }
 

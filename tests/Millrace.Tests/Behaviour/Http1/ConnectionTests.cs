@@ -88,6 +88,28 @@ public sealed class ConnectionTests
         Assert.True(peer.Socket.ServerClosed);
     });
 
+    [Fact]
+    public void What_was_read_of_earlier_bodies_does_not_cut_the_last_answer_short_MaxDiscardBytes() => HttpBench.Run(
+        static (_, response) =>
+        {
+            response.Write("unread"u8);
+            return default;
+        },
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            peer.Expect("POST");
+            bench.Send(peer, Encoding.ASCII.GetBytes($"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 900\r\n\r\n{new string('x', 500)}"));
+            bench.Send(peer, Encoding.ASCII.GetBytes(new string('x', 400)));
+            peer.Expect("POST", is10: true);
+            bench.Send(peer, Encoding.ASCII.GetBytes($"POST / HTTP/1.0\r\nContent-Length: 900\r\n\r\n{new string('x', 100)}"));
+            bench.Send(peer, Encoding.ASCII.GetBytes(new string('x', 700)));
+            Assert.False(peer.Socket.ServerClosed);     // it lingers, so that no reset overtakes the answer
+            Assert.Equal(2, peer.Answers.Count);
+            Assert.Equal(0, bench.RefusedInAll);
+        },
+        static options => options.MaxDiscardBytes = 1_000);
+
     // ---- a body whose length is not known ----
 
     private static async ValueTask Stream(Response response)
