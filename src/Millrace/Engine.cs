@@ -62,7 +62,8 @@ internal sealed class Engine : IAsyncDisposable
 
     private void Open(IReadOnlyList<ListenAddress> addresses)
     {
-        RaiseDescriptorLimit();
+        long descriptors = RaiseDescriptorLimit();
+        _services.DescriptorCeiling = (int)Math.Min(int.MaxValue, descriptors - Math.Min(_options.ReservedDescriptors, descriptors / 4));
         var opened = new List<ListenAddress>();
         foreach (ListenAddress address in addresses)
         {
@@ -94,19 +95,24 @@ internal sealed class Engine : IAsyncDisposable
     private void Run()
     {
         Array.ForEach(_loops, loop => loop.Siblings = _loops);
+        _services.Prepare();
         _services.Monitor.Start(_loops);
         Array.ForEach(_loops, _services.Start);
     }
 
     // A server of many connections needs many descriptors: as many as the administrator allows.
-    private static unsafe void RaiseDescriptorLimit()
+    private static unsafe long RaiseDescriptorLimit()
     {
         SystemCalls.ResourceLimit limit;
-        if (SystemCalls.GetResourceLimit(SystemCalls.RLIMIT_NOFILE, &limit) == 0 && limit.Soft < limit.Hard)
+        if (SystemCalls.GetResourceLimit(SystemCalls.RLIMIT_NOFILE, &limit) != 0)
         {
-            limit.Soft = limit.Hard;
-            _ = SystemCalls.SetResourceLimit(SystemCalls.RLIMIT_NOFILE, &limit);
+            return long.MaxValue;
         }
+
+        SystemCalls.ResourceLimit raised = limit;
+        raised.Soft = limit.Hard;
+        bool isRaised = limit.Soft < limit.Hard && SystemCalls.SetResourceLimit(SystemCalls.RLIMIT_NOFILE, &raised) == 0;
+        return (long)Math.Min(long.MaxValue, (ulong)(isRaised ? limit.Hard : limit.Soft));
     }
 
     /// <summary>Stops listening, lets requests in progress end, then cuts what is left when the drain time, or the token, is over.</summary>

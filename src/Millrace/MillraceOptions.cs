@@ -29,6 +29,10 @@ public sealed class MillraceOptions
     /// <summary>Open connections; further ones are closed as soon as they are accepted. Range 1 to 1,000,000. Default 65,536.</summary>
     public int MaxConnections { get; set; } = 65_536;
 
+    /// <summary>Descriptors that are left to the application and the runtime when connections take all others; further connections wait in the
+    /// listening socket's queue. A quarter of the process's descriptors (RLIMIT_NOFILE) is reserved at most. Range 0 to 1,000,000. Default 256.</summary>
+    public int ReservedDescriptors { get; set; } = 256;
+
     /// <summary>Requests that run at the same time; null means as many as there are connections. Range 1 to 1,000,000. Default null.</summary>
     public int? MaxConcurrentRequests { get; set; }
 
@@ -113,6 +117,7 @@ public sealed class MillraceOptions
         Check(nameof(DriversMax), DriversMax, EffectiveLoops + 1, 32_767);
         Check(nameof(StandbyDriversMin), StandbyDriversMin, 0, DriversMax);
         Check(nameof(MaxConnections), MaxConnections, 1, 1_000_000);
+        Check(nameof(ReservedDescriptors), ReservedDescriptors, 0, 1_000_000);
         Check(nameof(MaxConcurrentRequests), MaxConcurrentRequests ?? 1, 1, 1_000_000);
         Check(nameof(RequestQueueLimit), RequestQueueLimit, 0, 1_000_000);
         Check(nameof(Backlog), Backlog, 1, 65_535);

@@ -10,6 +10,8 @@ namespace Millrace.AspNetCore;
 internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> application) : RequestHandler
     where TContext : notnull
 {
+    public override void Prepare(Exchange exchange) => _ = Attach(exchange);
+
     public override Task? Run(Exchange exchange)
     {
         HostedFeatures<TContext> features = exchange.HandlerState as HostedFeatures<TContext> ?? Attach(exchange);

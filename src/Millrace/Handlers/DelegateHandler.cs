@@ -13,6 +13,8 @@ internal sealed class DelegateHandler : RequestHandler
 
     public DelegateHandler(Func<Request, Response, ValueTask> handler) => _asynchronous = handler;
 
+    public override void Prepare(Exchange exchange) => _ = Attach(exchange);
+
     public override Task? Run(Exchange exchange)
     {
         Pair pair = exchange.HandlerState as Pair ?? Attach(exchange);

@@ -7,6 +7,11 @@ namespace Millrace.Handlers;
 
 internal abstract class RequestHandler
 {
+    /// <summary>Makes what is kept with an exchange, before the first request comes.</summary>
+    public virtual void Prepare(Exchange exchange)
+    {
+    }
+
     /// <summary>Runs one request to the end of its response. Null or a completed task when it ended in this call. Never throws, never fails.</summary>
     public abstract Task? Run(Exchange exchange);
 

@@ -66,10 +66,16 @@ internal sealed partial class EventLoop<TKernel>
     // The loop names each failure and why it goes on: one failing peer never stops a listener.
     private Accepted AcceptOne(LoopDriver driver, ListenSocket listener)
     {
+        if (_isReserveReached && Kernel.NextDescriptor(_poller) >= Services.DescriptorCeiling)
+        {
+            return Accepted.Exhausted;
+        }
+
         int descriptor = Kernel.Accept(listener.Descriptor, _peer, out int peerLength);
         switch (descriptor)
         {
             case >= 0:
+                _isReserveReached = descriptor >= Services.DescriptorCeiling;
                 break;
             case KernelResult.Broken:
                 return Accepted.One;

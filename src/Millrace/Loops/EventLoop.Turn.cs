@@ -23,6 +23,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     private long _watchAgainAtMs;
     private int _batchCount;
     private int _batchPosition;
+    private bool _isReserveReached;
     private bool _draining;
     private long _drainBegunMs;
     private bool _cutting;

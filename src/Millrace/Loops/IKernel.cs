@@ -65,6 +65,9 @@ internal interface IKernel
 
     void Unwatch(Poller poller, int descriptor);
 
+    /// <summary>The number the next descriptor of the process would get.</summary>
+    int NextDescriptor(Poller poller);
+
     /// <summary>A descriptor, or a <see cref="KernelResult"/>.</summary>
     int Accept(int listener, Span<byte> peer, out int peerLength);
 

@@ -84,6 +84,18 @@ internal readonly unsafe struct LinuxKernel : IKernel
 
     public void Unwatch(Poller poller, int descriptor) => Control(poller.Queue, SystemCalls.EPOLL_CTL_DEL, descriptor, 0, 0);
 
+    public int NextDescriptor(Poller poller)
+    {
+        int copy = SystemCalls.Fcntl(poller.Queue, SystemCalls.F_DUPFD_CLOEXEC, 0);
+        if (copy < 0)
+        {
+            return int.MaxValue;
+        }
+
+        _ = SystemCalls.Close(copy);
+        return copy;
+    }
+
     // TCP_NODELAY is set on the listener: accepted sockets inherit it.
     public int Accept(int listener, Span<byte> peer, out int peerLength)
     {

@@ -111,6 +111,20 @@ internal sealed class LoopServices : IDisposable
     public Action<Action<object?>, object?> QueueUserCode { get; init; } =
         static (action, state) => ThreadPool.UnsafeQueueUserWorkItem(action, state, preferLocal: false);
 
+    /// <summary>
+    /// Has the runtime load what every request needs. Left to the first one, it fails in a process without a free descriptor, and
+    /// the runtime does not try to load an assembly a second time.
+    /// </summary>
+    public void Prepare()
+    {
+        Exchange exchange = RentExchange();
+        Handler.Prepare(exchange);
+        Return(exchange);
+    }
+
+    /// <summary>From this number on descriptors are the application's: <see cref="MillraceOptions.ReservedDescriptors"/>.</summary>
+    public int DescriptorCeiling { get; set; } = int.MaxValue;
+
     // ---- driving ----
 
     /// <summary>Starts a loop on a thread of the pool.</summary>

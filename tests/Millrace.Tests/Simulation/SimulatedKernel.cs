@@ -24,6 +24,8 @@ internal readonly struct SimulatedKernel(SimulatedWorld world) : IKernel
 
     public void Unwatch(Poller poller, int descriptor) => world.Unwatch(poller, descriptor);
 
+    public int NextDescriptor(Poller poller) => world.NextDescriptor;
+
     public int Accept(int listener, Span<byte> peer, out int peerLength) => world.Accept(listener, peer, out peerLength);
 
     public int Receive(int descriptor, Span<byte> buffer) => world.Receive(descriptor, buffer);

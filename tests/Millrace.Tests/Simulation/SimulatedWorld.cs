@@ -52,6 +52,8 @@ internal sealed class SimulatedWorld(SeededRandom random)
 
     // ---- what the tests do ----
 
+    public int NextDescriptor => _descriptors.FindIndex(FirstDescriptor, static entry => entry is null) is >= 0 and int free ? free : _descriptors.Count;
+
     public int Add(object thing)
     {
         int number = _descriptors.FindIndex(FirstDescriptor, static entry => entry is null);

@@ -33,6 +33,32 @@ public sealed class DescriptorTests
     });
 
     [Fact]
+    public void Connections_take_descriptors_up_to_those_that_are_reserved_and_one_more_ReservedDescriptors() => FastCgiBench.Run(static bench =>
+    {
+        FrontEnd first = bench.Connect();
+        int used = bench.Simulation.World.NextDescriptor;
+        bench.Simulation.Services.DescriptorCeiling = used + 1;
+        FrontEnd[] fronts = [.. Enumerable.Range(0, 4).Select(_ => bench.ConnectOnly())];
+        bench.Settle();
+
+        // The one that shows that the reserve is reached is served.
+        Assert.Equal((3, 1), (bench.Connections, bench.Refused("descriptors-exhausted")));
+        Array.ForEach([first, fronts[0], fronts[1]], front => bench.StillServes(front));
+        bench.Pass(TimeSpan.FromSeconds(1));
+        Assert.Equal(3, bench.Connections);
+
+        // Free again, but of the reserve: still nobody is accepted. Free below it: one is, and one more.
+        fronts[1].Socket.ClientClose();
+        bench.Pass(TimeSpan.FromMilliseconds(200));
+        Assert.Equal(2, bench.Connections);
+        first.Socket.ClientClose();
+        bench.Pass(TimeSpan.FromMilliseconds(300));
+        Assert.Equal(3, bench.Connections);
+        bench.StillServes(fronts[2]);
+        bench.StillServes(fronts[3]);
+    });
+
+    [Fact]
     public void A_connection_that_ends_makes_room_for_one_that_waits() => FastCgiBench.Run(static bench =>
     {
         bench.Simulation.World.DescriptorsMax = Own + 1;
