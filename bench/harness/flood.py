@@ -1,4 +1,4 @@
-"""A flood from many hostile clients in one process of low priority: python3 -m harness.flood ADDRESS PROTOCOL CLIENTS PER_SECOND SECONDS.
+"""A flood from many hostile clients in one process: python3 -m harness.flood ADDRESS PROTOCOL CLIENTS PER_SECOND SECONDS.
 
 Each client does one kind of harm again and again: connects and closes, sends garbage, lets a head trickle in, stops in the middle of a body,
 asks for long answers and does not read them, sends management records, chunks with long extensions. Prints what it did as JSON.

@@ -4,11 +4,12 @@
 
 using System.Globalization;
 using System.IO.Pipes;
+using System.Runtime.InteropServices;
 using System.Text;
 
 namespace Millrace.StartupHooks;
 
-internal static class RunRequest
+internal static partial class RunRequest
 {
     private const string UrlsVariable = "MILLRACE_RUN_URLS";
     private const string ReportVariable = "MILLRACE_RUN_REPORT";
@@ -16,6 +17,9 @@ internal static class RunRequest
     // The process sockets were passed to: the command, which passes them on.
     private const string ListenVariable = "MILLRACE_RUN_LISTEN_PID";
     private const string ListenProcess = "LISTEN_PID";
+
+    private const int SetDescriptorFlags = 2;    // F_SETFD
+    private const int CloseOnExec = 1;           // FD_CLOEXEC
 
     private static int s_reportDescriptor = -1;
 
@@ -33,6 +37,9 @@ internal static class RunRequest
         if (int.TryParse(Environment.GetEnvironmentVariable(ReportVariable), NumberStyles.None, CultureInfo.InvariantCulture, out int descriptor))
         {
             s_reportDescriptor = descriptor;
+
+            // It came by inheritance, and ends here: a child of the app would keep the pipe open when the app has ended.
+            _ = ControlDescriptor(descriptor, SetDescriptorFlags, CloseOnExec);
         }
         if (Environment.GetEnvironmentVariable(ListenVariable) is { } commandProcess && commandProcess == Environment.GetEnvironmentVariable(ListenProcess))
         {
@@ -65,7 +72,12 @@ internal static class RunRequest
         }
         catch (Exception error) when (error is IOException or ArgumentException)
         {
-            // Nobody listens any more: the app runs on.
+            // Nobody listens any more: the app runs on, or ends for the reason it could not tell.
+            Console.Error.WriteLine($"millrace: `millrace run` could not be told \"{line}\": {error.Message}");
         }
     }
+
+    // Variadic in C; on x64 and arm64 Linux an integer argument travels like any other.
+    [LibraryImport("libc", EntryPoint = "fcntl")]
+    private static partial int ControlDescriptor(int descriptor, int command, nint argument);
 }

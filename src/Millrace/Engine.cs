@@ -62,6 +62,7 @@ internal sealed class Engine : IAsyncDisposable
 
     private void Open(IReadOnlyList<ListenAddress> addresses)
     {
+        _services.Prepare();
         long descriptors = RaiseDescriptorLimit();
         _services.DescriptorCeiling = (int)Math.Min(int.MaxValue, descriptors - Math.Min(_options.ReservedDescriptors, descriptors / 4));
         var opened = new List<ListenAddress>();
@@ -95,7 +96,6 @@ internal sealed class Engine : IAsyncDisposable
     private void Run()
     {
         Array.ForEach(_loops, loop => loop.Siblings = _loops);
-        _services.Prepare();
         _services.Monitor.Start(_loops);
         Array.ForEach(_loops, _services.Start);
     }

@@ -36,7 +36,7 @@ def flood(session):
 
 def beside_flood(server, seconds):
     quiet = load.pace(server.protocol, server.address, '/hello', CLOSED_LOOP, seconds, CONNECTIONS)
-    command = ['nice', '-n', '10', sys.executable, '-m', 'harness.flood', server.address, server.protocol, str(CLIENTS), str(ACTS_PER_SECOND), str(seconds + 2)]
+    command = [sys.executable, '-m', 'harness.flood', server.address, server.protocol, str(CLIENTS), str(ACTS_PER_SECOND), str(seconds + 2)]
     hostile = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=build.BENCH)
     time.sleep(1)
     flooded = load.pace(server.protocol, server.address, '/hello', CLOSED_LOOP, seconds, CONNECTIONS)

@@ -18,35 +18,34 @@ internal sealed class AppProcess : IDisposable
     /// <summary>How the user called the command, set by its launcher; not for the app.</summary>
     public const string CommandVariable = "MILLRACE_COMMAND";
 
-    private readonly Process _process;
-    private readonly AnonymousPipeServerStream _report;
+    // For what the app said last, once it has ended: the pipe does not end with it where a child of its holds it too.
+    private static readonly TimeSpan s_lastWordPatience = TimeSpan.FromMilliseconds(500);
+
+    private readonly AnonymousPipeServerStream _report = new(PipeDirection.In, HandleInheritability.Inheritable);
     private readonly List<PosixSignalRegistration> _signals = [];
+    private readonly Lock _starting = new();
+    private Process? _process;      // null until it has been started
+    private int _earlySignal;       // the last that came before that; 0 for none
     private int _interrupts;
 
-    private AppProcess(Process process, AnonymousPipeServerStream report)
+    private AppProcess()
     {
-        _process = process;
-        _report = report;
     }
 
     public static AppProcess Start(AppStart start)
     {
-        var report = new AnonymousPipeServerStream(PipeDirection.In, HandleInheritability.Inheritable);
+        var app = new AppProcess();
         try
         {
-            var process = Process.Start(Describe(start, report.GetClientHandleAsString())) ?? throw new CommandFailure(ExitCode.Failure, "The application could not be started.");
-            var app = new AppProcess(process, report);
+            // In this order: a signal that comes between the two would end the command alone, and leave the app behind.
             app.PassSignalsOn();
+            app.Launch(start);
             return app;
         }
-        catch (System.ComponentModel.Win32Exception error)
+        catch
         {
-            report.Dispose();
-            throw new CommandFailure(ExitCode.Failure, $"{start.App.Executable ?? DotNet.Path} cannot be started: {error.Message}. Install .NET 10, or publish the application again.");
-        }
-        finally
-        {
-            report.DisposeLocalCopyOfClientHandle();
+            app.Dispose();
+            throw;
         }
     }
 
@@ -56,8 +55,10 @@ internal sealed class AppProcess : IDisposable
     /// <exception cref="CommandFailure">The server could not start.</exception>
     public async Task<IReadOnlyList<string>> WaitForAddressesAsync(ChosenAddresses? chosen)
     {
-        using var reader = new StreamReader(_report, leaveOpen: true);
-        string? line = await reader.ReadLineAsync();
+        // The reader is not disposed of: it may wait for good, on a pipe that somebody else keeps open.
+        var report = new StreamReader(_report).ReadLineAsync();
+        await Task.WhenAny(report, _process!.WaitForExitAsync());
+        string? line = await Task.WhenAny(report, Task.Delay(s_lastWordPatience)) == report ? await report : null;
         if (line is [('!' or '?') and var kind, .. var reason])
         {
             await WaitForExitAsync();
@@ -69,8 +70,9 @@ internal sealed class AppProcess : IDisposable
     /// <returns>The app's exit code; 128 + signal if a signal ended it.</returns>
     public async Task<int> WaitForExitAsync()
     {
-        await _process.WaitForExitAsync();
-        return _process.ExitCode;
+        var process = _process!;
+        await process.WaitForExitAsync();
+        return process.ExitCode;
     }
 
     public void Dispose()
@@ -80,7 +82,7 @@ internal sealed class AppProcess : IDisposable
             signal.Dispose();
         }
         _report.Dispose();
-        _process.Dispose();
+        _process?.Dispose();
     }
 
     internal static ProcessStartInfo Describe(AppStart start, string reportDescriptor)
@@ -114,6 +116,31 @@ internal sealed class AppProcess : IDisposable
         return info;
     }
 
+    private void Launch(AppStart start)
+    {
+        Process process;
+        try
+        {
+            process = Process.Start(Describe(start, _report.GetClientHandleAsString())) ?? throw new CommandFailure(ExitCode.Failure, "The application could not be started.");
+        }
+        catch (System.ComponentModel.Win32Exception error)
+        {
+            throw new CommandFailure(ExitCode.Failure, $"{start.App.Executable ?? DotNet.Path} cannot be started: {error.Message}. Install .NET 10, or publish the application again.");
+        }
+        finally
+        {
+            _report.DisposeLocalCopyOfClientHandle();
+        }
+        lock (_starting)
+        {
+            _process = process;
+        }
+        if (_earlySignal != 0)
+        {
+            Send(_earlySignal);
+        }
+    }
+
     // A terminal sends Ctrl+C to the app as well; it ends once all the same. Whoever presses it twice means it.
     private void PassSignalsOn()
     {
@@ -130,6 +157,14 @@ internal sealed class AppProcess : IDisposable
 
     private void Send(int signal)
     {
+        lock (_starting)
+        {
+            if (_process is null)
+            {
+                _earlySignal = signal;
+                return;
+            }
+        }
         try
         {
             if (!_process.HasExited)

@@ -17,7 +17,6 @@ internal static class Banner
     /// <param name="hasIPv6">Whether the machine has IPv6.</param>
     public static void Print(CommandConsole console, string command, string name, IReadOnlyList<string> addresses, ChosenAddresses? chosen, bool hasIPv6)
     {
-        // One write, so that the app's log does not get in between.
         var text = new StringBuilder();
         text.AppendLine($"{name} listens on {console.Bold(string.Join(" and ", addresses.Select(WithoutQuery)))}");
         if (chosen?.HttpNotice is { } notice)
@@ -34,7 +33,10 @@ internal static class Banner
             var site = new FrontEndSite(address, name, Verbs.ConfigVerb.DefaultHostNames, "/", hasIPv6);
             text.AppendLine().AppendLine(console.Dim(new Nginx().Configure(site).TrimEnd('\n'))).AppendLine();
         }
-        console.Output.Write(text);
+
+        // One write of bytes, so that the app's log does not get in between: a TextWriter would write it piece by piece.
+        console.RawOutput.Write(Encoding.UTF8.GetBytes(text.ToString()));
+        console.RawOutput.Flush();
     }
 
     private static ServerAddress? FirstFastCgi(IReadOnlyList<string> addresses)

@@ -1,4 +1,5 @@
-// How a connection's bytes come in: events, reading, time limits, closing. The loop's side only.
+// How a connection's bytes come in, and leave while the loop owns them: events, reading, holding. The loop's side only. Its end
+// is in Connection.End.cs.
 
 using Millrace.Exchanges;
 using Millrace.Loops;
@@ -8,7 +9,7 @@ namespace Millrace.Connections;
 internal abstract partial class Connection<TKernel> : Connection
     where TKernel : struct, IKernel
 {
-    private const long LingerMs = 2_000;
+    private const int ReadsPerTurn = 2;     // full ones: a peer that sends without end does not keep the loop to itself
 
     private OutputBuffer? _pending;      // loop-owned output the socket did not take
     private byte[]? _held;               // received bytes that cannot be looked at yet
@@ -16,10 +17,9 @@ internal abstract partial class Connection<TKernel> : Connection
     private int _heldEnd;
     private bool _heldInPlace;           // they lie in the driver's input still: copied only if the request outlives its turn
     private int _watch;                  // Watched and Writing
-    private bool _lingering;
     private bool _away;                  // the exchange outlived its turn; the loop has not taken note of its end yet
-    private bool _closeWhenSent;
     private bool _readable;              // an edge came while nobody read
+    private bool _yields;                // held bytes wait for the other connections of the loop
     private bool _peerFinished;
     private bool _finNoted;              // an event said that the peer has finished: read until the end shows
     private long _discarded;
@@ -51,7 +51,7 @@ internal abstract partial class Connection<TKernel> : Connection
     protected bool ResetsOnClose { get; set; }
 
     /// <summary>The exchange of the request in progress; the loop's field.</summary>
-    protected Exchange? Exchange { get; set; }
+    protected internal Exchange? Exchange { get; set; }
 
     // ---- what a protocol does with bytes ----
 
@@ -68,7 +68,7 @@ internal abstract partial class Connection<TKernel> : Connection
     protected abstract void OnExchangeEnded(bool keepsOpen);
 
     /// <summary>The time for the head, or for what follows a refused one, is over.</summary>
-    protected abstract void OnHeadTimeout();
+    protected abstract void OnTimeoutMidRequest();
 
     // ---- events ----
 
@@ -208,7 +208,7 @@ internal abstract partial class Connection<TKernel> : Connection
     /// <summary>Reads and processes until there is nothing more, or something must wait.</summary>
     private protected bool Receive(LoopDriver driver)
     {
-        while (true)
+        for (int reads = 1; ; reads++)
         {
             byte[] input = driver.Input;
             int count = Loop.Kernel.Receive(Descriptor, input);
@@ -236,6 +236,13 @@ internal abstract partial class Connection<TKernel> : Connection
                 if (count < input.Length && !_finNoted)
                 {
                     return true;     // a short read: the next bytes bring an edge of their own
+                }
+
+                if (reads == ReadsPerTurn)
+                {
+                    _readable = true;
+                    PostSelf(PostedContinue);
+                    return true;
                 }
             }
             else if (count == 0)
@@ -301,7 +308,7 @@ internal abstract partial class Connection<TKernel> : Connection
             }
 
             SendDriverOutput(driver);
-            if (_held is null || IsClosed || _pending is not null || _lingering || IsWaitingForGate)
+            if (_held is null || IsClosed || _pending is not null || _lingering || IsWaitingForGate || _yields)
             {
                 return true;
             }
@@ -339,6 +346,14 @@ internal abstract partial class Connection<TKernel> : Connection
         _held = held;
         _heldStart = 0;
         _heldEnd = bytes.Length;
+    }
+
+    /// <summary>Keeps bytes for which it is not this connection's turn any more: others go first.</summary>
+    protected void Yield(ReadOnlySpan<byte> bytes)
+    {
+        Hold(bytes);
+        _yields = true;
+        PostSelf(PostedContinue);
     }
 
     /// <summary>Keeps bytes behind a request that is about to run, where they are: in the driver's input.</summary>
@@ -447,7 +462,7 @@ internal abstract partial class Connection<TKernel> : Connection
             return IsClosed || Receive(driver);     // lingering: the edge of what has come meanwhile is gone
         }
 
-        SetIdleDeadline();
+        SetDeadline(Loop.NowMs + (long)(IsMidRequest ? Options.HeadTimeout : Options.IdleTimeout).TotalMilliseconds);
         return Continue(driver);
     }
 
@@ -459,6 +474,7 @@ internal abstract partial class Connection<TKernel> : Connection
             return true;
         }
 
+        _yields = false;
         if (_held is { } held)
         {
             (int from, int to) = (_heldStart, _heldEnd);
@@ -484,201 +500,4 @@ internal abstract partial class Connection<TKernel> : Connection
 
         return true;
     }
-
-    // ---- time ----
-
-    protected void SetDeadline(long deadlineMs)
-    {
-        DeadlineMs = deadlineMs;
-        if (deadlineMs < WheelDueMs)
-        {
-            Loop.Arm(this);
-        }
-    }
-
-    protected void SetIdleDeadline() => SetDeadline(Loop.NowMs + (long)Options.IdleTimeout.TotalMilliseconds);
-
-    public sealed override void OnDeadline(long nowMs)
-    {
-        if (IsClosed || nowMs < DeadlineMs)
-        {
-            return;
-        }
-
-        if (!IsLoops())
-        {
-            if (TryTouch())
-            {
-                DeadlineMs = CheckExchange(nowMs);
-                Release();
-            }
-            else
-            {
-                DeadlineMs = nowMs + 1_000;
-            }
-
-            return;
-        }
-
-        Settle();
-        if (nowMs < DeadlineMs)
-        {
-            return;
-        }
-
-        if (_pending is not null)
-        {
-            Loop.Counters.Refused(Observe.Refusal.SendTimeout);
-            Close(reset: true);
-        }
-        else if (_lingering)
-        {
-            Close(reset: false);
-        }
-        else if (IsMidRequest)
-        {
-            OnHeadTimeout();
-        }
-        else
-        {
-            Close(reset: false);
-        }
-    }
-
-    public sealed override void OnDrain(long nowMs, long begunMs, bool cut)
-    {
-        if (IsClosed)
-        {
-            return;
-        }
-
-        if (IsLoops())
-        {
-            Settle();
-        }
-
-        if (cut)
-        {
-            if (IsLoops())
-            {
-                Exchange?.CutInDrain(Loop.Counters);    // it has a whole head, and waits for its turn or for its body
-                Close(reset: true);
-            }
-            else if (TryTouch())
-            {
-                Exchange?.CutInDrain(Loop.Counters);
-                Release();
-                Cut();
-            }
-
-            return;
-        }
-
-        // A front server may be sending its next request at this very moment, and turns to the connections that are left when
-        // others close behind their answers: only one that has been quiet in the drain is closed without an answer.
-        if (IsLoops() && _pending is null && !_lingering && !IsMidRequest && !IsWaitingForGate && nowMs - Math.Max(_lastActiveMs, begunMs) >= DrainQuietMs)
-        {
-            CloseWhenSent();
-            FinishClosing();    // what of the last request is still on its way must not become a reset over its answer
-        }
-    }
-
-    private const long DrainQuietMs = 250;
-
-    // ---- closing ----
-
-    public sealed override void EndByFault()
-    {
-        if (IsLoops())
-        {
-            Close(reset: true);
-        }
-        else
-        {
-            Cut();      // closed when its exchange gives it back
-        }
-    }
-
-    public sealed override void Cut()
-    {
-        if (IsTcp && CutsByReset)
-        {
-            Loop.Kernel.Reset(Descriptor);
-        }
-        else
-        {
-            Loop.Kernel.Shutdown(Descriptor, both: true);
-        }
-    }
-
-    /// <summary>Whether a peer could take an end in the middle of a response for the response's end: then it must see a reset.</summary>
-    protected virtual bool CutsByReset => false;
-
-    /// <summary>Closes once everything written has been sent. The peer's unread bytes are read first, so that no reset overtakes the answer.</summary>
-    protected void CloseWhenSent() => _closeWhenSent = true;
-
-    /// <summary>The last answer of this connection has been written.</summary>
-    protected bool IsClosing => _closeWhenSent;
-
-    /// <summary>Whether bytes may still arrive that would turn a close into a reset.</summary>
-    protected abstract bool MayHaveMoreInput { get; }
-
-    private protected void FinishClosing()
-    {
-        if (ResetsOnClose)
-        {
-            Close(reset: true);
-            return;
-        }
-
-        if (_peerFinished || !(MayHaveMoreInput || IsHolding))
-        {
-            Close(reset: false);
-            return;
-        }
-
-        if (!_lingering)
-        {
-            _lingering = true;
-            ResetDiscarded();       // what was read of earlier bodies does not count against this one's answer
-            Unhold();
-            Loop.Kernel.Shutdown(Descriptor, both: false);
-            EnsureWatched();
-            SetDeadline(Loop.Kernel.NowMs + LingerMs);    // the turn's time may be a blocking handler old
-        }
-    }
-
-    private void Discard(int count)
-    {
-        if (!CountDiscarded(count))
-        {
-            Loop.Counters.Refused(Observe.Refusal.DiscardLimit);
-            Close(reset: false);
-        }
-    }
-
-    /// <summary>The loop owns the connection; this is its end.</summary>
-    protected void Close(bool reset)
-    {
-        if (IsClosed)
-        {
-            return;
-        }
-
-        IsClosed = true;
-        DeadlineMs = long.MaxValue;
-        Unhold();
-
-        if (_pending is { } pending)
-        {
-            Services.Return(pending);
-            _pending = null;
-        }
-
-        OnClosed();
-        Loop.Remove(this, reset && IsTcp);
-    }
-
-    /// <summary>The protocol's own buffers go back.</summary>
-    protected abstract void OnClosed();
 }

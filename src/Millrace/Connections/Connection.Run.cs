@@ -98,16 +98,27 @@ internal abstract partial class Connection<TKernel>
         }
 
         // The handler goes on elsewhere, perhaps already: its buffers stay with it, and what it flushed is sent.
-        exchange.TakeBuffers(driver);
-        StopDeferring(exchange);
-        if (mine)
+        try
         {
-            _away = true;
-            KeepHeld();
-            Loop.Counters.WentAsync++;
-            EnsureWatched();
+            exchange.TakeBuffers(driver);
+            StopDeferring(exchange);
+            if (mine)
+            {
+                _away = true;
+                KeepHeld();
+                Loop.Counters.WentAsync++;
+                EnsureWatched();
+            }
+        }
+        catch (Exception error)
+        {
+            _away |= mine;
+            exchange.Cut();
+            Cut();
+            Services.Log.InternalError(error);
         }
 
+        // Whatever failed: the end of the handler finds the way back.
         task.GetAwaiter().UnsafeOnCompleted(exchange.OnRunCompleted);
         return mine && LookAfter(driver);
     }
@@ -219,6 +230,8 @@ internal abstract partial class Connection<TKernel>
         }
         catch (Exception error)
         {
+            LeaveGate();
+            Cut();          // what has been sent must not pass for a whole answer
             Services.Log.InternalError(error);
             _rest = null;
             _restKeepsOpen = false;
@@ -356,6 +369,12 @@ internal abstract partial class Connection<TKernel>
         if ((reasons & PostedDeadline) != 0)
         {
             Loop.Arm(this);
+        }
+
+        if ((reasons & PostedContinue) != 0 && IsLoops())
+        {
+            Settle();
+            return _lingering ? Receive(driver) : Continue(driver);
         }
 
         if ((reasons & PostedResume) != 0 && !IsLoops() && TryTouch())

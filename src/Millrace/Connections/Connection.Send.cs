@@ -44,6 +44,7 @@ internal abstract partial class Connection<TKernel>
                 return sent == KernelResult.Again ? SendResult.Again : SendResult.Broken;
             }
 
+            Interlocked.Add(ref Services.Detached.BytesSent, sent);
             output.Start += sent;
         }
 
@@ -60,6 +61,7 @@ internal abstract partial class Connection<TKernel>
                 return sent == KernelResult.Again ? SendResult.Again : SendResult.Broken;
             }
 
+            Interlocked.Add(ref Services.Detached.BytesSent, sent);
             output.Start += sent;
         }
 
@@ -119,6 +121,7 @@ internal abstract partial class Connection<TKernel>
     public sealed override void WantWritable(Exchange exchange)
     {
         _writeBlockedSinceMs = Loop.Kernel.NowMs;
+        Interlocked.Or(ref Word, WantsWritable);        // before the deadline is looked at: the loop looks the other way round
         long due = _writeBlockedSinceMs + (long)Options.SendTimeout.TotalMilliseconds;
         if (due < DeadlineMs)
         {
@@ -129,7 +132,6 @@ internal abstract partial class Connection<TKernel>
             }
         }
 
-        Interlocked.Or(ref Word, WantsWritable);
         WatchWriting();
     }
 }

@@ -1,5 +1,6 @@
 // One connection, as loops, exchanges and timers see it. What protocol it speaks is in the classes below it; how it is
-// received, run and given back is in Connection.Receive.cs and Connection.Run.cs, over the kernel it runs on.
+// received, run, answered, given back and ended is in Connection.Receive.cs, .Run.cs, .Exchange.cs, .Send.cs and .End.cs, over
+// the kernel it runs on.
 //
 // A connection belongs to its loop or to its exchange, never to both. Ownership is one bit of the word:
 //
@@ -35,6 +36,7 @@ internal abstract class Connection
     protected const int PostedResume = 2;
     protected const int PostedAdmitted = 4;
     protected const int PostedDeadline = 8;
+    protected const int PostedContinue = 16;     // others had their turn
 
     private static long s_lastId;
     private string? _id;

@@ -156,7 +156,8 @@ internal sealed partial class FastCgiConnection<TKernel>
         {
             // Half an answer must not pass for a whole one. A mere end of the connection does for some front servers: nginx
             // takes it as the end of a response without a length, and waits on one with. A record of a version that does not
-            // exist is an error to all of them; one byte of it says enough, and the connection is closed behind it.
+            // exist is an error to nginx, Apache and HAProxy, to others only in a response with a Content-Length
+            // (docs/front-ends.md); one byte of it says enough, and the connection is closed behind it.
             // A record of a file that is not all sent is filled up first.
             output.Reserve(exchange.FileBytesLeft)[..exchange.FileBytesLeft].Clear();
             output.End += exchange.FileBytesLeft;

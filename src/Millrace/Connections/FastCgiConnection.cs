@@ -583,7 +583,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         }
     }
 
-    protected override void OnHeadTimeout()
+    protected override void OnTimeoutMidRequest()
     {
         Loop.Counters.Refused(Refusal.HeadTimeout);
         Close(reset: false);

@@ -309,10 +309,10 @@ internal sealed partial class Http1Connection<TKernel>
         CloseWhenSent();
     }
 
-    // The head did not come in time: RFC 9110 §15.5.9.
-    protected override void OnHeadTimeout()
+    // The head did not come in time (RFC 9110 §15.5.9), or not the rest of a body that nobody wants and that is answered already.
+    protected override void OnTimeoutMidRequest()
     {
-        Loop.Counters.Refused(Refusal.HeadTimeout);
+        Loop.Counters.Refused(_body == BodyKind.None ? Refusal.HeadTimeout : Refusal.BodyTooSlow);
         if (_body == BodyKind.None)
         {
             DropPartial();

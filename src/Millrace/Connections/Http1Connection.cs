@@ -26,6 +26,7 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
 {
     /// <summary>Largest header section, whatever the options allow for FastCGI parameters.</summary>
     private const int HeaderBytesMax = 32 * 1024;
+    private const int RequestsPerTurn = 128;    // pipelined ones; then the loop's other connections have their turn
 
     private readonly byte[] _peer;
     private IPEndPoint? _remote;
@@ -72,7 +73,7 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
 
     protected override bool Process(LoopDriver driver, byte[] buffer, int start, int end)
     {
-        while (start < end && !IsClosed)
+        for (int requests = 1; start < end && !IsClosed; requests++)
         {
             if (IsClosing)
             {
@@ -111,6 +112,12 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
             Unhold();
             if (driver.Output.Length > OutputBuffer.SendAt && !SendSoFar(driver, buffer, start, end))
             {
+                return true;
+            }
+
+            if (requests == RequestsPerTurn && start < end && !IsClosing)
+            {
+                Yield(buffer.AsSpan(start, end - start));
                 return true;
             }
         }

@@ -6,7 +6,7 @@ namespace Millrace.Exchanges;
 [System.Diagnostics.CodeAnalysis.SuppressMessage("Reliability", "CA1001", Justification = "The token source is left to the garbage collector: a cancellation may be on its way to it. It holds no timer.")]
 internal sealed partial class Exchange
 {
-    private readonly Lock _abortLock = new();
+    private readonly Lock _abortLock = new();       // taken within the send lock, never around it: a send that fails aborts
     private CancellationTokenSource? _abortSource;
     private CancellationToken? _abortToken;
     private volatile bool _aborted;
@@ -92,17 +92,20 @@ internal sealed partial class Exchange
     /// <param name="ticket">Says for which request; nothing happens when it is over.</param>
     public void AbortByApplication(long ticket)
     {
-        lock (_abortLock)
+        lock (_sendLock)
         {
-            if (_sealed || ticket != Ticket)
+            lock (_abortLock)
             {
-                return;
-            }
+                if (_sealed || ticket != Ticket)
+                {
+                    return;
+                }
 
-            IsCut = true;
-            AppStatus = 1;
-            _aborted = true;
-            Connection.BreakOff(this);      // within the lock: afterwards the descriptor may be another connection's
+                IsCut = true;
+                AppStatus = 1;
+                _aborted = true;
+                Connection.BreakOff(this);      // within the lock: afterwards the descriptor may be another connection's
+            }
         }
 
         CancelHandler();

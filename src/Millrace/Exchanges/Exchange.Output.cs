@@ -296,17 +296,30 @@ internal sealed partial class Exchange
             Start(0);
         }
 
+        if (IsInline && _flushPending == 0)
+        {
+            WriteEnd();
+            return;
+        }
+
+        // The loop may be sending what an application flushed and did not wait for.
+        lock (_sendLock)
+        {
+            WriteEnd();
+        }
+    }
+
+    private void WriteEnd()
+    {
         if (Output.ChunkStart >= 0)
         {
             Connection.CloseChunk(this, Output);
         }
 
-        if (IsUpgraded)
+        if (!IsUpgraded)
         {
-            return;
+            Connection.WriteEnd(this, Output);
         }
-
-        Connection.WriteEnd(this, Output);
     }
 
     private string MismatchText(long declared) => $"Response Content-Length mismatch: too few bytes written ({_written} of {declared}).";
@@ -369,12 +382,16 @@ internal sealed partial class Exchange
         _ended = true;
         IsCut = true;
         AppStatus = 1;
-        Services.Log.InternalError(error);
-        if (Output is { ChunkStart: >= 0 } output)
+        lock (_sendLock)
         {
-            output.End = output.ChunkStart;
-            output.ChunkStart = -1;
+            if (Output is { ChunkStart: >= 0 } output)
+            {
+                output.End = output.ChunkStart;
+                output.ChunkStart = -1;
+            }
         }
+
+        Services.Log.InternalError(error);
     }
 
     /// <summary>The path holds an escaped NUL, which is no path to anybody: answered without the handler.</summary>

@@ -18,7 +18,7 @@ internal sealed partial class Exchange : IValueTaskSource
     private int _flushPending;       // 1: a handler waits on _flushed
     private int _unfinished;         // writes of several parts that have begun and not ended
 
-    /// <summary>Protects what the handler's thread and the loop both send.</summary>
+    /// <summary>Protects what the handler's thread and the loop both send. Taken before the abort lock, never inside it.</summary>
     public Lock SendLock => _sendLock;
 
     /// <summary>Sends an interim response (RFC 9110 §15.2) ahead of the head, now or when the handler's synchronous part is over.</summary>
@@ -42,7 +42,7 @@ internal sealed partial class Exchange : IValueTaskSource
             lock (_sendLock)
             {
                 Output.Append(response);
-                SendSoon();
+                SendSoon(Output.End);
             }
 
             return true;
@@ -57,19 +57,20 @@ internal sealed partial class Exchange : IValueTaskSource
     {
         lock (_sendLock)
         {
-            if (Output.ChunkStart >= 0)
+            if (Output.ChunkStart >= 0 && _reserved == 0)
             {
                 Connection.CloseChunk(this, Output);
             }
 
-            SendSoon();
+            // Somebody may be writing into the memory of a chunk that is still open: what lies before it is enough.
+            SendSoon(Output.ChunkStart >= 0 ? Output.ChunkStart : Output.End);
         }
     }
 
     // Under the lock. Nobody waits for these bytes: what the socket does not take, the loop sends on.
-    private void SendSoon()
+    private void SendSoon(int end)
     {
-        Volatile.Write(ref _deferredEnd, Output.End);
+        Volatile.Write(ref _deferredEnd, end);
         Interlocked.MemoryBarrier();
         if (!IsInline)
         {
@@ -193,6 +194,11 @@ internal sealed partial class Exchange : IValueTaskSource
     {
         lock (_sendLock)
         {
+            if (Output is null)
+            {
+                return false;       // the response has ended and left: its rest is the connection's
+            }
+
             if (_flushPending == 0)
             {
                 SendDeferred();

@@ -8,10 +8,10 @@ namespace Millrace.Loops;
 /// <summary>Where standby drivers and workers come from: threads, or in tests whatever a simulation takes for them.</summary>
 internal interface IDriverSource
 {
-    /// <summary>A driver for a loop that is about to be given to it; null when the maximum is reached and none is idle.</summary>
+    /// <summary>A driver for a loop that is about to be given to it; null when none is idle and none can be added.</summary>
     IStandbyDriver? TryReserve();
 
-    /// <summary>A reserved driver that is not needed after all.</summary>
+    /// <summary>A reserved driver that is not needed after all: it takes the first handler that waits, or stands by.</summary>
     void Release(IStandbyDriver driver);
 
     /// <summary>Runs the handler of a connection's exchange on a thread of its own.</summary>
@@ -34,6 +34,8 @@ internal interface IStandbyDriver
 /// <summary>Threads that drive loops and run handlers.</summary>
 internal sealed class DriverPool : IDriverSource, IDisposable
 {
+    private const int StartAgainMs = 100;    // after the system has refused a thread: a refusal costs more than a request
+
     private readonly LoopServices _services;
     private readonly Lock _lock = new();
     private readonly Stack<DriverThread> _idle = new();
@@ -42,6 +44,7 @@ internal sealed class DriverPool : IDriverSource, IDisposable
     private readonly int _max;
     private readonly TimeSpan _retireAfter;
     private int _count;
+    private long _startAgainAtMs;
     private bool _stopped;
 
     public DriverPool(LoopServices services)
@@ -85,9 +88,9 @@ internal sealed class DriverPool : IDriverSource, IDisposable
     public void Release(IStandbyDriver driver)
     {
         var thread = (DriverThread)driver;
-        if (!TryStandBy(thread))
+        if (NextFor(thread) is { } work)
         {
-            thread.Give(DriverThread.Retire);
+            thread.Give(work);      // somebody may have come to wait while it was reserved
         }
     }
 
@@ -123,20 +126,32 @@ internal sealed class DriverPool : IDriverSource, IDisposable
         }
     }
 
+    // The system may refuse a thread (pids.max, RLIMIT_NPROC, no memory for its stack). Then it is as if the maximum were
+    // reached: loops stay with the drivers they have, handlers wait. A thread that becomes free takes the first that waits;
+    // where none can, since all of them drive loops or there are none, the monitor asks again (LoopMonitor.ServeWaiting).
     private DriverThread? TryAdd()
     {
-        if (_count >= _max || _stopped)
+        if (_count >= _max || _stopped || Environment.TickCount64 < _startAgainAtMs)
         {
             return null;
         }
 
-        _count++;
         var thread = new DriverThread(this, _services);
-        thread.Start();
+        try
+        {
+            thread.Start();
+        }
+        catch (Exception error) when (error is OutOfMemoryException or ThreadStartException)
+        {
+            _startAgainAtMs = Environment.TickCount64 + StartAgainMs;
+            return null;
+        }
+
+        _count++;
         return thread;
     }
 
-    /// <summary>Waiting work for a thread that has finished, or null: then it stands by.</summary>
+    /// <summary>Waiting work for a thread that has finished or was not needed, or null: then it stands by.</summary>
     internal object? NextFor(DriverThread thread)
     {
         lock (_lock)
@@ -169,14 +184,6 @@ internal sealed class DriverPool : IDriverSource, IDisposable
     }
 
     internal TimeSpan RetireAfter => _retireAfter;
-
-    private bool TryStandBy(DriverThread thread)
-    {
-        lock (_lock)
-        {
-            return Push(thread);
-        }
-    }
 
     private bool Push(DriverThread thread)
     {

@@ -63,10 +63,12 @@ internal sealed partial class EventLoop<TKernel>
         return true;
     }
 
+    private bool IsReserveReached() => _isReserveReached && Kernel.NextDescriptor(_poller) >= Services.DescriptorCeiling;
+
     // The loop names each failure and why it goes on: one failing peer never stops a listener.
     private Accepted AcceptOne(LoopDriver driver, ListenSocket listener)
     {
-        if (_isReserveReached && Kernel.NextDescriptor(_poller) >= Services.DescriptorCeiling)
+        if (IsReserveReached())
         {
             return Accepted.Exhausted;
         }
@@ -193,7 +195,7 @@ internal sealed partial class EventLoop<TKernel>
     public void BeginDrain()
     {
         _draining = true;
-        _drainBegunMs = NowMs;
+        _drainBegunMs = Kernel.NowMs;       // the turn's time may be a blocking handler old
         UnwatchListeners();
         _listeners.Clear();
         _acceptPausedUntilMs = 0;
@@ -203,6 +205,12 @@ internal sealed partial class EventLoop<TKernel>
     /// <summary>Accepts who waits in a queue that nobody watches any more: one at a time, since the handler of one may block and others wait behind it.</summary>
     private bool AcceptRest(LoopDriver driver, RestOfQueue rest)
     {
+        if (IsReserveReached() && Services.Connections > 0 && !_cutting)
+        {
+            _parked.Add(rest);      // each connection that ends gives a descriptor back: the next sweep looks again
+            return true;
+        }
+
         if (!rest.TryCount())
         {
             return true;

@@ -20,6 +20,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     private readonly DeadlineWheel _wheel;
     private readonly ConnectionTable _connections = new();
     private readonly List<Connection> _unwatched = [];
+    private readonly List<RestOfQueue> _parked = [];
     private long _watchAgainAtMs;
     private int _batchCount;
     private int _batchPosition;
@@ -56,7 +57,18 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
         }
     }
 
-    public override bool Resume(LoopDriver driver) => Running is not { } connection || connection.OnHandedOver(driver);
+    public override bool Resume(LoopDriver driver)
+    {
+        try
+        {
+            return Running is not { } connection || connection.OnHandedOver(driver);
+        }
+        catch (Exception error)
+        {
+            Contain(driver, error, Running);
+            return true;
+        }
+    }
 
     /// <summary>One turn; false when the loop was taken over meanwhile. Waits at most <paramref name="waitMs"/> (-1: as long as nothing is due).</summary>
     public bool Turn(LoopDriver driver, int waitMs)
@@ -77,7 +89,8 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
             }
         }
 
-        while (TryTakePosted(out object? work))
+        // What is posted meanwhile waits until the sockets have been looked at.
+        for (int left = PostedCount; left > 0 && TryTakePosted(out object? work); left--)
         {
             // A deadline may have ended the wait, and the work come just then: the monitor would sleep on.
             EnsureActive();
@@ -124,8 +137,8 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     private void Contain(LoopDriver driver, Exception error, Connection? connection)
     {
         driver.Output.Clear();      // the next connection's answers are built there
-        Services.Log.InternalError(error);
         connection?.EndByFault();
+        Services.Log.InternalError(error);
     }
 
     private void Wait(int limitMs)
@@ -213,8 +226,19 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
             return true;
         }
 
-        Connection connection = ConnectionFactory.Create(this, descriptor, listener.Address, peer);
-        _connections.Add(connection);
+        Connection connection;
+        try
+        {
+            connection = ConnectionFactory.Create(this, descriptor, listener.Address, peer);
+            _connections.Add(connection);
+        }
+        catch
+        {
+            Kernel.Close(descriptor, reset: true);
+            Services.RemoveConnection();
+            throw;
+        }
+
         Volatile.Write(ref ConnectionCount, ConnectionCount + 1);
         Counters.Accepted++;
         try
@@ -280,9 +304,19 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     /// <summary>While draining: closes what has become idle meanwhile.</summary>
     public void SweepIdle()
     {
+        _parked.ForEach(Post);
+        _parked.Clear();
         foreach (Connection connection in _connections.All())
         {
-            connection.OnDrain(NowMs, _drainBegunMs, _cutting);
+            try
+            {
+                connection.OnDrain(NowMs, _drainBegunMs, _cutting);
+            }
+            catch (Exception error)
+            {
+                connection.EndByFault();
+                Services.Log.InternalError(error);
+            }
         }
     }
 

@@ -96,6 +96,8 @@ internal abstract class EventLoop
 
     protected bool TryTakePosted(out object? work) => _posted.TryDequeue(out work);
 
+    protected int PostedCount => _posted.Count;
+
     /// <summary>Whether posted work waits for the driver.</summary>
     public bool HasPosted => !_posted.IsEmpty;
 

@@ -1,5 +1,5 @@
 // Looks at the busy loops every millisecond or two and hands over those whose handler still runs. Sleeps when they sleep:
-// an idle server uses no CPU. In EventLoop.pml: LOOK, LOOKED, asleep.
+// an idle server uses no CPU. In EventLoop.pml: LOOK, LOOKED, asleep. Threads that the system has refused are asked for again here.
 
 namespace Millrace.Loops;
 
@@ -13,6 +13,9 @@ internal sealed class LoopMonitor(LoopServices services) : IDisposable
 
     // Quiet looks before deep sleep: waking the monitor costs a loop more than a few looks cost the machine.
     private const int QuietLooks = 20;
+
+    // After a look that failed: should each of them fail, the log must not fill up, nor the machine be busy with it.
+    private const int FaultPauseMs = 500;
 
     private readonly SemaphoreSlim _wake = new(0);
     private EventLoop[] _loops = [];
@@ -56,7 +59,7 @@ internal sealed class LoopMonitor(LoopServices services) : IDisposable
         int quiet = 0;
         while (!_stopped)
         {
-            quiet = Look() ? 0 : quiet + 1;
+            quiet = TryLook() ? 0 : quiet + 1;
             if (quiet < QuietLooks)
             {
                 SystemCalls.SleepMs(_alert > 0 ? AlertMs : CalmMs);
@@ -75,6 +78,40 @@ internal sealed class LoopMonitor(LoopServices services) : IDisposable
 
             quiet = 0;
         }
+    }
+
+    // A fault of the server itself costs some looks, not the process.
+    private bool TryLook()
+    {
+        try
+        {
+            bool busy = Look();
+            return ServeWaiting() || busy;
+        }
+        catch (Exception error)
+        {
+            services.Log.InternalError(error);
+            SystemCalls.SleepMs(FaultPauseMs);
+            return true;
+        }
+    }
+
+    // Handlers that wait although there are fewer threads than the maximum: the system has refused one (DriverPool.TryAdd), and
+    // nobody else may come to ask again. No deep sleep before they are served.
+    private bool ServeWaiting()
+    {
+        IDriverSource drivers = services.Standby;
+        if (drivers.Waiting == 0 || drivers.Count >= services.Options.DriversMax)
+        {
+            return false;
+        }
+
+        if (drivers.TryReserve() is { } driver)
+        {
+            drivers.Release(driver);    // to the first that waits
+        }
+
+        return true;
     }
 
     /// <summary>One look at every loop; true when any of them has been busy since the last.</summary>

@@ -1,6 +1,9 @@
 // What the loops of one server share: options, the handler, drivers, the monitor, spare exchanges, limits.
 
 using System.Collections.Concurrent;
+using Microsoft.AspNetCore.Connections;
+using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.WebUtilities;
 using Millrace.Exchanges;
 using Millrace.Handlers;
 using Millrace.Observe;
@@ -117,6 +120,8 @@ internal sealed class LoopServices : IDisposable
     /// </summary>
     public void Prepare()
     {
+        Array.ForEach([typeof(BadHttpRequestException), typeof(ConnectionResetException), typeof(HeaderDictionary), typeof(ReasonPhrases)], static type => _ = type.Module);
+        _ = DeadExchange;
         Exchange exchange = RentExchange();
         Handler.Prepare(exchange);
         Return(exchange);

@@ -17,7 +17,8 @@ internal enum GateAnswer
 internal sealed class RequestGate(int limit, int queueLimit)
 {
     private readonly Lock _lock = new();
-    private readonly Queue<Connection> _queue = new();
+    private readonly LinkedList<Connection> _queue = new();
+    private readonly Dictionary<Connection, LinkedListNode<Connection>> _places = new();    // of those in the queue
     private int _inside;
 
     public int Limit => limit;
@@ -37,7 +38,7 @@ internal sealed class RequestGate(int limit, int queueLimit)
                 return GateAnswer.Full;
             }
 
-            _queue.Enqueue(connection);
+            _places.Add(connection, _queue.AddLast(connection));
             return GateAnswer.Wait;
         }
     }
@@ -45,16 +46,35 @@ internal sealed class RequestGate(int limit, int queueLimit)
     /// <summary>A request has ended: the first that waits takes its place.</summary>
     public void Leave()
     {
-        Connection? next;
+        Connection next;
         lock (_lock)
         {
-            if (!_queue.TryDequeue(out next))
+            if (_queue.First is not { } first)
             {
                 _inside--;
                 return;
             }
+
+            next = first.Value;
+            _queue.RemoveFirst();
+            _places.Remove(next);
         }
 
         next.AdmitFromGate();
+    }
+
+    /// <summary>
+    /// A connection closes while it waits: its place in the queue is for others. One that has been admitted meanwhile is in no
+    /// queue any more: it gives its turn back when it finds that in its loop's post, by <see cref="Leave"/>.
+    /// </summary>
+    public void Forget(Connection connection)
+    {
+        lock (_lock)
+        {
+            if (_places.Remove(connection, out LinkedListNode<Connection>? place))
+            {
+                _queue.Remove(place);
+            }
+        }
     }
 }

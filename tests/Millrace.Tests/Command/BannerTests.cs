@@ -46,6 +46,17 @@ public sealed class BannerTests
     }
 
     [Fact]
+    public void It_is_written_in_one_piece_so_that_the_log_of_the_app_does_not_get_in_between()
+    {
+        using var output = new WriteCounter();
+        using var console = new CommandConsole(output, Stream.Null, colour: true);
+
+        Banner.Print(console, "./millrace", "hello", [DefaultAddress.Http, Socket], chosen: null, hasIPv6: true);
+
+        Assert.Equal(1, output.Writes);
+    }
+
+    [Fact]
     public void A_chosen_address_that_is_taken_is_refused_with_other_addresses_to_name()
     {
         string text = new ChosenAddresses(s_place, HttpIsFree: true).Explain("The socket /run/millrace-hello.sock is owned by process 412 (dotnet); stop it or choose another path.");
@@ -62,5 +73,17 @@ public sealed class BannerTests
             Banner.Print(console, "./millrace", "hello", addresses, chosen, hasIPv6: true);
         }
         return Encoding.UTF8.GetString(output.ToArray());
+    }
+
+    private sealed class WriteCounter : MemoryStream
+    {
+        public int Writes { get; private set; }
+
+        // A MemoryStream that is derived from leads every way of writing here.
+        public override void Write(byte[] buffer, int offset, int count)
+        {
+            Writes++;
+            base.Write(buffer, offset, count);
+        }
     }
 }

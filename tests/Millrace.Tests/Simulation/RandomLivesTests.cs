@@ -20,6 +20,8 @@ public sealed class RandomLivesTests
 {
     private const int SeedsDefault = 10_000;
 
+    private const int LongCasesDefault = 1_000_000;
+
     // A life takes as long as some spoiled requests.
     private const int CasesPerLife = 10;
 
@@ -27,11 +29,15 @@ public sealed class RandomLivesTests
     private const int TraceLinesDefault = 150;
 
     [Fact]
+    public void Random_lives() => Run(Number("MILLRACE_SIM_FIRST", 1), Number("MILLRACE_SIM_SEEDS", SeedsDefault));
+
+    [Fact]
     [Trait("Category", "Fuzz")]
-    public void Random_lives()
+    public void Random_lives_in_the_long_run() =>
+        Run(Number("MILLRACE_SIM_FIRST", 1), Number("MILLRACE_SIM_SEEDS", Number("MILLRACE_FUZZ_CASES", LongCasesDefault) / CasesPerLife));
+
+    private static void Run(int first, int seeds)
     {
-        int first = Number("MILLRACE_SIM_FIRST", 1);
-        int seeds = Number("MILLRACE_SIM_SEEDS", Number("MILLRACE_FUZZ_CASES", SeedsDefault * CasesPerLife) / CasesPerLife);
         int next = first - 1;
         var failures = new SortedDictionary<int, string>();
         SimulationThread.RunAll(() =>

@@ -59,6 +59,27 @@ public sealed class DescriptorTests
     });
 
     [Fact]
+    public void Who_waits_because_of_the_reserve_is_served_in_a_drain_as_others_end_ReservedDescriptors() => FastCgiBench.Run(static bench =>
+    {
+        FrontEnd first = bench.Connect();
+        bench.Simulation.Services.DescriptorCeiling = bench.Simulation.World.NextDescriptor;
+        FrontEnd second = bench.Connect();
+        FrontEnd third = bench.ConnectOnly();
+        third.Send(Wire.Request("/third"));
+        bench.Settle();
+        Assert.Equal(2, bench.Connections);
+        Task ended = bench.Simulation.BeginDrain();
+        bench.PassInDrain(TimeSpan.FromMilliseconds(200));
+        Assert.False(ended.IsCompleted);
+        Assert.Empty(third.Ended);
+        bench.PassInDrain(TimeSpan.FromMilliseconds(100));
+        bench.PassInDrain(TimeSpan.FromMilliseconds(100));
+        Assert.True(first.IsAtEnd && second.IsAtEnd);
+        Assert.Equal(200, Assert.Single(third.Ended).Status);
+        Assert.True(ended.IsCompletedSuccessfully);
+    });
+
+    [Fact]
     public void A_connection_that_ends_makes_room_for_one_that_waits() => FastCgiBench.Run(static bench =>
     {
         bench.Simulation.World.DescriptorsMax = Own + 1;

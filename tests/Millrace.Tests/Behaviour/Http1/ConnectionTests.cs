@@ -110,6 +110,51 @@ public sealed class ConnectionTests
         },
         static options => options.MaxDiscardBytes = 1_000);
 
+    [Fact]
+    public void Who_pipelines_without_end_does_not_keep_the_loop_from_others() => HttpBench.Run(static bench =>
+    {
+        const int Many = 1_000;
+        HttpPeer greedy = bench.Connect();
+        HttpPeer other = bench.Connect();
+        greedy.Socket.ClientSend(Encoding.ASCII.GetBytes(string.Concat(Enumerable.Repeat("GET / HTTP/1.1\r\nHost:a\r\n\r\n", Many))));
+        greedy.Socket.Deliver(int.MaxValue);
+        other.Socket.ClientSend("GET / HTTP/1.1\r\nHost: a\r\n\r\n"u8);
+        other.Socket.Deliver(int.MaxValue);
+        for (int turns = 0; turns < 3 && other.Answers.Count == 0; turns++)
+        {
+            _ = bench.Simulation.Loops[0].Turn(0);
+            _ = other.Read();
+        }
+
+        Assert.Single(other.Answers);
+        _ = greedy.Read();
+        Assert.InRange(greedy.Answers.Count, 1, Many / 2);
+        bench.Settle();
+        Assert.Equal(Many, greedy.Answers.Count);
+    });
+
+    [Fact]
+    public void The_rest_of_a_body_that_nobody_wants_has_its_time_too_BodyTimeout() => HttpBench.Run(
+        static (_, response) =>
+        {
+            response.Write("unread"u8);
+            return default;
+        },
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            peer.Expect("POST");
+            bench.Send(peer, Encoding.ASCII.GetBytes("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc"));
+            Assert.Equal(200, Assert.Single(peer.Answers).Status);
+            bench.Send(peer, "d"u8);
+            bench.Pass(TimeSpan.FromSeconds(59));
+            Assert.False(peer.Socket.AtEnd);
+            bench.Pass(TimeSpan.FromSeconds(2));
+            Assert.True(peer.Socket.AtEnd);
+            Assert.Equal((1, 0), (bench.Refused("body-too-slow"), bench.Refused("head-timeout")));
+            Assert.Single(peer.Answers);
+        });
+
     // ---- a body whose length is not known ----
 
     private static async ValueTask Stream(Response response)

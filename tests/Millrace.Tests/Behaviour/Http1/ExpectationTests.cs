@@ -1,5 +1,6 @@
 // Expect: 100-continue. RFC 9110 §10.1.1.
 
+using System.IO.Pipelines;
 using System.Text;
 using Millrace.Tests.Simulation;
 
@@ -24,6 +25,23 @@ public sealed class ExpectationTests
         Assert.Equal([100], peer.Interims);
         bench.StillServes(peer);
     });
+
+    [Fact]
+    public void Memory_that_waits_for_the_body_stays_in_the_response_RFC9110_10_1_1() => HttpBench.RunHosted(
+        static async context =>
+        {
+            await context.Response.StartAsync();
+            await context.Request.Body.CopyToAsync(context.Response.BodyWriter, context.RequestAborted);    // GetMemory, read, Advance
+        },
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            bench.Send(peer, Head());
+            Assert.Empty(peer.Answers);
+            Assert.NotEqual(0, peer.BytesRead);     // the head: the client sends its body when it sees something
+            bench.Send(peer, "hello");
+            Assert.Equal("hello", Assert.Single(peer.Answers).BodyText);
+        });
 
     [Fact]
     public void Nothing_is_said_before_the_handler_reads_RFC9110_10_1_1()

@@ -209,6 +209,43 @@ public abstract class LifetimeTests(Way way) : SharedTests(way)
         static options => options.MaxConnections = 2);
 
     [Fact]
+    public void Who_goes_while_it_waits_its_turn_leaves_its_place_to_others_RequestQueueLimit()
+    {
+        var running = new Queue<TaskCompletionSource>();
+        Run(
+            async call =>
+            {
+                var gate = new TaskCompletionSource();
+                running.Enqueue(gate);
+                await gate.Task;
+                call.WriteText(call.Path);
+            },
+            bench =>
+            {
+                Caller first = bench.Connect();
+                Caller gone = bench.Connect();
+                Caller patient = bench.Connect();
+                bench.Send(first, first.Request("/first"));
+                bench.Send(gone, gone.Request("/gone"));
+                gone.Socket.ClientReset();
+                bench.Settle();
+                bench.Send(patient, patient.Request("/patient"));
+                Assert.Equal(0, bench.Refused("too-many-requests"));
+                running.Dequeue().SetResult();
+                bench.Settle();
+                running.Dequeue().SetResult();
+                bench.Settle();
+                Assert.Equal("/patient", Assert.Single(patient.Answers).BodyText);
+                Assert.Empty(running);
+            },
+            static options =>
+            {
+                options.MaxConcurrentRequests = 1;
+                options.RequestQueueLimit = 1;
+            });
+    }
+
+    [Fact]
     public void Requests_over_the_limit_wait_their_turn_in_order_and_too_many_are_refused_MaxConcurrentRequests()
     {
         var running = new Queue<(string Path, TaskCompletionSource Gate)>();

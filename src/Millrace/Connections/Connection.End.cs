@@ -1,0 +1,240 @@
+// How a connection ends: time limits, the drain, closing without a reset over its last answer. The loop's side only.
+
+using Millrace.Exchanges;
+using Millrace.Loops;
+
+namespace Millrace.Connections;
+
+internal abstract partial class Connection<TKernel>
+{
+    private const long LingerMs = 2_000;
+    private const long DrainQuietMs = 250;
+
+    private bool _lingering;             // its sending side is shut, and what still comes is thrown away
+    private bool _closeWhenSent;         // the last answer has been written
+
+    // ---- time ----
+
+    protected void SetDeadline(long deadlineMs)
+    {
+        DeadlineMs = deadlineMs;
+        if (deadlineMs < WheelDueMs)
+        {
+            Loop.Arm(this);
+        }
+    }
+
+    protected void SetIdleDeadline() => SetDeadline(Loop.NowMs + (long)Options.IdleTimeout.TotalMilliseconds);
+
+    public sealed override void OnDeadline(long nowMs)
+    {
+        if (IsClosed || nowMs < DeadlineMs)
+        {
+            return;
+        }
+
+        if (!IsLoops())
+        {
+            if (TryTouch())
+            {
+                // An exchange that begins to wait for the socket meanwhile lowers it.
+                DeadlineMs = long.MaxValue;
+                Interlocked.MemoryBarrier();
+                DeadlineMs = Math.Min(Volatile.Read(ref DeadlineMs), CheckExchange(nowMs));
+                Release();
+            }
+            else
+            {
+                DeadlineMs = nowMs + 1_000;
+            }
+
+            return;
+        }
+
+        Settle();
+        if (nowMs < DeadlineMs)
+        {
+            return;
+        }
+
+        if (_pending is not null)
+        {
+            Loop.Counters.Refused(Observe.Refusal.SendTimeout);
+            Close(reset: true);
+        }
+        else if (_lingering)
+        {
+            Close(reset: false);
+        }
+        else if (IsMidRequest)
+        {
+            OnTimeoutMidRequest();
+        }
+        else
+        {
+            Close(reset: false);
+        }
+    }
+
+    public sealed override void OnDrain(long nowMs, long begunMs, bool cut)
+    {
+        if (IsClosed)
+        {
+            return;
+        }
+
+        if (IsLoops())
+        {
+            Settle();
+        }
+
+        if (cut)
+        {
+            if (IsLoops())
+            {
+                bool isBusy = _pending is not null || IsMidRequest || IsWaitingForGate;
+                Exchange?.CutInDrain(Loop.Counters);    // it has a whole head, and waits for its turn or for its body
+                Close(reset: isBusy);
+            }
+            else if (TryTouch())
+            {
+                Exchange?.CutInDrain(Loop.Counters);
+                Release();
+                Cut();
+            }
+
+            return;
+        }
+
+        // A front server may be sending its next request at this very moment, and turns to the connections that are left when
+        // others close behind their answers: only one that has been quiet in the drain is closed without an answer.
+        if (IsLoops() && _pending is null && !_lingering && !IsMidRequest && !IsHolding && !IsWaitingForGate && nowMs - Math.Max(_lastActiveMs, begunMs) >= DrainQuietMs)
+        {
+            CloseWhenSent();
+            FinishClosing();    // what of the last request is still on its way must not become a reset over its answer
+        }
+    }
+
+    // ---- closing ----
+
+    public sealed override void EndByFault()
+    {
+        if (IsLoops())
+        {
+            Close(reset: true);
+            return;
+        }
+
+        // Closed when its exchange gives it back: its handler must come to an end, whatever the fault has left undone.
+        DeadlineMs = Loop.NowMs + 1_000;    // one that failed must not be due again at once
+        if (TryTouch())
+        {
+            Exchange exchange = Exchange!;
+            exchange.Cut();
+            exchange.Body.Break(new IOException("The server failed while the request was in progress."));
+            exchange.Abort();
+            bool caught = exchange.Body.Readers.TryTake(out Action<object?> action, out object? state);
+            Release();
+            if (caught)
+            {
+                Services.RunUserCode(action, state);
+            }
+        }
+
+        Cut();
+    }
+
+    public sealed override void Cut()
+    {
+        if (IsTcp && CutsByReset)
+        {
+            Loop.Kernel.Reset(Descriptor);
+        }
+        else
+        {
+            Loop.Kernel.Shutdown(Descriptor, both: true);
+        }
+    }
+
+    /// <summary>Whether a peer could take an end in the middle of a response for the response's end: then it must see a reset.</summary>
+    protected virtual bool CutsByReset => false;
+
+    /// <summary>Closes once everything written has been sent. The peer's unread bytes are read first, so that no reset overtakes the answer.</summary>
+    protected void CloseWhenSent() => _closeWhenSent = true;
+
+    /// <summary>The last answer of this connection has been written.</summary>
+    protected bool IsClosing => _closeWhenSent;
+
+    /// <summary>Whether bytes may still arrive that would turn a close into a reset.</summary>
+    protected abstract bool MayHaveMoreInput { get; }
+
+    private protected void FinishClosing()
+    {
+        if (ResetsOnClose)
+        {
+            Close(reset: true);
+            return;
+        }
+
+        if (_peerFinished || !(MayHaveMoreInput || IsHolding))
+        {
+            Close(reset: false);
+            return;
+        }
+
+        if (!_lingering)
+        {
+            _lingering = true;
+            ResetDiscarded();       // what was read of earlier bodies does not count against this one's answer
+            Unhold();
+            Loop.Kernel.Shutdown(Descriptor, both: false);
+            EnsureWatched();
+            SetDeadline(Loop.Kernel.NowMs + LingerMs);    // the turn's time may be a blocking handler old
+        }
+    }
+
+    private void Discard(int count)
+    {
+        if (!CountDiscarded(count))
+        {
+            Loop.Counters.Refused(Observe.Refusal.DiscardLimit);
+            Close(reset: false);
+        }
+    }
+
+    /// <summary>The loop owns the connection; this is its end.</summary>
+    protected void Close(bool reset)
+    {
+        if (IsClosed)
+        {
+            return;
+        }
+
+        IsClosed = true;
+        DeadlineMs = long.MaxValue;
+        try
+        {
+            Unhold();
+            if (IsWaitingForGate)
+            {
+                Services.Gate!.Forget(this);    // its place in the queue is for others
+            }
+
+            if (_pending is { } pending)
+            {
+                _pending = null;
+                Services.Return(pending);
+            }
+
+            OnClosed();
+        }
+        finally
+        {
+            LeaveGate();        // nothing to leave unless a fault came before the end of its request
+            Loop.Remove(this, reset && IsTcp);
+        }
+    }
+
+    /// <summary>The protocol's own buffers go back.</summary>
+    protected abstract void OnClosed();
+}
