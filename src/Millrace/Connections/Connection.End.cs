@@ -37,10 +37,16 @@ internal abstract partial class Connection<TKernel>
         {
             if (TryTouch())
             {
-                // An exchange that begins to wait for the socket meanwhile lowers it.
+                // An exchange that begins to wait for the socket meanwhile lowers it, and must not be overwritten.
                 DeadlineMs = long.MaxValue;
                 Interlocked.MemoryBarrier();
-                DeadlineMs = Math.Min(Volatile.Read(ref DeadlineMs), CheckExchange(nowMs));
+                long due = CheckExchange(nowMs);
+                long its = Interlocked.CompareExchange(ref DeadlineMs, due, long.MaxValue);
+                if (its != long.MaxValue && due < its)
+                {
+                    DeadlineMs = due;
+                }
+
                 Release();
             }
             else
