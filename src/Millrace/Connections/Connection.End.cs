@@ -24,7 +24,9 @@ internal abstract partial class Connection<TKernel>
         }
     }
 
-    protected void SetIdleDeadline() => SetDeadline(Loop.NowMs + (long)Options.IdleTimeout.TotalMilliseconds);
+    protected void SetDeadline(TimeSpan fromNow) => SetDeadline(Loop.NowMs + (long)fromNow.TotalMilliseconds);
+
+    protected void SetIdleDeadline() => SetDeadline(Options.IdleTimeout);
 
     public sealed override void OnDeadline(long nowMs)
     {

@@ -75,7 +75,7 @@ internal abstract partial class Connection<TKernel> : Connection
     public sealed override bool OnAccepted(LoopDriver driver)
     {
         _lastActiveMs = Loop.NowMs;
-        SetDeadline(Loop.NowMs + (long)Options.HeadTimeout.TotalMilliseconds);
+        SetDeadline(Options.HeadTimeout);
 
         // The first request is usually there already; a connection that is answered and closed in this turn is never watched.
         if (!Receive(driver))
@@ -419,7 +419,7 @@ internal abstract partial class Connection<TKernel> : Connection
                     return;
                 case SendResult.Again:
                     _pending = driver.GiveOutputAway();
-                    SetDeadline(Loop.NowMs + (long)Options.SendTimeout.TotalMilliseconds);
+                    SetDeadline(Options.SendTimeout);
                     EnsureWatched();
                     WatchWriting();
                     return;
@@ -444,7 +444,7 @@ internal abstract partial class Connection<TKernel> : Connection
             case SendResult.Again:
                 if (output.Length < before)
                 {
-                    SetDeadline(Loop.NowMs + (long)Options.SendTimeout.TotalMilliseconds);
+                    SetDeadline(Options.SendTimeout);
                 }
 
                 WatchWriting();
@@ -462,7 +462,7 @@ internal abstract partial class Connection<TKernel> : Connection
             return IsClosed || Receive(driver);     // lingering: the edge of what has come meanwhile is gone
         }
 
-        SetDeadline(Loop.NowMs + (long)(IsMidRequest ? Options.HeadTimeout : Options.IdleTimeout).TotalMilliseconds);
+        SetDeadline(IsMidRequest ? Options.HeadTimeout : Options.IdleTimeout);
         return Continue(driver);
     }
 

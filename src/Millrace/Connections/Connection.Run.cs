@@ -417,7 +417,7 @@ internal abstract partial class Connection<TKernel>
 
         if (_pending is not null)
         {
-            SetDeadline(Loop.NowMs + (long)Options.SendTimeout.TotalMilliseconds);
+            SetDeadline(Options.SendTimeout);
             EnsureWatched();
             return SendPending(driver);
         }

@@ -111,7 +111,7 @@ internal abstract class Connection
     /// <summary>Nothing more in either direction. The descriptor stays open until the loop closes it.</summary>
     public abstract void Cut();
 
-    /// <summary>Cuts so that the peer does not take what it has got of the response for a whole one.</summary>
+    /// <summary>Cuts so that the peer does not take what it has got of the response for a whole one. Within the exchange's send lock.</summary>
     public virtual void BreakOff(Exchange exchange) => Cut();
 
     /// <summary>A fault of the server itself, on the loop: this connection ends.</summary>

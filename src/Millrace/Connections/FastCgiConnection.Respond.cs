@@ -199,12 +199,9 @@ internal sealed partial class FastCgiConnection<TKernel>
     // Between two records, the same byte says that the response is not whole; within one, its missing bytes do.
     public override void BreakOff(Exchange exchange)
     {
-        lock (exchange.SendLock)
+        if (!_midRecord && !exchange.IsSendingFile)
         {
-            if (!_midRecord && !exchange.IsSendingFile)
-            {
-                _ = Loop.Kernel.Send(Descriptor, "\0"u8, more: false);
-            }
+            _ = Loop.Kernel.Send(Descriptor, "\0"u8, more: false);
         }
 
         Cut();

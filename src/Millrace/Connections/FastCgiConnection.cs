@@ -122,7 +122,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         }
         else if (!_reader.AtRecordStart && DeadlineMs > Loop.NowMs + (long)Options.HeadTimeout.TotalMilliseconds)
         {
-            SetDeadline(Loop.NowMs + (long)Options.HeadTimeout.TotalMilliseconds);
+            SetDeadline(Options.HeadTimeout);
         }
 
         return true;

@@ -106,7 +106,7 @@ internal sealed partial class Http1Connection<TKernel>
         }
         else
         {
-            SetDeadline(Loop.NowMs + (long)(_body == BodyKind.None ? Options.IdleTimeout : Options.BodyTimeout).TotalMilliseconds);
+            SetDeadline(_body == BodyKind.None ? Options.IdleTimeout : Options.BodyTimeout);
         }
 
         return next;

@@ -137,6 +137,11 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     private void Contain(LoopDriver driver, Exception error, Connection? connection)
     {
         driver.Output.Clear();      // the next connection's answers are built there
+        Contain(error, connection);
+    }
+
+    private void Contain(Exception error, Connection? connection)
+    {
         connection?.EndByFault();
         Services.Log.InternalError(error);
     }
@@ -314,8 +319,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
             }
             catch (Exception error)
             {
-                connection.EndByFault();
-                Services.Log.InternalError(error);
+                Contain(error, connection);
             }
         }
     }

@@ -62,14 +62,6 @@ public sealed class DescriptorTests : IDisposable
         Assert.Equal(0, await server.WaitForExitAsync());
     }
 
-    private async Task ServeOneAsync()
-    {
-        using var client = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified) { ReceiveTimeout = 10_000 };
-        await client.ConnectAsync(new UnixDomainSocketEndPoint(SocketPath));
-        Ask(client);
-        Answered(client);
-    }
-
     private static void Ask(Socket client) => Assert.Equal(32, client.Send("GET /few HTTP/1.1\r\nHost: few\r\n\r\n"u8));
 
     private static void Answered(Socket client)

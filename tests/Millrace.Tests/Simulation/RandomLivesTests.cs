@@ -9,7 +9,7 @@
 //  - nothing is thrown inside the server, and nothing is refused where nobody misbehaves;
 //  - when the server has drained, no connection, descriptor, exchange or driver is missing.
 //
-// MILLRACE_SIM_SEEDS is the number of lives (otherwise a tenth of MILLRACE_FUZZ_CASES), MILLRACE_SIM_FIRST the first seed, MILLRACE_SIM_LINES
+// MILLRACE_SIM_SEEDS is the number of lives (otherwise 10,000, in the long run a tenth of MILLRACE_FUZZ_CASES), MILLRACE_SIM_FIRST the first seed, MILLRACE_SIM_LINES
 // how many steps of a failed life are shown.
 
 using System.Globalization;

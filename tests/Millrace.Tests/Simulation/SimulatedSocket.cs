@@ -154,12 +154,10 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
         Edge();
     }
 
-    private bool _isDissolved;
-
     /// <summary>The association is dissolved: the peer gets a reset, the descriptor stays.</summary>
     public void ResetByServer()
     {
-        WasReset = WriteShut = ReadShut = _isDissolved = true;
+        WasReset = WriteShut = ReadShut = true;
         _incoming.Truncate(0);
         LoseAnswers();
         Edge();
@@ -259,7 +257,7 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
         }
     }
 
-    public bool CanDeliver => ServerClosed || _isDissolved
+    public bool CanDeliver => ServerClosed || WasReset
         ? _wire.Count > 0
         : (_wire.Count > 0 && _incoming.Count < receiveCapacity) || (_wire.Count == 0 && _finishAfterWire && !FinDelivered && !IsReset);
 
@@ -278,7 +276,7 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
             return 0;
         }
 
-        if (_isDissolved)
+        if (WasReset)
         {
             _wire.Truncate(0);
             return 0;
