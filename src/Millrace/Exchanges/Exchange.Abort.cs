@@ -11,12 +11,13 @@ internal sealed partial class Exchange
     private CancellationToken? _abortToken;
     private volatile bool _aborted;
     private volatile bool _cancelled;
+    private bool _answered;         // under the lock: nobody is left to tell that the peer has gone
     private bool _sealed;           // under the lock: the connection is no longer the application's to abort
 
     /// <summary>The response is of no use to anybody any more: its bytes are dropped.</summary>
     public bool IsAborted => _aborted;
 
-    /// <summary>Fires when the peer has gone, has aborted the request, or a limit has passed.</summary>
+    /// <summary>Fires when the peer has gone, has aborted the request, or a limit has passed, while the handler is at work: a peer that leaves with its whole answer has aborted nothing.</summary>
     public CancellationToken RequestAborted
     {
         get
@@ -52,13 +53,13 @@ internal sealed partial class Exchange
     }
 
     /// <summary>Tells the handler; the response may still be wanted (a peer that has only finished sending still listens).</summary>
-    /// <returns>False when it has been told before.</returns>
+    /// <returns>False when it has been told before, or has ended.</returns>
     public bool CancelHandler()
     {
         CancellationTokenSource? source;
         lock (_abortLock)
         {
-            if (_cancelled)
+            if (_cancelled || _answered)
             {
                 return false;
             }
@@ -111,12 +112,21 @@ internal sealed partial class Exchange
         CancelHandler();
     }
 
-    /// <summary>The handler has ended: its connection is about to be given back, and cannot be aborted through this request any more.</summary>
+    /// <summary>The handler has ended, and the end of its response is about to be sent: from here on the peer may leave.</summary>
+    private void EndCancelling()
+    {
+        lock (_abortLock)
+        {
+            _answered = true;
+        }
+    }
+
+    /// <summary>All that the application does for the request is over: its connection is about to be given back, and cannot be aborted through this request any more.</summary>
     public void Seal()
     {
         lock (_abortLock)
         {
-            _sealed = true;
+            _answered = _sealed = true;
         }
     }
 

@@ -92,7 +92,7 @@ internal sealed partial class Exchange
         ResponseHeaders.Begin();
         SuppressesBody = Head.IsHead;
         DeferOutput();
-        _sealed = false;
+        _answered = _sealed = false;
         OpenGate();
     }
 

@@ -33,4 +33,35 @@ public sealed class BetweenRequestsTests
         gate.SetResult();
         Assert.Equal("second", peer.Receive().Text);
     }
+
+    [Fact]
+    public async Task Peer_that_leaves_with_its_whole_answer_has_aborted_nothing()
+    {
+        var gate = new TaskCompletionSource();
+        var disposed = new TaskCompletionSource<bool>();
+        await using HostedApp app = await HostedApp.StartAsync(app => app.MapGet("/{page}", (string page, HttpContext context) =>
+        {
+            if (page == "first")
+            {
+                CancellationToken aborted = context.RequestAborted;
+                context.Response.OnCompleted(async () =>
+                {
+                    await gate.Task;
+                    disposed.SetResult(aborted.IsCancellationRequested);
+                });
+            }
+
+            return page;
+        }));
+        using (FastCgiPeer peer = app.Connect())
+        {
+            Assert.Equal("first", peer.Exchange(new FastCgiRequest("/first")).Text);
+        }
+
+        // What came behind has been seen: so has the end.
+        Assert.Equal("second", app.Get("/second").Text);
+        await Task.Delay(100);
+        gate.SetResult();
+        Assert.False(await disposed.Task.WaitAsync(TimeSpan.FromSeconds(10)));
+    }
 }

@@ -62,6 +62,30 @@ public abstract class PeerTests(Way way) : SharedTests(way)
             });
     }
 
+    [Fact]
+    public void A_peer_that_is_found_gone_when_the_handler_has_ended_cancels_nothing()
+    {
+        var gate = new TaskCompletionSource();
+        CancellationToken aborted = default;
+        Run(
+            async call =>
+            {
+                aborted = call.Aborted;
+                await gate.Task;
+                call.WriteText("to nobody");
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Send(caller, caller.Request("/wait"));
+                caller.Socket.ClientReset();
+                gate.SetResult();       // before the loop has heard of the reset: the send fails
+                bench.Settle();
+                Assert.Equal((false, 0), (aborted.IsCancellationRequested, bench.Connections));
+                bench.OthersAreServed();
+            });
+    }
+
     [Theory]
     [InlineData(false)]
     [InlineData(true)]
