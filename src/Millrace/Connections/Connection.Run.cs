@@ -24,6 +24,9 @@ internal abstract partial class Connection<TKernel>
     /// <summary>Whether the peer has reason to send the body: not before it has been asked for, where it waits for that.</summary>
     protected virtual bool IsBodyExpected => true;
 
+    /// <summary>Whether bytes wait that belong to no exchange, and that <see cref="SendOutput"/> sends behind its own.</summary>
+    protected virtual bool HasMoreToSend => false;
+
     /// <summary>The request cannot be run now: too many are running already.</summary>
     protected abstract void RefuseOverload(LoopDriver driver, Exchange exchange);
 
@@ -261,7 +264,7 @@ internal abstract partial class Connection<TKernel>
         LeaveGate();
         TakeTimes(exchange);
         Services.Detached.CountStatusShared(exchange.StatusCode);
-        if (rest is null && keepsOpen && !_readable && !IsHolding && exchange.Body.State == BodyState.Complete && TryGiveBack(exchange))
+        if (rest is null && !HasMoreToSend && keepsOpen && !_readable && !IsHolding && exchange.Body.State == BodyState.Complete && TryGiveBack(exchange))
         {
             Recycle(exchange);
             return;
@@ -401,7 +404,7 @@ internal abstract partial class Connection<TKernel>
         Exchange = null;
         _away = false;
         Volatile.Write(ref Word, 0);
-        _pending = _rest;
+        _pending = _rest ?? (HasMoreToSend ? Services.RentOutput() : null);
         _rest = null;
         bool keepsOpen = _restKeepsOpen && !Loop.IsDraining;
         if (exchange.Reset())

@@ -279,8 +279,15 @@ internal sealed partial class FastCgiConnection<TKernel>
                 Exchange.Cut();
                 Cut();
             }
+
+            if (_control is not null)
+            {
+                Note();     // should the exchange have sent its last bytes, the loop sends these
+            }
         }
     }
+
+    protected override bool HasMoreToSend => _control is not null;
 
     private SendResult SendControl()
     {

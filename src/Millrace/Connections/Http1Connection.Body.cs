@@ -271,7 +271,9 @@ internal sealed partial class Http1Connection<TKernel>
     {
         if (exchange.IsCut)
         {
-            ResetsOnClose = true;
+            // Where the framing shows that a body is not whole, an end is enough: a reset would take answers before it that the peer has not read yet.
+            ResetsOnClose = exchange.IsAborted || !(_chunking || exchange.IsLengthDeclared);
+            _closes = true;
             return false;
         }
 

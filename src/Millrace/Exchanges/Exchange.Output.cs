@@ -29,6 +29,9 @@ internal sealed partial class Exchange
     /// <summary>The head is fixed.</summary>
     public bool HasStarted { get; private set; }
 
+    /// <summary>The head says how long the body is.</summary>
+    public bool IsLengthDeclared => HasStarted && _declared >= 0;
+
     /// <summary>HEAD, 204, 205 and 304 have no body, whatever the application writes.</summary>
     public bool SuppressesBody { get; private set; }
 

@@ -106,7 +106,7 @@ public sealed class RunTests : IDisposable
     [InlineData(CommandProcess.SigInt)]
     public async Task Signal_ends_the_app_which_removes_its_socket(int signal)
     {
-        await using var app = CommandProcess.Millrace("run", Hello, "--urls", Address);
+        await using var app = CommandProcess.HeedingSignals("run", Hello, "--urls", Address);
         await app.WaitForOutputAsync("listens on " + Address);
         Assert.True(File.Exists(SocketPath));
 

@@ -173,7 +173,7 @@ internal abstract class Bench
     public int Connections => Simulation.Services.Connections;
 
     /// <summary>The connection with nobody behind it any more is forgotten, so that many can follow one another in one test.</summary>
-    protected void Forget(IClient client) => _clients.Remove(client);
+    public void Forget(IClient client) => _clients.Remove(client);
 
     /// <summary>Stops the server; nothing of it may stay open.</summary>
     protected void End()

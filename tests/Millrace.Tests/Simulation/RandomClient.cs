@@ -290,6 +290,8 @@ internal abstract class RandomClient
         || (Life.IsDraining && (plan.Started == 0 || Simulation.IsCutting))
         // What a reset takes along, where the server had to end the connection at once.
         || (Pipelines && Socket.AnswersLost && (Life.IsDraining || Plans.Exists(static each => each.BreaksOff)))
+        // What comes behind the last request that the server answers is thrown away up to a limit, too.
+        || (Pipelines && StreamLength - plan.BodyOffset - plan.BodyLength > Simulation.Services.Options.MaxDiscardBytes)
         // Answers that were to leave together with one whose handler gave the connection up.
         || (Pipelines && Plans.Exists(static each => each.BreaksOff && each.Started > 0));
 
@@ -299,6 +301,9 @@ internal abstract class RandomClient
     /// <summary>Whether the server had no room for this connection: it was never read from.</summary>
     protected bool WasTurnedAway(long bytesRead) => (Life.MayRefuseConnections || Life.IsDraining) && bytesRead == 0 && Socket!.TakenByServer == 0;
 
+    /// <summary>What it waits for besides answers to its requests, in words.</summary>
+    protected virtual string Besides => "";
+
     /// <summary>Nothing moves any more: is this client served?</summary>
     public string? Complaint()
     {
@@ -307,7 +312,7 @@ internal abstract class RandomClient
             return null;
         }
 
-        return $"client {Number} ({Trouble}) waits: {Answers} of {Plans.Count} requests answered, {_script.Count} steps left, next {(_script.TryPeek(out (Step Step, byte[] Bytes, int Answers) item) ? item.Step : null)}, {Socket?.InFlight} bytes in flight, {Socket?.Unread} unread";
+        return $"client {Number} ({Trouble}) waits: {Answers} of {Plans.Count} requests answered, {_script.Count} steps left, next {(_script.TryPeek(out (Step Step, byte[] Bytes, int Answers) item) ? item.Step : null)}, {Socket?.InFlight} bytes in flight, {Socket?.Unread} unread{Besides}";
     }
 
     public string Describe() => string.Join('\n', Plans.Select(plan => $"  client {Number} {GetType().Name} {Trouble}{(Pipelines ? " pipelining" : "")}: {plan}, started {plan.Started}, finished {plan.Finished}, body read {plan.BodyRead}"));

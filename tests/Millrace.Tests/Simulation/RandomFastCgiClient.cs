@@ -1,5 +1,7 @@
 // A front server of a random life: requests as records, and what may come back for them (FastCGI 1.0 §3.3, §5).
 
+using System.Globalization;
+
 namespace Millrace.Tests.Simulation;
 
 internal sealed class RandomFastCgiClient : RandomClient
@@ -202,6 +204,9 @@ internal sealed class RandomFastCgiClient : RandomClient
             return _front.Management.Count == _managementExpected && _foreignBegins.Values.All(static count => count == 0);
         }
     }
+
+    protected override string Besides =>
+        string.Create(CultureInfo.InvariantCulture, $", {_front?.Management.Count} of {_managementExpected} management records answered, {_foreignBegins.Values.Sum()} foreign requests not refused");
 
     private void JudgeEnded(ReceivedResponse response)
     {

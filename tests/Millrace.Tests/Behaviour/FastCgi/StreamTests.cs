@@ -1,5 +1,7 @@
 // Hostile sequences of records: streams out of order, unknown ids and types, management records. FastCGI 1.0 §3.3, §4, §5.
 
+using Microsoft.Win32.SafeHandles;
+using Millrace.Exchanges;
 using System.Text;
 using Millrace.Tests.Simulation;
 
@@ -179,6 +181,45 @@ public sealed class StreamTests
         Assert.Equal(40_000, front.Management.Count);
         bench.StillServes(front);
     });
+
+    // The answer waits until a file has been sent; then the response may have room in the socket, and the answer none.
+    [Fact]
+    public void Hostile_26_GET_VALUES_is_answered_wherever_the_room_behind_a_file_ends()
+    {
+        const int File = 77;
+        const int Size = 26_000;
+        FastCgiBench? current = null;
+        FastCgiBench.Run(
+            async (request, response) =>
+            {
+                using var file = new SafeFileHandle(File, ownsHandle: false);
+                Exchange exchange = current!.Simulation.Handler.Current!;
+                await exchange.SendFileAsync(file, 0, Size, exchange.Ticket, CancellationToken.None);
+            },
+            bench =>
+            {
+                current = bench;
+                bench.Simulation.World.Files[File] = new byte[Size];
+                bench.Simulation.World.SendCapacityMax = 18_000;
+                for (int room = 8_000; room < 8_300; room++)
+                {
+                    bench.Reads = true;
+                    FrontEnd front = bench.Connect();
+                    bench.Reads = false;
+                    bench.Send(front, Wire.Request("/"));
+                    bench.Send(front, Wire.Record(Wire.GetValues, 0, Wire.Pairs(s_allNames)));
+                    _ = front.Read(room);
+                    bench.Settle();
+                    bench.Reads = true;
+                    bench.Settle();
+                    Assert.Equal((room, 1), (room, front.Management.Count));
+                    Assert.Equal(Size, Assert.Single(front.Ended).Body.Length);
+                    front.Socket.ClientClose();
+                    bench.Settle();
+                    bench.Forget(front);
+                }
+            });
+    }
 
     [Fact]
     public void Hostile_26_GET_VALUES_in_a_flood_beside_a_running_request_ends_the_connection()

@@ -79,6 +79,35 @@ public sealed class RealSocketTests
         Assert.EndsWith("|reset", seen, StringComparison.Ordinal);
     }
 
+    [Theory]
+    [InlineData("chunked")]
+    [InlineData("length")]
+    public async Task A_response_that_shows_that_it_is_not_whole_ends_without_a_reset_over_the_answer_before_it_RFC9112_9_6(string framing)
+    {
+        string seen = await Exchange(
+            async (request, response) =>
+            {
+                if (request.Path == "/whole")
+                {
+                    response.WriteText("the first");
+                    return;
+                }
+
+                response.ContentLength = framing == "length" ? 100 : null;
+                response.WriteText("a part of it");
+                await response.FlushAsync();
+                throw new InvalidOperationException();
+            },
+            static async socket =>
+            {
+                _ = await socket.SendAsync(Encoding.ASCII.GetBytes("GET /whole HTTP/1.1\r\nHost: a\r\n\r\nGET /cut HTTP/1.1\r\nHost: a\r\n\r\nGET /next HTTP/1.1\r\nHost: a\r\n\r\n"));
+                await Task.Delay(300);
+                return await ReadToEnd(socket);
+            });
+        Assert.Contains("the first", seen, StringComparison.Ordinal);
+        Assert.EndsWith(framing == "length" ? "a part of it|end" : "c\r\na part of it\r\n|end", seen, StringComparison.Ordinal);
+    }
+
     [Fact]
     public async Task A_response_for_HTTP_1_0_that_is_whole_ends_without_a_reset_RFC9112_6_3()
     {
