@@ -55,17 +55,31 @@ public abstract partial class EndToEndList
         const int Blocked = 32;
         const int Rounds = 8;
         const int BlockedMs = 100;
+
+        // Two cores are shared with the web server, all clients and whatever else the machine does: what disturbed one measurement
+        // does not disturb three.
+        string? complaint = "";
+        for (int attempt = 0; attempt < 3 && complaint is not null; attempt++)
+        {
+            complaint = await ComplaintOfWaitingAsync(Blocked, Rounds, BlockedMs);
+        }
+
+        Assert.Null(complaint);
+    }
+
+    private async Task<string?> ComplaintOfWaitingAsync(int blocked, int rounds, int blockedMs)
+    {
         using var finished = new CancellationTokenSource();
         Task<List<double>> probe = Task.Factory.StartNew(
             () => MeasureHelloMs(rig.FrontEnd.Buffered, finished.Token), CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default);
 
         long started = Stopwatch.GetTimestamp();
-        await Task.WhenAll(Enumerable.Range(0, Blocked).Select(async number =>
+        await Task.WhenAll(Enumerable.Range(0, blocked).Select(async number =>
         {
             using WireClient client = await ConnectAsync();
-            for (int round = 0; round < Rounds; round++)
+            for (int round = 0; round < rounds; round++)
             {
-                WireResponse response = await client.GetAsync($"/block?ms={BlockedMs}&id={number}-{round}");
+                WireResponse response = await client.GetAsync($"/block?ms={blockedMs}&id={number}-{round}");
                 Assert.Equal($"{number}-{round}", response.Text);
             }
         }));
@@ -73,13 +87,14 @@ public abstract partial class EndToEndList
         await finished.CancelAsync();
         List<double> latenciesMs = await probe;
 
-        // One after the other they would take 25.6 s. Latency is measured closely elsewhere: here two cores are shared with
-        // the web server and all clients, so the border is only what waiting for one blocked handler would cost.
-        Assert.True(elapsed < TimeSpan.FromMilliseconds(3 * Rounds * BlockedMs), $"{Blocked} blocking clients took {elapsed}.");
-        Assert.True(latenciesMs.Count > 100, $"Only {latenciesMs.Count} requests were answered meanwhile.");
+        // One after the other they would take 25.6 s. Latency is measured closely elsewhere: here the border is only what
+        // waiting for one blocked handler would cost.
         latenciesMs.Sort();
         double p99 = latenciesMs[(int)(latenciesMs.Count * 0.99)];
-        Assert.True(p99 < BlockedMs / 2.0, $"p99 of {latenciesMs.Count} requests beside blocked ones is {p99:0.0} ms.");
+        return elapsed >= TimeSpan.FromMilliseconds(3 * rounds * blockedMs) ? $"{blocked} blocking clients took {elapsed}."
+            : latenciesMs.Count <= 100 ? $"Only {latenciesMs.Count} requests were answered meanwhile."
+            : p99 >= blockedMs / 2.0 ? $"p99 of {latenciesMs.Count} requests beside blocked ones is {p99:0.0} ms."
+            : null;
     }
 
     /// <summary>How long the front end asks an application no more that refused a connection.</summary>
