@@ -195,7 +195,7 @@ internal abstract partial class Connection<TKernel>
     private void FinishInline(LoopDriver driver, Exchange exchange)
     {
         exchange.EnsureEnded();
-        exchange.Seal();
+        exchange.SealInline();
         bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut && !Loop.IsDraining;
         LeaveGate();
         TakeTimes(exchange);

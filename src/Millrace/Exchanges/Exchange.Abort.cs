@@ -130,6 +130,9 @@ internal sealed partial class Exchange
         }
     }
 
+    /// <summary>The same for a request that has ended in its driver's turn: until now nobody but its driver's thread could act for it (<see cref="ReusedTicket"/>).</summary>
+    public void SealInline() => _answered = _sealed = true;
+
     // After Seal, and after the loop has let go: nobody else is here.
     private void ResetAbort()
     {

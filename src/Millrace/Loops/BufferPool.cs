@@ -10,13 +10,13 @@ internal static class BufferPool
     public const int InputSize = 32 * 1024;
 
     private const int SpareMax = 256;
-    private static readonly ConcurrentBag<byte[]> s_inputs = [];
+    private static readonly ConcurrentQueue<byte[]> s_inputs = [];
     private static int s_spare;
 
     /// <summary>A buffer of at least <paramref name="size"/> bytes, not cleared.</summary>
     public static byte[] Rent(int size)
     {
-        if (size <= InputSize && size > InputSize / 2 && s_inputs.TryTake(out byte[]? spare))
+        if (size <= InputSize && size > InputSize / 2 && s_inputs.TryDequeue(out byte[]? spare))
         {
             Interlocked.Decrement(ref s_spare);
             return spare;
@@ -35,7 +35,7 @@ internal static class BufferPool
         }
         else if (Interlocked.Increment(ref s_spare) <= SpareMax)
         {
-            s_inputs.Add(buffer);
+            s_inputs.Enqueue(buffer);
         }
         else
         {

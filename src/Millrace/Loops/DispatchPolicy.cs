@@ -5,11 +5,19 @@ namespace Millrace.Loops;
 
 internal sealed class DispatchPolicy(DispatchMode mode)
 {
-    /// <summary>Handlers looked at before a verdict.</summary>
-    public const int SampleCalls = 20;
+    /// <summary>Handlers looked at before a verdict. What happened among those before is forgotten.</summary>
+    public const int SampleCalls = 400;
 
-    /// <summary>Hand-overs that bring the verdict earlier.</summary>
-    public const int SampleHandOvers = 3;
+    /// <summary>Hand-overs among so many that send handlers to the workers: from one in fifty on, workers serve more requests.</summary>
+    public const int SampleHandOvers = 8;
+
+    /// <summary>Hand-overs that bring the verdict earlier, where they are more than one in <see cref="EarlyShare"/>: each costs its loop a millisecond or two.</summary>
+    public const int EarlyHandOvers = 3;
+
+    public const int EarlyShare = 10;
+
+    /// <summary>The share that is enough when handlers come back from the workers.</summary>
+    public const int EarlyShareAgain = 25;
 
     public const int BackOffMsMin = 100;
     public const int BackOffMsMax = 1_000;
@@ -32,12 +40,7 @@ internal sealed class DispatchPolicy(DispatchMode mode)
                 return false;
             }
 
-            if (++_calls < SampleCalls && _handOvers < SampleHandOvers)
-            {
-                return true;
-            }
-
-            return Judge(nowMs);
+            return (++_calls < SampleCalls && _handOvers < EarlyHandOvers) || Judge(nowMs);
         }
 
         if (nowMs < _workersUntilMs)
@@ -52,10 +55,16 @@ internal sealed class DispatchPolicy(DispatchMode mode)
     /// <summary>A handler blocked and its loop was handed over.</summary>
     public void HandedOver() => _handOvers++;
 
-    // More than one in ten handed over: to the workers for a while, and for longer the more often that happens.
+    // To the workers for a while, and for longer the more often that happens.
     private bool Judge(long nowMs)
     {
-        bool often = mode == DispatchMode.Adaptive && _handOvers * 10 > _calls;
+        int share = _backOffMs == BackOffMsMin ? EarlyShare : EarlyShareAgain;
+        bool often = mode == DispatchMode.Adaptive && _handOvers >= (_handOvers * share > _calls ? EarlyHandOvers : SampleHandOvers);
+        if (!often && _calls < SampleCalls)
+        {
+            return true;
+        }
+
         _calls = 0;
         _handOvers = 0;
         if (!often)

@@ -1,5 +1,9 @@
 // The threads behind loops and workers. A thread is started whenever work waits and none is idle, up to the maximum (the
 // runtime's own pool would start one or two a second), and retires after standing by for a while.
+//
+// Waking a thread costs as much as running a short handler. So handlers are queued, and one thread at a time is on its way
+// to them, the seeker: it wakes the next before it begins, should more be waiting. A thread that has finished takes its next
+// handler without being woken, perhaps before the seeker has arrived.
 
 using Millrace.Connections;
 
@@ -44,6 +48,7 @@ internal sealed class DriverPool : IDriverSource, IDisposable
     private readonly int _max;
     private readonly TimeSpan _retireAfter;
     private int _count;
+    private bool _isSought;         // a thread has been woken or started for those who wait, and has not come yet
     private long _startAgainAtMs;
     private bool _stopped;
 
@@ -96,17 +101,14 @@ internal sealed class DriverPool : IDriverSource, IDisposable
 
     public void Run(Connection connection)
     {
-        DriverThread? thread;
+        DriverThread? seeker;
         lock (_lock)
         {
-            if (!_idle.TryPop(out thread) && (thread = TryAdd()) is null)
-            {
-                _waiting.Enqueue(connection);
-                return;
-            }
+            _waiting.Enqueue(connection);
+            seeker = TakeSeeker();
         }
 
-        thread.Give(connection);
+        seeker?.Give(DriverThread.Seek);
     }
 
     public void Dispose()
@@ -151,18 +153,37 @@ internal sealed class DriverPool : IDriverSource, IDisposable
         return thread;
     }
 
-    /// <summary>Waiting work for a thread that has finished or was not needed, or null: then it stands by.</summary>
-    internal object? NextFor(DriverThread thread)
+    // Under the lock. Whenever somebody waits, a thread is on its way, or every thread is busy and will look when it has finished.
+    private DriverThread? TakeSeeker()
     {
+        if (_isSought || _waiting.Count == 0)
+        {
+            return null;
+        }
+
+        DriverThread? seeker = _idle.TryPop(out DriverThread? idle) ? idle : TryAdd();
+        _isSought = seeker is not null;
+        return seeker;
+    }
+
+    /// <summary>Waiting work for a thread that has finished, was not needed or has been sent for it; null: it stands by.</summary>
+    internal object? NextFor(DriverThread thread, bool isSeeker = false)
+    {
+        Connection? connection;
+        DriverThread? seeker;
         lock (_lock)
         {
-            if (_waiting.TryDequeue(out Connection? connection))
+            _isSought &= !isSeeker;
+            if (!_waiting.TryDequeue(out connection))
             {
-                return connection;
+                return Push(thread) ? null : DriverThread.Retire;
             }
 
-            return Push(thread) ? null : DriverThread.Retire;
+            seeker = TakeSeeker();
         }
+
+        seeker?.Give(DriverThread.Seek);
+        return connection;
     }
 
     /// <summary>A thread that has stood by for long enough asks to go.</summary>
@@ -202,6 +223,7 @@ internal sealed class DriverPool : IDriverSource, IDisposable
 internal sealed class DriverThread(DriverPool pool, LoopServices services) : IStandbyDriver
 {
     public static readonly object Retire = new();
+    public static readonly object Seek = new();
 
     private readonly object _signal = new();
     private object? _work;
@@ -212,7 +234,7 @@ internal sealed class DriverThread(DriverPool pool, LoopServices services) : ISt
         thread.UnsafeStart();
     }
 
-    /// <summary>A loop to drive, a connection whose handler is to run, or the word to go.</summary>
+    /// <summary>A loop to drive, a connection whose handler is to run, or the word to seek one or to go.</summary>
     public void Give(object work)
     {
         lock (_signal)
@@ -238,6 +260,9 @@ internal sealed class DriverThread(DriverPool pool, LoopServices services) : ISt
                 case Connection connection:
                     connection.RunOnWorker(driver);
                     break;
+                case var word when word == Seek:
+                    next = pool.NextFor(this, isSeeker: true);
+                    continue;
                 default:
                     return;
             }

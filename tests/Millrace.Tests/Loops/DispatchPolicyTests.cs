@@ -27,14 +27,58 @@ public sealed class DispatchPolicyTests
         Assert.False(policy.UsesWorkers);
     }
 
-    [Fact]
-    public void One_hand_over_in_ten_calls_is_borne()
+    // Hand-overs evenly among the calls, so many of each sample: one fewer than the verdict takes, and as many.
+    [Theory]
+    [InlineData(DispatchPolicy.SampleHandOvers - 1, false)]
+    [InlineData(DispatchPolicy.SampleHandOvers, true)]
+    public void Eight_hand_overs_in_four_hundred_calls_bring_the_verdict(int handOvers, bool expected)
     {
         var policy = new DispatchPolicy(DispatchMode.Adaptive);
-        for (int i = 1; i <= 2_000; i++)
+        for (int i = 0; i < 5 * DispatchPolicy.SampleCalls && policy.RunsInline(0); i++)
         {
-            Assert.True(policy.RunsInline(0), $"call {i}");
-            if (i % DispatchPolicy.SampleCalls is 5 or 15)
+            int place = i % DispatchPolicy.SampleCalls;
+            if (place * handOvers / DispatchPolicy.SampleCalls != (place + 1) * handOvers / DispatchPolicy.SampleCalls && place < DispatchPolicy.SampleCalls - 1)
+            {
+                policy.HandedOver();
+            }
+            else if (place == DispatchPolicy.SampleCalls - 2)
+            {
+                policy.HandedOver();    // the last of the sample, before its last call is judged
+            }
+        }
+
+        Assert.Equal(expected, policy.UsesWorkers);
+    }
+
+    // The call that is judged counts: the third hand-over among 28 calls is seen at the 29th, among 29 at the 30th.
+    [Theory]
+    [InlineData(28, true)]
+    [InlineData(29, false)]
+    public void Three_hand_overs_bring_the_verdict_where_they_are_more_than_one_in_ten(int calls, bool expected)
+    {
+        var policy = new DispatchPolicy(DispatchMode.Adaptive);
+        HandOverAmong(policy, calls, now: 0);
+        Assert.Equal(expected, !policy.RunsInline(0));
+    }
+
+    [Theory]
+    [InlineData(73, true)]
+    [InlineData(74, false)]
+    public void Three_hand_overs_are_enough_again_where_they_are_more_than_one_in_twenty_five(int calls, bool expected)
+    {
+        var policy = new DispatchPolicy(DispatchMode.Adaptive);
+        long now = BlockUntilWorkers(policy, 1) + DispatchPolicy.BackOffMsMin;
+        Assert.True(policy.RunsInline(now));        // the first that comes back is not counted
+        HandOverAmong(policy, calls, now);
+        Assert.Equal(expected, !policy.RunsInline(now));
+    }
+
+    private static void HandOverAmong(DispatchPolicy policy, int calls, long now)
+    {
+        for (int i = 0; i < calls; i++)
+        {
+            Assert.True(policy.RunsInline(now), $"call {i}");
+            if (i >= calls - DispatchPolicy.EarlyHandOvers)
             {
                 policy.HandedOver();
             }
@@ -42,10 +86,10 @@ public sealed class DispatchPolicyTests
     }
 
     [Fact]
-    public void Three_hand_overs_in_a_row_bring_the_verdict_before_twenty_calls_have_been_seen()
+    public void Three_hand_overs_in_a_row_bring_the_verdict_at_once()
     {
         var policy = new DispatchPolicy(DispatchMode.Adaptive);
-        for (int i = 0; i < DispatchPolicy.SampleHandOvers; i++)
+        for (int i = 0; i < DispatchPolicy.EarlyHandOvers; i++)
         {
             Assert.True(policy.RunsInline(0));
             policy.HandedOver();

@@ -30,15 +30,54 @@ public sealed class DriverPoolTests
         loop.Release();
     }
 
+    [Fact]
+    public void Handlers_that_block_until_all_have_begun_all_begin()
+    {
+        const int Handlers = 40;
+        using var ran = new SemaphoreSlim(0);
+        using var all = new CountdownEvent(Handlers);
+        using var services = new LoopServices(new MillraceOptions { DriversMax = Handlers }, new EndlessHandler(ran, all), new Log(NullLogger.Instance));
+        var loop = new EventLoop<LinuxKernel>(0, services, default);
+        for (int i = 0; i < Handlers; i++)
+        {
+            services.Standby.Run(Waiting(loop));
+        }
+
+        Assert.True(all.Wait(20_000), $"{all.CurrentCount} handlers have not begun");
+        Assert.Equal((Handlers, 0), (services.Standby.Count, services.Standby.Waiting));
+        loop.Release();
+    }
+
+    [Theory]
+    [InlineData(1)]
+    [InlineData(3)]
+    public void Handlers_that_wait_for_one_of_few_threads_are_all_run(int threads)
+    {
+        const int Handlers = 5_000;
+        using var ran = new SemaphoreSlim(0);
+        using var services = new LoopServices(new MillraceOptions { DriversMax = threads }, new EndlessHandler(ran), new Log(NullLogger.Instance));
+        var loop = new EventLoop<LinuxKernel>(0, services, default);
+        Parallel.For(0, Handlers, _ => services.Standby.Run(Waiting(loop)));
+        for (int i = 0; i < Handlers; i++)
+        {
+            Assert.True(ran.Wait(10_000), $"{Handlers - i} handlers were not run");
+        }
+
+        Assert.InRange(services.Standby.Count, 1, threads);
+        loop.Release();
+    }
+
     private static FastCgiConnection<LinuxKernel> Waiting(EventLoop<LinuxKernel> loop) =>
         new(loop, descriptor: -1, isTcp: false) { Exchange = new Exchange(loop.Services) };
 
     // Goes on for ever, so that nothing is to be sent.
-    private sealed class EndlessHandler(SemaphoreSlim ran) : RequestHandler
+    private sealed class EndlessHandler(SemaphoreSlim ran, CountdownEvent? all = null) : RequestHandler
     {
         public override Task? Run(Exchange exchange)
         {
             ran.Release();
+            all?.Signal();
+            all?.Wait();
             return new TaskCompletionSource().Task;
         }
 
