@@ -90,7 +90,7 @@ public abstract partial class EndToEndList
         // One after the other they would take 25.6 s. Latency is measured closely elsewhere: here the border is only what
         // waiting for one blocked handler would cost.
         latenciesMs.Sort();
-        double p99 = latenciesMs[(int)(latenciesMs.Count * 0.99)];
+        double p99 = latenciesMs.Count > 0 ? latenciesMs[(int)(latenciesMs.Count * 0.99)] : double.MaxValue;
         return elapsed >= TimeSpan.FromMilliseconds(3 * rounds * blockedMs) ? $"{blocked} blocking clients took {elapsed}."
             : latenciesMs.Count <= 100 ? $"Only {latenciesMs.Count} requests were answered meanwhile."
             : p99 >= blockedMs / 2.0 ? $"p99 of {latenciesMs.Count} requests beside blocked ones is {p99:0.0} ms."

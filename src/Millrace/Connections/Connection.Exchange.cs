@@ -217,7 +217,7 @@ internal abstract partial class Connection<TKernel>
             return true;
         }
 
-        if (Loop.Dispatch.UsesWorkers)
+        if (Loop.Dispatch.UsesWorkers(Loop.NowMs))
         {
             if (action is not null)
             {
@@ -282,7 +282,7 @@ internal abstract partial class Connection<TKernel>
             long due = exchange.StartedMs + (long)Options.RequestTimeout.TotalMilliseconds;
             if (nowMs >= due)
             {
-                exchange.HasTimedOut = !exchange.IsCancelled;
+                exchange.HasTimedOut |= !exchange.IsCancelled;
                 if (exchange.CancelHandler())
                 {
                     Loop.Counters.Refused(Observe.Refusal.RequestTimeout);

@@ -47,7 +47,7 @@ internal abstract partial class Connection<TKernel> : Connection
     /// <summary>The exchange of the request in progress has outlived its turn.</summary>
     protected bool IsAway => _away;
 
-    /// <summary>The response in progress was broken off: a peer that tells its end by the end of the connection must see a reset.</summary>
+    /// <summary>The response in progress was broken off, and nothing but a reset would show it, or the application has asked for one.</summary>
     protected bool ResetsOnClose { get; set; }
 
     /// <summary>The exchange of the request in progress; the loop's field.</summary>

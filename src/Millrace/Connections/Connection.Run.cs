@@ -264,6 +264,8 @@ internal abstract partial class Connection<TKernel>
         LeaveGate();
         TakeTimes(exchange);
         Services.Detached.CountStatusShared(exchange.StatusCode);
+
+        // Read without the lock: what the loop adds from now on it notes in the word.
         if (rest is null && !HasMoreToSend && keepsOpen && !_readable && !IsHolding && exchange.Body.State == BodyState.Complete && TryGiveBack(exchange))
         {
             Recycle(exchange);
@@ -404,7 +406,7 @@ internal abstract partial class Connection<TKernel>
         Exchange = null;
         _away = false;
         Volatile.Write(ref Word, 0);
-        _pending = _rest ?? (HasMoreToSend ? Services.RentOutput() : null);
+        _pending = _rest ?? (HasMoreToSend ? Services.RentOutput() : null);     // an empty one: the rest is sent behind it
         _rest = null;
         bool keepsOpen = _restKeepsOpen && !Loop.IsDraining;
         if (exchange.Reset())

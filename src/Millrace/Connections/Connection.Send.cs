@@ -51,7 +51,7 @@ internal abstract partial class Connection<TKernel>
         return SendResult.Done;
     }
 
-    public sealed override SendResult SendAhead(OutputBuffer output)
+    public override SendResult SendAhead(OutputBuffer output)
     {
         while (output.Length > 0)
         {

@@ -27,7 +27,8 @@ internal sealed partial class FastCgiConnection<TKernel>
     private bool _stdoutBegun;
     private bool _brokenOff;         // the last bytes of this connection are a record that is none
     private bool _midRecord;         // part of a record has left, the rest waits
-    private OutputBuffer? _control;  // answers to management records that wait for a record boundary
+    private OutputBuffer? _control;  // answers to management records that wait for a record boundary, or for room in the socket
+    private bool _controlEndsItsId;  // an END_REQUEST for the id in progress is among them: it may go out only behind that one's own
 
     public override int ChunkTailMax => 0;
 
@@ -267,8 +268,8 @@ internal sealed partial class FastCgiConnection<TKernel>
         {
             _control ??= Services.RentOutput();
             _control.Append(record);
-            bool mustWait = isOfItsId && !(Exchange.HasEnded && Exchange.Output is null or { IsEmpty: true });
-            if (!_midRecord && !Exchange.IsSendingFile && !mustWait)
+            _controlEndsItsId |= isOfItsId;
+            if (!_midRecord && !Exchange.IsSendingFile)
             {
                 _ = SendControl();
             }
@@ -287,7 +288,7 @@ internal sealed partial class FastCgiConnection<TKernel>
         }
     }
 
-    protected override bool HasMoreToSend => _control is not null;
+    private bool IsControlTooEarly => _controlEndsItsId && _phase == Phase.Running && Exchange is { } exchange && !(exchange.HasEnded && exchange.Output is null or { IsEmpty: true });
 
     private SendResult SendControl()
     {
@@ -296,7 +297,7 @@ internal sealed partial class FastCgiConnection<TKernel>
             return SendResult.Done;
         }
 
-        if (_brokenOff && control.Start == 0)
+        if (control.Start == 0 && (_brokenOff || IsControlTooEarly))
         {
             return SendResult.Done;     // nothing goes out behind a broken record
         }
@@ -307,14 +308,20 @@ internal sealed partial class FastCgiConnection<TKernel>
             control.Clear();
             Services.Return(control);
             _control = null;
+            _controlEndsItsId = false;
         }
 
         return result;
     }
 
+    protected override bool HasMoreToSend => _control is not null;
+
+    // A record of which a part has left must be whole before another begins.
+    private bool FinishControl() => _control is not { Start: > 0 } || SendControl() != SendResult.Again;
+
     public override SendResult SendOutput(Exchange? exchange, OutputBuffer output)
     {
-        if (_control is { Start: > 0 } && SendControl() == SendResult.Again)
+        if (!FinishControl())
         {
             return SendResult.Again;
         }
@@ -323,6 +330,8 @@ internal sealed partial class FastCgiConnection<TKernel>
         _midRecord = result == SendResult.Again;
         return result == SendResult.Done && _control is not null && exchange is not { IsSendingFile: true } ? SendControl() : result;
     }
+
+    public override SendResult SendAhead(OutputBuffer output) => FinishControl() ? base.SendAhead(output) : SendResult.Again;
 
     public override void SendUpTo(Exchange exchange, OutputBuffer output, int end)
     {

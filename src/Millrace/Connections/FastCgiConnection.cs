@@ -547,7 +547,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     // Records for requests that are over or never began, and types that have no meaning here: skipped, but not without end.
     private void Ignore(in RecordPart part)
     {
-        if (!CountDiscarded(part.Length + RecordHeader.Size))
+        if (!CountDiscarded(part.Length + (part.IsFirst ? RecordHeader.Size : 0)))
         {
             BreakOff(Refusal.DiscardLimit);
         }

@@ -272,7 +272,7 @@ internal sealed partial class Http1Connection<TKernel>
         if (exchange.IsCut)
         {
             // Where the framing shows that a body is not whole, an end is enough: a reset would take answers before it that the peer has not read yet.
-            ResetsOnClose = exchange.IsAborted || !(_chunking || exchange.IsLengthDeclared);
+            ResetsOnClose = exchange.IsAborted || exchange.IsUpgraded || !(_chunking || exchange.IsLengthDeclared || exchange.SuppressesBody);
             _closes = true;
             return false;
         }

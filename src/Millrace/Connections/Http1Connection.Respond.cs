@@ -21,7 +21,7 @@ internal sealed partial class Http1Connection<TKernel>
     private const int WideSizeDigits = 8;
 
     private bool _chunking;     // the body of the response in progress is chunked
-    private bool _closes;       // its head says that the connection ends with it
+    private bool _closes;       // the connection ends with it: its head says so, or it was cut
 
     /// <summary>What an application has set that the server has a part in.</summary>
     [Flags]

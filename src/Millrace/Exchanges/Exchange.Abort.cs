@@ -11,13 +11,15 @@ internal sealed partial class Exchange
     private CancellationToken? _abortToken;
     private volatile bool _aborted;
     private volatile bool _cancelled;
-    private bool _answered;         // under the lock: nobody is left to tell that the peer has gone
-    private bool _sealed;           // under the lock: the connection is no longer the application's to abort
+
+    // Written under the lock, or while nobody else is there (Begin, SealInline).
+    private bool _answered;         // nobody is left to tell that the peer has gone
+    private bool _sealed;           // the connection is no longer the application's to abort
 
     /// <summary>The response is of no use to anybody any more: its bytes are dropped.</summary>
     public bool IsAborted => _aborted;
 
-    /// <summary>Fires when the peer has gone, has aborted the request, or a limit has passed, while the handler is at work: a peer that leaves with its whole answer has aborted nothing.</summary>
+    /// <summary>Fires when the peer has gone, has aborted the request, or a limit has passed, while the handler is at work. Once it has ended and the end of its response is being sent, a peer that leaves has aborted nothing.</summary>
     public CancellationToken RequestAborted
     {
         get
@@ -76,7 +78,7 @@ internal sealed partial class Exchange
         return true;
     }
 
-    /// <summary>It was told because of a time limit: the peer still waits.</summary>
+    /// <summary>A time limit came first: the peer still waits.</summary>
     public bool HasTimedOut { get; set; }
 
     /// <summary>The handler has been told that nobody may be waiting any more.</summary>
@@ -105,15 +107,16 @@ internal sealed partial class Exchange
                 IsCut = true;
                 AppStatus = 1;
                 _aborted = true;
-                Connection.BreakOff(this);      // within the lock: afterwards the descriptor may be another connection's
+
+                // Within the lock: afterwards the descriptor may be another connection's, and the token another request's.
+                Connection.BreakOff(this);
+                CancelHandler();
             }
         }
-
-        CancelHandler();
     }
 
     /// <summary>The handler has ended, and the end of its response is about to be sent: from here on the peer may leave.</summary>
-    private void EndCancelling()
+    private void StopCancelling()
     {
         lock (_abortLock)
         {

@@ -141,17 +141,18 @@ internal struct ReusedTicket
     /// <exception cref="ObjectDisposedException">The request is over.</exception>
     public long For(Exchange exchange)
     {
+        // Read first: a ticket that is taken afterwards is another request's.
+        long ticket = Volatile.Read(ref _ticket);
         if (exchange.IsInline && exchange.InlineThread != Environment.CurrentManagedThreadId)
         {
-            WaitUntilLeft(exchange);
+            WaitUntilLeft(exchange, ticket);
         }
 
-        return Volatile.Read(ref _ticket);
+        return ticket;
     }
 
-    private void WaitUntilLeft(Exchange exchange)
+    private void WaitUntilLeft(Exchange exchange, long ticket)
     {
-        long ticket = Volatile.Read(ref _ticket);
         WasUsedElsewhere = true;
         var spin = default(SpinWait);
         long giveUpAt = Environment.TickCount64 + WaitMsMax;

@@ -136,7 +136,7 @@ internal sealed partial class Exchange : IValueTaskSource
     /// <summary>Sends the end of the response now, because something is to happen after it. What the socket does not take leaves later.</summary>
     public ValueTask SendEnd()
     {
-        EndCancelling();
+        StopCancelling();
         lock (_sendLock)
         {
             if (_flushPending == 0)

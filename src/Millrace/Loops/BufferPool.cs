@@ -10,7 +10,10 @@ internal static class BufferPool
     public const int InputSize = 32 * 1024;
 
     private const int SpareMax = 256;
+
+    // Not a bag: that keeps what each thread returns, and is searched thread by thread.
     private static readonly ConcurrentQueue<byte[]> s_inputs = [];
+
     private static int s_spare;
 
     /// <summary>A buffer of at least <paramref name="size"/> bytes, not cleared.</summary>

@@ -5,19 +5,20 @@ namespace Millrace.Loops;
 
 internal sealed class DispatchPolicy(DispatchMode mode)
 {
-    /// <summary>Handlers looked at before a verdict. What happened among those before is forgotten.</summary>
+    /// <summary>Length of a sample: after so many handlers without a verdict, counting starts anew.</summary>
     public const int SampleCalls = 400;
 
-    /// <summary>Hand-overs among so many that send handlers to the workers: from one in fifty on, workers serve more requests.</summary>
+    /// <summary>Hand-overs within a sample that send handlers to the workers: where one in fifty blocks, workers serve more requests.</summary>
     public const int SampleHandOvers = 8;
 
-    /// <summary>Hand-overs that bring the verdict earlier, where they are more than one in <see cref="EarlyShare"/>: each costs its loop a millisecond or two.</summary>
+    /// <summary>Hand-overs that are enough where they are more than one in <see cref="EarlyOneIn"/>: each costs its loop a millisecond or two.</summary>
     public const int EarlyHandOvers = 3;
 
-    public const int EarlyShare = 10;
+    /// <summary>See <see cref="EarlyHandOvers"/>.</summary>
+    public const int EarlyOneIn = 10;
 
-    /// <summary>The share that is enough when handlers come back from the workers.</summary>
-    public const int EarlyShareAgain = 25;
+    /// <summary>The same for handlers that have just come back from the workers.</summary>
+    public const int EarlyOneInAgain = 25;
 
     public const int BackOffMsMin = 100;
     public const int BackOffMsMax = 1_000;
@@ -28,7 +29,7 @@ internal sealed class DispatchPolicy(DispatchMode mode)
     private long _workersUntilMs;
 
     /// <summary>True when handlers go to worker threads for the time being.</summary>
-    public bool UsesWorkers => mode == DispatchMode.Workers || _workersUntilMs != 0;
+    public bool UsesWorkers(long nowMs) => mode == DispatchMode.Workers || nowMs < _workersUntilMs;
 
     /// <summary>Decides for one handler about to start.</summary>
     public bool RunsInline(long nowMs)
@@ -55,11 +56,12 @@ internal sealed class DispatchPolicy(DispatchMode mode)
     /// <summary>A handler blocked and its loop was handed over.</summary>
     public void HandedOver() => _handOvers++;
 
-    // To the workers for a while, and for longer the more often that happens.
+    // Eight in four hundred handed over, or three of a few: to the workers for a while, and for longer the more often that happens.
     private bool Judge(long nowMs)
     {
-        int share = _backOffMs == BackOffMsMin ? EarlyShare : EarlyShareAgain;
-        bool often = mode == DispatchMode.Adaptive && _handOvers >= (_handOvers * share > _calls ? EarlyHandOvers : SampleHandOvers);
+        bool isBack = _backOffMs != BackOffMsMin;
+        bool isDense = _handOvers * (isBack ? EarlyOneInAgain : EarlyOneIn) > _calls;
+        bool often = mode == DispatchMode.Adaptive && _handOvers >= (isDense ? EarlyHandOvers : SampleHandOvers);
         if (!often && _calls < SampleCalls)
         {
             return true;

@@ -1,5 +1,5 @@
-// The threads behind loops and workers. A thread is started whenever work waits and none is idle, up to the maximum (the
-// runtime's own pool would start one or two a second), and retires after standing by for a while.
+// The threads behind loops and workers. A thread is started whenever work waits, none is idle and none is on its way, up to
+// the maximum (the runtime's own pool would start one or two a second), and retires after standing by for a while.
 //
 // Waking a thread costs as much as running a short handler. So handlers are queued, and one thread at a time is on its way
 // to them, the seeker: it wakes the next before it begins, should more be waiting. A thread that has finished takes its next
@@ -18,13 +18,17 @@ internal interface IDriverSource
     /// <summary>A reserved driver that is not needed after all: it takes the first handler that waits, or stands by.</summary>
     void Release(IStandbyDriver driver);
 
-    /// <summary>Runs the handler of a connection's exchange on a thread of its own.</summary>
+    /// <summary>Queues the handler of a connection's exchange for a worker thread.</summary>
     void Run(Connection connection);
+
+    /// <summary>Sends a thread to handlers that wait although one could come: the system may have refused it before (the monitor asks now and then).</summary>
+    /// <returns>Whether somebody waited.</returns>
+    bool ServeWaiting();
 
     /// <summary>Threads that exist.</summary>
     int Count { get; }
 
-    /// <summary>Handlers that wait for a thread.</summary>
+    /// <summary>Handlers in the queue: a few for a moment while a thread is on its way to them.</summary>
     int Waiting { get; }
 }
 
@@ -48,7 +52,7 @@ internal sealed class DriverPool : IDriverSource, IDisposable
     private readonly int _max;
     private readonly TimeSpan _retireAfter;
     private int _count;
-    private bool _isSought;         // a thread has been woken or started for those who wait, and has not come yet
+    private bool _hasSeeker;        // a thread has been woken or started for those who wait, and has not come yet
     private long _startAgainAtMs;
     private bool _stopped;
 
@@ -59,6 +63,9 @@ internal sealed class DriverPool : IDriverSource, IDisposable
         _max = services.Options.DriversMax;
         _retireAfter = TimeSpan.FromSeconds(10);
     }
+
+    /// <summary>For tests: a system that refuses threads.</summary>
+    internal Action<DriverThread> StartThread { get; init; } = static thread => thread.Start();
 
     public int Count
     {
@@ -130,7 +137,7 @@ internal sealed class DriverPool : IDriverSource, IDisposable
 
     // The system may refuse a thread (pids.max, RLIMIT_NPROC, no memory for its stack). Then it is as if the maximum were
     // reached: loops stay with the drivers they have, handlers wait. A thread that becomes free takes the first that waits;
-    // where none can, since all of them drive loops or there are none, the monitor asks again (LoopMonitor.ServeWaiting).
+    // where none can, since all of them drive loops or there are none, the monitor asks again (ServeWaiting).
     private DriverThread? TryAdd()
     {
         if (_count >= _max || _stopped || Environment.TickCount64 < _startAgainAtMs)
@@ -141,7 +148,7 @@ internal sealed class DriverPool : IDriverSource, IDisposable
         var thread = new DriverThread(this, _services);
         try
         {
-            thread.Start();
+            StartThread(thread);
         }
         catch (Exception error) when (error is OutOfMemoryException or ThreadStartException)
         {
@@ -153,16 +160,34 @@ internal sealed class DriverPool : IDriverSource, IDisposable
         return thread;
     }
 
-    // Under the lock. Whenever somebody waits, a thread is on its way, or every thread is busy and will look when it has finished.
+    public bool ServeWaiting()
+    {
+        DriverThread? seeker;
+        lock (_lock)
+        {
+            if (_waiting.Count == 0 || _count >= _max)
+            {
+                return false;       // where there are as many threads as may be, the next that has finished comes by itself
+            }
+
+            seeker = TakeSeeker();
+        }
+
+        seeker?.Give(DriverThread.Seek);
+        return true;
+    }
+
+    // Under the lock. Whenever somebody waits, a thread is on its way, or every thread is busy and looks when it has finished, or
+    // the system has refused one (TryAdd).
     private DriverThread? TakeSeeker()
     {
-        if (_isSought || _waiting.Count == 0)
+        if (_hasSeeker || _waiting.Count == 0)
         {
             return null;
         }
 
         DriverThread? seeker = _idle.TryPop(out DriverThread? idle) ? idle : TryAdd();
-        _isSought = seeker is not null;
+        _hasSeeker = seeker is not null;
         return seeker;
     }
 
@@ -173,7 +198,7 @@ internal sealed class DriverPool : IDriverSource, IDisposable
         DriverThread? seeker;
         lock (_lock)
         {
-            _isSought &= !isSeeker;
+            _hasSeeker &= !isSeeker;
             if (!_waiting.TryDequeue(out connection))
             {
                 return Push(thread) ? null : DriverThread.Retire;
@@ -234,7 +259,7 @@ internal sealed class DriverThread(DriverPool pool, LoopServices services) : ISt
         thread.UnsafeStart();
     }
 
-    /// <summary>A loop to drive, a connection whose handler is to run, or the word to seek one or to go.</summary>
+    /// <summary>A loop to drive, a connection whose handler is to run, or a word: to look for such a connection, or to go.</summary>
     public void Give(object work)
     {
         lock (_signal)

@@ -86,7 +86,7 @@ internal sealed class LoopMonitor(LoopServices services) : IDisposable
         try
         {
             bool busy = Look();
-            return ServeWaiting() || busy;
+            return services.Standby.ServeWaiting() || busy;     // no deep sleep before they are served
         }
         catch (Exception error)
         {
@@ -94,24 +94,6 @@ internal sealed class LoopMonitor(LoopServices services) : IDisposable
             SystemCalls.SleepMs(FaultPauseMs);
             return true;
         }
-    }
-
-    // Handlers that wait although there are fewer threads than the maximum: the system has refused one (DriverPool.TryAdd), and
-    // nobody else may come to ask again. No deep sleep before they are served.
-    private bool ServeWaiting()
-    {
-        IDriverSource drivers = services.Standby;
-        if (drivers.Waiting == 0 || drivers.Count >= services.Options.DriversMax)
-        {
-            return false;
-        }
-
-        if (drivers.TryReserve() is { } driver)
-        {
-            drivers.Release(driver);    // to the first that waits
-        }
-
-        return true;
     }
 
     /// <summary>One look at every loop; true when any of them has been busy since the last.</summary>

@@ -25,7 +25,7 @@ internal sealed class ServerMeter : IDisposable
         Counter("millrace.handovers", "{handover}", "Loops handed to another thread because a handler blocked.", all, static c => c.HandOvers);
         _meter.CreateObservableCounter("millrace.handovers.refused", () => services.HandOversRefused, "{handover}", "Hand-overs that found no thread (DriversMax).");
         _meter.CreateObservableUpDownCounter("millrace.drivers", () => services.Standby.Count, "{thread}", "Threads that drive loops, stand by or run handlers.");
-        _meter.CreateObservableUpDownCounter("millrace.drivers.waiting", () => services.Standby.Waiting, "{request}", "Handlers that wait for a thread.");
+        _meter.CreateObservableUpDownCounter("millrace.drivers.waiting", () => services.Standby.Waiting, "{request}", "Handlers in the queue for worker threads.");
         Counter("millrace.bytes.received", "By", "Bytes received.", all, static c => c.BytesReceived);
         Counter("millrace.bytes.sent", "By", "Bytes sent.", all, static c => Volatile.Read(ref c.BytesSent));
         _meter.CreateObservableCounter("millrace.refusals", () => Refusals(all), "{refusal}", "What was refused or broken off, by fault.");

@@ -60,11 +60,13 @@ internal sealed partial class CommandProcess : IAsyncDisposable
         return new CommandProcess(Process.Start(start)!);
     }
 
-    public static CommandProcess Millrace(params IEnumerable<string> arguments) => Start(AssemblyOf("src/Millrace.Host", "Millrace.Host"), arguments);
+    private static string HostAssembly => AssemblyOf("src/Millrace.Host", "Millrace.Host");
+
+    public static CommandProcess Millrace(params IEnumerable<string> arguments) => Start(HostAssembly, arguments);
 
     /// <summary>The command as a terminal starts it: what a shell starts in the background ignores SIGINT, and so does all that it starts.</summary>
     public static CommandProcess HeedingSignals(params IEnumerable<string> arguments) =>
-        StartProgram("env", ["--default-signal=INT", "dotnet", AssemblyOf("src/Millrace.Host", "Millrace.Host"), .. arguments]);
+        StartProgram("env", ["--default-signal=INT", "dotnet", HostAssembly, .. arguments]);
 
     /// <summary>Runs the command to its end.</summary>
     public static async Task<(int ExitCode, string Output, string Error)> RunAsync(params IEnumerable<string> arguments)

@@ -10,7 +10,7 @@ public sealed class DispatchPolicyTests
     public void Workers_mode_never_runs_a_handler_on_the_loop()
     {
         var policy = new DispatchPolicy(DispatchMode.Workers);
-        Assert.True(policy.UsesWorkers);
+        Assert.True(policy.UsesWorkers(0));
         Assert.All(Enumerable.Range(0, 1_000), i => Assert.False(policy.RunsInline(i)));
     }
 
@@ -24,7 +24,7 @@ public sealed class DispatchPolicyTests
             Assert.True(policy.RunsInline(i));
         }
 
-        Assert.False(policy.UsesWorkers);
+        Assert.False(policy.UsesWorkers(0));
     }
 
     // Hand-overs evenly among the calls, so many of each sample: one fewer than the verdict takes, and as many.
@@ -36,18 +36,15 @@ public sealed class DispatchPolicyTests
         var policy = new DispatchPolicy(DispatchMode.Adaptive);
         for (int i = 0; i < 5 * DispatchPolicy.SampleCalls && policy.RunsInline(0); i++)
         {
+            const int Every = DispatchPolicy.SampleCalls / DispatchPolicy.SampleHandOvers;
             int place = i % DispatchPolicy.SampleCalls;
-            if (place * handOvers / DispatchPolicy.SampleCalls != (place + 1) * handOvers / DispatchPolicy.SampleCalls && place < DispatchPolicy.SampleCalls - 1)
+            if (place % Every == Every - 2 && place / Every < handOvers)
             {
                 policy.HandedOver();
             }
-            else if (place == DispatchPolicy.SampleCalls - 2)
-            {
-                policy.HandedOver();    // the last of the sample, before its last call is judged
-            }
         }
 
-        Assert.Equal(expected, policy.UsesWorkers);
+        Assert.Equal(expected, policy.UsesWorkers(0));
     }
 
     // The call that is judged counts: the third hand-over among 28 calls is seen at the 29th, among 29 at the 30th.
@@ -96,7 +93,7 @@ public sealed class DispatchPolicyTests
         }
 
         Assert.False(policy.RunsInline(0));
-        Assert.True(policy.UsesWorkers);
+        Assert.True(policy.UsesWorkers(0));
     }
 
     [Fact]
@@ -129,7 +126,7 @@ public sealed class DispatchPolicyTests
             policy.HandedOver();
         }
 
-        Assert.True(policy.UsesWorkers);
+        Assert.True(policy.UsesWorkers(0));
         return now;
     }
 }

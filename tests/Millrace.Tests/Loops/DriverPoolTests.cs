@@ -1,5 +1,4 @@
-// Threads of the pool and handlers that wait for one. That the system refuses a thread is not played here: what follows from it
-// is in LoopMonitorTests.
+// Threads of the pool and handlers that wait for one, also where the system refuses threads.
 
 using Microsoft.Extensions.Logging.Abstractions;
 using Millrace.Connections;
@@ -35,7 +34,7 @@ public sealed class DriverPoolTests
     {
         const int Handlers = 40;
         using var ran = new SemaphoreSlim(0);
-        using var all = new CountdownEvent(Handlers);
+        var all = new CountdownEvent(Handlers);     // not disposed: the last threads are still leaving it
         using var services = new LoopServices(new MillraceOptions { DriversMax = Handlers }, new EndlessHandler(ran, all), new Log(NullLogger.Instance));
         var loop = new EventLoop<LinuxKernel>(0, services, default);
         for (int i = 0; i < Handlers; i++)
@@ -64,6 +63,82 @@ public sealed class DriverPoolTests
         }
 
         Assert.InRange(services.Standby.Count, 1, threads);
+        loop.Release();
+    }
+
+    [Fact]
+    public void Handlers_that_wait_because_the_system_refused_a_thread_get_the_one_it_gives_later()
+    {
+        using var ran = new SemaphoreSlim(0);
+        using var services = new LoopServices(new MillraceOptions(), new EndlessHandler(ran), new Log(NullLogger.Instance));
+        int refusals = 3;
+        using var pool = new DriverPool(services)
+        {
+            StartThread = thread =>
+            {
+                if (refusals-- > 0)
+                {
+                    throw new InsufficientMemoryException();
+                }
+
+                thread.Start();
+            },
+        };
+        var loop = new EventLoop<LinuxKernel>(0, services, default);
+        Assert.Null(pool.TryReserve());
+        pool.Run(Waiting(loop));
+        Assert.Equal((0, 1), (pool.Count, pool.Waiting));
+
+        long giveUpAt = Environment.TickCount64 + 10_000;
+        while (!ran.Wait(1))
+        {
+            Assert.True(Environment.TickCount64 < giveUpAt, "the handler was not run");
+            _ = pool.ServeWaiting();
+        }
+
+        Assert.Equal((1, 0), (pool.Count, pool.Waiting));
+        Assert.False(pool.ServeWaiting());
+        loop.Release();
+    }
+
+    [Fact]
+    public void Handlers_that_wait_because_the_maximum_is_reached_are_left_to_the_threads_there_are()
+    {
+        using var ran = new SemaphoreSlim(0);
+        using var services = new LoopServices(new MillraceOptions { DriversMax = 1 }, new EndlessHandler(ran), new Log(NullLogger.Instance));
+        var loop = new EventLoop<LinuxKernel>(0, services, default);
+        IStandbyDriver reserved = services.Standby.TryReserve()!;
+        services.Standby.Run(Waiting(loop));
+        Assert.False(services.Standby.ServeWaiting());
+        services.Standby.Release(reserved);
+        Assert.True(ran.Wait(10_000), "the handler was not run");
+        loop.Release();
+    }
+
+    [Fact]
+    public void One_thread_at_a_time_is_on_its_way_to_handlers_that_wait()
+    {
+        using var ran = new SemaphoreSlim(0);
+        using var services = new LoopServices(new MillraceOptions(), new EndlessHandler(ran), new Log(NullLogger.Instance));
+        var held = new List<DriverThread>();
+        using var pool = new DriverPool(services) { StartThread = held.Add };       // on their way, and not there yet
+        var loop = new EventLoop<LinuxKernel>(0, services, default);
+        for (int i = 0; i < 10; i++)
+        {
+            pool.Run(Waiting(loop));
+        }
+
+        Assert.True(pool.ServeWaiting());
+        Assert.Single(held);
+        held[0].Start();
+        for (int i = 0; i < 10; i++)
+        {
+            // Its handlers go on asynchronously: the thread takes one after the other, and sends for another before each.
+            Assert.True(ran.Wait(10_000), $"{10 - i} handlers were not run");
+        }
+
+        Assert.Equal(2, held.Count);
+        held[1].Start();
         loop.Release();
     }
 

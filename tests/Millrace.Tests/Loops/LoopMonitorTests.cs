@@ -1,4 +1,4 @@
-// What the monitor does besides handing loops over: it survives a fault of its own, and asks again for threads that were refused.
+// What the monitor does besides handing loops over: it survives a fault of its own, and asks for those who wait for a thread.
 
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
@@ -29,29 +29,15 @@ public sealed class LoopMonitorTests
     }
 
     [Fact]
-    public void Handlers_that_wait_because_the_system_refused_a_thread_get_the_one_it_gives_later()
+    public void Handlers_that_wait_for_a_thread_keep_the_monitor_awake()
     {
-        using var drivers = new ScriptedDrivers { Waiting = 1, Refusals = 100 };    // for longer than it takes a quiet monitor to fall asleep
+        using var drivers = new ScriptedDrivers { Waiting = 100 };    // for longer than it takes a quiet monitor to fall asleep
         using LoopServices services = Serve(drivers, NullLogger.Instance);
         var loop = new EventLoop<LinuxKernel>(0, services, default);
 
         services.Monitor.Start([loop]);
 
-        Assert.True(drivers.Released.Wait(10_000), "nobody asked again");
-        Assert.Equal(0, drivers.Waiting);
-        loop.Release();
-    }
-
-    [Fact]
-    public void Handlers_that_wait_because_the_maximum_is_reached_are_left_to_the_threads_there_are()
-    {
-        using var drivers = new ScriptedDrivers { Waiting = 1, Count = new MillraceOptions().DriversMax };
-        using LoopServices services = Serve(drivers, NullLogger.Instance);
-        var loop = new EventLoop<LinuxKernel>(0, services, default);
-
-        services.Monitor.Start([loop]);
-
-        Assert.False(drivers.Asked.Wait(100));
+        Assert.True(drivers.Served.Wait(10_000), "nobody asked again");
         loop.Release();
     }
 
@@ -59,7 +45,7 @@ public sealed class LoopMonitorTests
         new(new MillraceOptions(), new DelegateHandler(static (_, _) => { }), new Log(log), drivers);
 
     // Only the monitor's thread comes here, but for the questions of the test.
-    private sealed class ScriptedDrivers : IDriverSource, IStandbyDriver, IDisposable
+    private sealed class ScriptedDrivers : IDriverSource, IDisposable
     {
         private int _asked;
         private volatile int _waiting;
@@ -67,11 +53,9 @@ public sealed class LoopMonitorTests
         /// <summary>Whether the first that asks meets a fault.</summary>
         public bool Fails { get; init; }
 
-        /// <summary>How often there is no driver before there is one.</summary>
-        public int Refusals { get; init; } = int.MaxValue;
+        public int Count => 0;
 
-        public int Count { get; init; }
-
+        /// <summary>How often the monitor must ask for those who wait before they are served.</summary>
         public int Waiting
         {
             get => _waiting;
@@ -80,7 +64,7 @@ public sealed class LoopMonitorTests
 
         public SemaphoreSlim Asked { get; } = new(0);
 
-        public SemaphoreSlim Released { get; } = new(0);
+        public SemaphoreSlim Served { get; } = new(0);
 
         public IStandbyDriver? TryReserve()
         {
@@ -90,23 +74,32 @@ public sealed class LoopMonitorTests
             }
 
             Asked.Release();
-            return _asked > Refusals ? this : null;
+            return null;
         }
 
-        public void Release(IStandbyDriver driver)
+        public void Release(IStandbyDriver driver) => throw new NotSupportedException();
+
+        public bool ServeWaiting()
         {
-            _waiting = 0;
-            Released.Release();
+            if (_waiting == 0)
+            {
+                return false;
+            }
+
+            if (--_waiting == 0)
+            {
+                Served.Release();
+            }
+
+            return true;
         }
 
         public void Run(Connection connection) => throw new NotSupportedException();
 
-        public void Give(object work) => throw new NotSupportedException();
-
         public void Dispose()
         {
             Asked.Dispose();
-            Released.Dispose();
+            Served.Dispose();
         }
     }
 }

@@ -118,6 +118,9 @@ internal sealed class Plan
 
     public bool Aborts => Acts.Any(static act => act.Act == Act.Abort);
 
+    /// <summary>The connection is cut in the middle of the handler, with whatever of earlier answers has not left yet, or by a reset.</summary>
+    public bool CutsAtOnce => IsHttp10 || Acts.Any(static act => act.Act is Act.Abort or Act.SendShortFile or Act.SendBrokenFile);
+
     /// <summary>The response breaks off: the connection ends without END_REQUEST.</summary>
     public bool BreaksOff { get; init; }
 

@@ -31,6 +31,8 @@ internal abstract class RandomClient
         Stall,
     }
 
+    private const int SmallPiece = 1_000;
+
     private readonly Queue<(Step Step, byte[] Bytes, int Answers)> _script = new();
     private readonly int _travelMax;
     private int _sentOfItem;
@@ -243,9 +245,9 @@ internal abstract class RandomClient
             return false;
         }
 
-        // What travels in twos and threes may be overtaken by the time limit of a head, or of the rest of a body that nobody wants.
+        // What travels in small pieces may be overtaken by the time limit of a head, or of the rest of a body that nobody wants.
         MillraceOptions options = Simulation.Services.Options;
-        if (_travelMax != int.MaxValue && Simulation.World.NowMs >= Math.Min(options.HeadTimeout.TotalMilliseconds, options.IdleTimeout.TotalMilliseconds))
+        if (Math.Min(_travelMax, Simulation.World.ReceiveCapacityMax) < SmallPiece && Simulation.World.NowMs >= Math.Min(options.HeadTimeout.TotalMilliseconds, options.IdleTimeout.TotalMilliseconds))
         {
             DisturbUnfinished();
         }
@@ -290,10 +292,10 @@ internal abstract class RandomClient
         || (Life.IsDraining && (plan.Started == 0 || Simulation.IsCutting))
         // What a reset takes along, where the server had to end the connection at once.
         || (Pipelines && Socket.AnswersLost && (Life.IsDraining || Plans.Exists(static each => each.BreaksOff)))
-        // What comes behind the last request that the server answers is thrown away up to a limit, too.
-        || (Pipelines && StreamLength - plan.BodyOffset - plan.BodyLength > Simulation.Services.Options.MaxDiscardBytes)
+        // What comes behind the last request that the server answers is thrown away up to a limit, together with that one's unread body.
+        || (Pipelines && Socket.AnswersLost && StreamLength - plan.BodyOffset - (plan.BodyWasWhole ? plan.BodyLength + plan.BodyOverhead : 0) > Simulation.Services.Options.MaxDiscardBytes)
         // Answers that were to leave together with one whose handler gave the connection up.
-        || (Pipelines && Plans.Exists(static each => each.BreaksOff && each.Started > 0));
+        || (Pipelines && Plans.Exists(static each => each.BreaksOff && each.CutsAtOnce && each.Started > 0));
 
     /// <summary>Whether a body that nobody read is larger than what the server reads only to throw it away.</summary>
     protected bool HasTooMuchUnread => Plans.Exists(plan => plan.BodyLength + plan.BodyOverhead > Simulation.Services.Options.MaxDiscardBytes && !plan.BodyWasWhole);

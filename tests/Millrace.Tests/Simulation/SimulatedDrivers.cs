@@ -61,6 +61,9 @@ internal sealed class SimulatedDrivers(Simulation simulation, int max) : IDriver
         }
     }
 
+    // Nobody refuses a driver here: who waits gets the next that has finished.
+    public bool ServeWaiting() => false;
+
     private void Start(SimulatedDriver driver, Connection connection) => simulation.InPool(() =>
     {
         connection.RunOnWorker(driver.Driver);

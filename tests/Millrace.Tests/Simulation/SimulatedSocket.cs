@@ -215,6 +215,7 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
     private void Break(bool keep)
     {
         IsReset = true;
+        _wire.Truncate(0);      // what is still on its way is met by a reset
         if (!keep)
         {
             _incoming.Truncate(0);
@@ -249,7 +250,6 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
     {
         ClientGone = true;
         _refusing = false;
-        _wire.Truncate(0);
         _outgoing.Truncate(0);
         if (!ServerClosed)
         {

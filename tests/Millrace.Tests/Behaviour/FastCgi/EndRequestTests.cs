@@ -120,4 +120,33 @@ public sealed class EndRequestTests
                 Assert.StartsWith("GET /second", front.Ended[1].BodyText, StringComparison.Ordinal);
             });
     }
+
+    [Fact]
+    public void Hostile_15_A_role_that_is_refused_under_the_id_of_a_running_one_is_ended_behind_it_FastCGI_5_5()
+    {
+        var first = new TaskCompletionSource();
+        var second = new TaskCompletionSource();
+        FastCgiBench.Run(
+            async (request, response) =>
+            {
+                await first.Task;
+                await response.WriteAsync("the first, "u8.ToArray());
+                await response.FlushAsync();
+                await second.Task;
+                await response.WriteAsync("and the rest"u8.ToArray());
+            },
+            bench =>
+            {
+                FrontEnd front = bench.Connect();
+                bench.Send(front, Wire.Request("/"));
+                bench.Send(front, Wire.BeginRequest(role: 2));
+                first.SetResult();
+                bench.Settle();
+                Assert.Empty(front.Ended);
+                second.SetResult();
+                bench.Settle();
+                Assert.Equal([0, 3], front.Ended.Select(static response => (int)response.ProtocolStatus));
+                Assert.Equal("the first, and the rest", front.Ended[0].BodyText);
+            });
+    }
 }

@@ -1,8 +1,8 @@
 // Hostile sequences of records: streams out of order, unknown ids and types, management records. FastCGI 1.0 §3.3, §4, §5.
 
+using System.Text;
 using Microsoft.Win32.SafeHandles;
 using Millrace.Exchanges;
-using System.Text;
 using Millrace.Tests.Simulation;
 
 namespace Millrace.Tests.Behaviour.FastCgi;

@@ -236,6 +236,33 @@ public sealed class ConnectionTests
             Assert.Equal(resets, peer.Socket.WasReset);
         });
 
+    [Theory]
+    [InlineData("HEAD", 200)]
+    [InlineData("GET", 204)]
+    [InlineData("GET", 304)]
+    public void An_answer_that_has_no_body_is_whole_when_its_handler_fails_behind_its_head_RFC9112_6_3(string method, int status) => HttpBench.Run(
+        async (request, response) =>
+        {
+            if (request.Path != "/fails")
+            {
+                return;
+            }
+
+            response.StatusCode = status;
+            await response.FlushAsync();
+            throw new InvalidOperationException();
+        },
+        bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            peer.Expect("GET");
+            peer.Expect(method);
+            bench.Send(peer, $"GET /before HTTP/1.1\r\nHost: a\r\n\r\n{method} /fails HTTP/1.1\r\nHost: a\r\n\r\n");
+            Assert.Equal([200, status], peer.Answers.Select(static answer => answer.Status));
+            Assert.True(peer.IsAtEnd);
+            Assert.False(peer.Socket.WasReset);
+        });
+
     [Fact]
     public void A_body_written_in_large_pieces_has_a_chunk_for_each_RFC9112_7_1() => HttpBench.Run(
         static async (request, response) =>
