@@ -85,6 +85,7 @@ internal sealed partial class Http1Connection<TKernel>
         start = TakeBody(exchange, buffer, start, end);
         if (start < end)
         {
+            _pipelines = true;
             Hold(buffer.AsSpan(start, end - start));
         }
     }
@@ -271,8 +272,10 @@ internal sealed partial class Http1Connection<TKernel>
     {
         if (exchange.IsCut)
         {
-            // Where the framing shows that a body is not whole, an end is enough: a reset would take answers before it that the peer has not read yet.
-            ResetsOnClose = exchange.IsAborted || exchange.IsUpgraded || !(_chunking || exchange.IsLengthDeclared || exchange.SuppressesBody);
+            // There are web servers that take the end of a connection for the end of a chunked body: a reset is what nobody mistakes.
+            // Those do not pipeline. From who does, it would take answers before this one that he has not read yet; for him the framing shows enough.
+            bool showsCut = _pipelines && (_chunking || exchange.IsLengthDeclared);
+            ResetsOnClose = exchange.IsAborted || exchange.IsUpgraded || !(showsCut || exchange.SuppressesBody);
             _closes = true;
             return false;
         }

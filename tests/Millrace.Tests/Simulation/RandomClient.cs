@@ -290,8 +290,8 @@ internal abstract class RandomClient
     protected bool MayEndWithout(Plan plan) =>
         plan.BreaksOff || plan.IsDisturbed || Socket!.HasLingered || Life.TimePassed || HasTooMuchUnread
         || (Life.IsDraining && (plan.Started == 0 || Simulation.IsCutting))
-        // What a reset takes along, where the server had to end the connection at once.
-        || (Pipelines && Socket.AnswersLost && (Life.IsDraining || Plans.Exists(static each => each.BreaksOff)))
+        // What a reset takes along, where the server had to end the connection at once: an answer is cut, be it since its request was.
+        || (Pipelines && Socket.AnswersLost && (Life.IsDraining || Trouble == Trouble.FinishesSending || Plans.Exists(static each => each.BreaksOff)))
         // What comes behind the last request that the server answers is thrown away up to a limit, together with that one's unread body.
         || (Pipelines && Socket.AnswersLost && StreamLength - plan.BodyOffset - (plan.BodyWasWhole ? plan.BodyLength + plan.BodyOverhead : 0) > Simulation.Services.Options.MaxDiscardBytes)
         // Answers that were to leave together with one whose handler gave the connection up.

@@ -211,11 +211,11 @@ public sealed class ConnectionTests
         });
 
     [Theory]
-    [InlineData("HTTP/1.0", true, true)]
-    [InlineData("HTTP/1.1", true, false)]    // the last chunk is missing
-    [InlineData("HTTP/1.0", false, true)]
-    [InlineData("HTTP/1.1", false, true)]
-    public void A_body_that_is_cut_never_looks_whole_and_ends_with_a_reset_where_nothing_else_shows_it_RFC9112_8(string version, bool throws, bool resets) => HttpBench.Run(
+    [InlineData("HTTP/1.0", true)]
+    [InlineData("HTTP/1.1", true)]
+    [InlineData("HTTP/1.0", false)]
+    [InlineData("HTTP/1.1", false)]
+    public void A_body_that_is_cut_ends_with_a_reset_and_never_looks_whole_RFC9112_8(string version, bool throws) => HttpBench.Run(
         async (request, response) =>
         {
             await Stream(response);
@@ -233,7 +233,7 @@ public sealed class ConnectionTests
             bench.Send(peer, $"GET / {version}\r\nHost: a\r\n\r\n");
             Assert.Empty(peer.Answers);
             Assert.True(peer.IsAtEnd);
-            Assert.Equal(resets, peer.Socket.WasReset);
+            Assert.True(peer.Socket.WasReset);
         });
 
     [Theory]

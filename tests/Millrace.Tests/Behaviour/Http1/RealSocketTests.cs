@@ -55,7 +55,9 @@ public sealed class RealSocketTests
     [InlineData("HTTP/1.0", "abort later")]
     [InlineData("HTTP/1.1", "abort later")]
     [InlineData("HTTP/1.0", "throw")]
+    [InlineData("HTTP/1.1", "throw")]
     [InlineData("HTTP/1.0", "throw later")]
+    [InlineData("HTTP/1.1", "throw later")]
     public async Task A_response_that_is_cut_ends_with_a_reset_RFC9112_8(string version, string how)
     {
         string seen = await Exchange(
@@ -82,7 +84,7 @@ public sealed class RealSocketTests
     [Theory]
     [InlineData("chunked")]
     [InlineData("length")]
-    public async Task A_response_that_shows_that_it_is_not_whole_ends_without_a_reset_over_the_answer_before_it_RFC9112_9_6(string framing)
+    public async Task A_response_that_shows_that_it_is_not_whole_ends_without_a_reset_over_pipelined_answers_before_it_RFC9112_9_6(string framing)
     {
         string seen = await Exchange(
             async (request, response) =>
