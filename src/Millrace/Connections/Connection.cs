@@ -108,6 +108,11 @@ internal abstract class Connection
     /// <summary>Sends raw bytes ahead of a file part. All or nothing is not promised: what stays is in the buffer.</summary>
     public abstract SendResult SendAhead(OutputBuffer output);
 
+    /// <summary>Within the exchange's send lock, which has nothing on its way: what waits besides may leave.</summary>
+    public virtual void SendBesides(Exchange exchange)
+    {
+    }
+
     /// <summary>Nothing more in either direction. The descriptor stays open until the loop closes it.</summary>
     public abstract void Cut();
 

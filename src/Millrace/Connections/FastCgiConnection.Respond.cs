@@ -28,7 +28,7 @@ internal sealed partial class FastCgiConnection<TKernel>
     private bool _brokenOff;         // the last bytes of this connection are a record that is none
     private bool _midRecord;         // part of a record has left, the rest waits
     private OutputBuffer? _control;  // answers to management records that wait for a record boundary, or for room in the socket
-    private bool _controlEndsItsId;  // an END_REQUEST for the id in progress is among them: it may go out only behind that one's own
+    private OutputBuffer? _behind;   // END_REQUEST for requests that came under the id in progress
 
     public override int ChunkTailMax => 0;
 
@@ -255,7 +255,7 @@ internal sealed partial class FastCgiConnection<TKernel>
     }
 
     // While an exchange writes, a record of another kind may only go between two of its own, and the end of a request with its id
-    // only behind its own end.
+    // only behind its own end: when that has left, or when the loop has the connection again.
     private void SendControl(LoopDriver driver, ReadOnlySpan<byte> record, bool isOfItsId = false)
     {
         if (_phase != Phase.Running)
@@ -266,38 +266,43 @@ internal sealed partial class FastCgiConnection<TKernel>
 
         lock (Exchange!.SendLock)
         {
-            _control ??= Services.RentOutput();
-            _control.Append(record);
-            _controlEndsItsId |= isOfItsId;
-            if (!_midRecord && !Exchange.IsSendingFile)
+            if (isOfItsId && !Exchange.IsEndSent)
             {
-                _ = SendControl();
+                _behind ??= Services.RentOutput();
+                _behind.Append(record);
+            }
+            else
+            {
+                _control ??= Services.RentOutput();
+                _control.Append(record);
+                SendBesides(Exchange);
             }
 
-            if (_control is { Length: > ControlMax })
+            if (_control is { End: > ControlMax } || _behind is { End: > ControlMax })
             {
                 Loop.Counters.Refused(Refusal.ControlFlood);
                 Exchange.Cut();
                 Cut();
             }
 
-            if (_control is not null)
+            if (HasMoreToSend)
             {
                 Note();     // should the exchange have sent its last bytes, the loop sends these
             }
         }
     }
 
-    private bool IsControlTooEarly => _controlEndsItsId && _phase == Phase.Running && Exchange is { } exchange && !(exchange.HasEnded && exchange.Output is null or { IsEmpty: true });
+    public override void SendBesides(Exchange exchange)
+    {
+        if (_control is not null && !_midRecord && !exchange.IsSendingFile && SendControl() == SendResult.Again)
+        {
+            WantWritable(exchange);
+        }
+    }
 
     private SendResult SendControl()
     {
-        if (_control is not { } control)
-        {
-            return SendResult.Done;
-        }
-
-        if (control.Start == 0 && (_brokenOff || IsControlTooEarly))
+        if (_control is not { } control || (_brokenOff && control.Start == 0))
         {
             return SendResult.Done;     // nothing goes out behind a broken record
         }
@@ -308,13 +313,25 @@ internal sealed partial class FastCgiConnection<TKernel>
             control.Clear();
             Services.Return(control);
             _control = null;
-            _controlEndsItsId = false;
         }
 
         return result;
     }
 
-    protected override bool HasMoreToSend => _control is not null;
+    // All of the output has left.
+    private SendResult SendBehind()
+    {
+        SendResult result = SendControl();
+        if (_control is null && _behind is not null && _phase != Phase.Running)
+        {
+            (_control, _behind) = (_behind, null);
+            result = SendControl();
+        }
+
+        return result;
+    }
+
+    protected override bool HasMoreToSend => _control is not null || _behind is not null;
 
     // A record of which a part has left must be whole before another begins.
     private bool FinishControl() => _control is not { Start: > 0 } || SendControl() != SendResult.Again;
@@ -328,15 +345,18 @@ internal sealed partial class FastCgiConnection<TKernel>
 
         SendResult result = base.SendOutput(exchange, output);
         _midRecord = result == SendResult.Again;
-        return result == SendResult.Done && _control is not null && exchange is not { IsSendingFile: true } ? SendControl() : result;
+        return result == SendResult.Done && HasMoreToSend && exchange is not { IsSendingFile: true } ? SendBehind() : result;
     }
 
     public override SendResult SendAhead(OutputBuffer output) => FinishControl() ? base.SendAhead(output) : SendResult.Again;
 
     public override void SendUpTo(Exchange exchange, OutputBuffer output, int end)
     {
-        base.SendUpTo(exchange, output, end);
-        _midRecord = output.Start < end;
+        if (FinishControl())
+        {
+            base.SendUpTo(exchange, output, end);
+            _midRecord = output.Start < end;
+        }
     }
 
     // ---- files ----

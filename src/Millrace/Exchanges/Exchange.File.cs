@@ -92,7 +92,6 @@ internal sealed partial class Exchange
         if (SendFileStep(descriptor, ref offset, out ValueTask writable))
         {
             Connection.WriteFileChunkTail(Output);
-            IsSendingFile = false;
         }
 
         return writable;
@@ -122,6 +121,8 @@ internal sealed partial class Exchange
 
             if (result != SendResult.Again)
             {
+                IsSendingFile = false;
+                Connection.SendBesides(this);
                 return true;
             }
 

@@ -444,7 +444,7 @@ internal sealed partial class Exchange
         _deferredEnd = 0;
         _declared = -1;
         _written = 0;
-        _ended = HasStarted = SuppressesBody = IsCut = IsUpgraded = false;
+        _ended = HasStarted = SuppressesBody = IsCut = IsUpgraded = IsEndSent = false;
         StatusCode = StatusCodes.Status200OK;
         ReasonPhrase = null;
         AppStatus = 0;

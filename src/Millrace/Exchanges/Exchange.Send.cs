@@ -121,17 +121,13 @@ internal sealed partial class Exchange : IValueTaskSource
     {
         lock (_sendLock)
         {
-            switch (Connection.SendOutput(this, Output))
-            {
-                case SendResult.Done:
-                case SendResult.Broken:
-                    _deferredEnd = 0;
-                    return default;
-                default:
-                    return WaitWritable();
-            }
+            _deferredEnd = 0;       // all of it leaves now, or when the socket takes bytes again
+            return Connection.SendOutput(this, Output) == SendResult.Again ? WaitWritable() : default;
         }
     }
+
+    /// <summary>The end of the response has left, and something still happens after it. Under the send lock.</summary>
+    public bool IsEndSent { get; private set; }
 
     /// <summary>Sends the end of the response now, because something is to happen after it. What the socket does not take leaves later.</summary>
     public ValueTask SendEnd()
@@ -141,7 +137,7 @@ internal sealed partial class Exchange : IValueTaskSource
         {
             if (_flushPending == 0)
             {
-                _ = Connection.SendOutput(this, Output);
+                IsEndSent = Connection.SendOutput(this, Output) == SendResult.Done;
                 _deferredEnd = 0;
             }
         }
@@ -187,6 +183,10 @@ internal sealed partial class Exchange : IValueTaskSource
             }
 
             _deferredEnd = 0;
+            if (_flushPending == 0)
+            {
+                Connection.SendBesides(this);
+            }
         }
     }
 

@@ -221,6 +221,74 @@ public sealed class StreamTests
             });
     }
 
+    // What the handler has written and not flushed stays where it is, however the answer finds room.
+    [Fact]
+    public void Hostile_26_GET_VALUES_is_answered_at_once_beside_a_handler_that_is_silent()
+    {
+        const int Capacity = 8_000;
+        byte[] deferred = [.. Enumerable.Repeat((byte)'a', 20_000)];
+        byte[] awaited = [.. Enumerable.Repeat((byte)'b', 1_000)];
+        byte[] unflushed = [.. Enumerable.Repeat((byte)'c', 25_000)];
+        TaskCompletionSource[] gates = [];
+        FastCgiBench.Run(
+            async (request, response) =>
+            {
+                response.Write(deferred);
+                await response.FlushAsync();
+                await gates[0].Task;
+                response.Write(awaited);
+                await response.FlushAsync();
+                response.Write(unflushed);
+                await gates[1].Task;
+            },
+            bench =>
+            {
+                bench.Simulation.World.SendCapacityMax = Capacity;
+                long flushed = 0;
+                for (int room = -1; room < 100; room++)
+                {
+                    gates = [new(), new()];
+                    bench.Reads = true;
+                    FrontEnd front = bench.Connect();
+                    bench.Reads = false;
+                    bench.Send(front, Wire.Request("/"));
+                    gates[0].SetResult();
+                    bench.Settle();
+                    if (room < 0)
+                    {
+                        bench.Reads = true;
+                        bench.Settle();
+                        flushed = front.Socket.SentByServer;
+                    }
+                    else
+                    {
+                        while (flushed - front.Socket.SentByServer > Capacity)
+                        {
+                            _ = front.Read();
+                            bench.Settle();
+                        }
+
+                        // Then so much room is left when the last of what was flushed has been sent.
+                        int left = (int)(flushed - front.Socket.SentByServer);
+                        _ = front.Read(front.Socket.Unread + left - Capacity + room);
+                        bench.Settle();
+                        Assert.Equal((flushed, Capacity - room), (front.Socket.SentByServer, front.Socket.Unread));
+                        bench.Send(front, Wire.Record(Wire.GetValues, 0, Wire.Pairs(s_allNames)));
+                        bench.Reads = true;
+                        bench.Settle();
+                        Assert.Equal((room, 1), (room, front.Management.Count));
+                    }
+
+                    gates[1].SetResult();
+                    bench.Settle();
+                    Assert.Equal([.. deferred, .. awaited, .. unflushed], Assert.Single(front.Ended).Body);
+                    front.Socket.ClientClose();
+                    bench.Settle();
+                    bench.Forget(front);
+                }
+            });
+    }
+
     [Fact]
     public void Hostile_26_GET_VALUES_in_a_flood_beside_a_running_request_ends_the_connection()
     {
