@@ -255,7 +255,7 @@ internal sealed partial class FastCgiConnection<TKernel>
     }
 
     // While an exchange writes, a record of another kind may only go between two of its own, and the end of a request with its id
-    // only behind its own end: when that has left, or when the loop has the connection again.
+    // only behind its own end: at once when that has left before, or else when the loop has the connection again.
     private void SendControl(LoopDriver driver, ReadOnlySpan<byte> record, bool isOfItsId = false)
     {
         if (_phase != Phase.Running)

@@ -67,7 +67,7 @@ internal sealed class LoopMonitor(LoopServices services) : IDisposable
             }
 
             Interlocked.Exchange(ref _sleeping, 1);
-            if (Array.Exists(_loops, static loop => loop.IsActive) || services.Standby.ServeWaiting())
+            if (Array.Exists(_loops, static loop => loop.IsActive) || TryLook())
             {
                 Volatile.Write(ref _sleeping, 0);
             }
