@@ -136,9 +136,11 @@ public abstract class CaddyFastCgiList(EndToEndRig rig) : CaddyList(rig)
     }
 
     [Deviation(Late)]
-    public override Task Client_that_goes_away_cancels_RequestAborted_once(string path, bool streaming) => path == "/abort/streaming"
-        ? base.Client_that_goes_away_cancels_RequestAborted_once(path, streaming)
-        : AssertAbortIsNoticedLateAsync(path, streaming, s_late);
+    public override async Task Client_that_goes_away_cancels_RequestAborted_once(string path, bool streaming)
+    {
+        TimeSpan noticed = await TimeUntilAbortIsNoticedAsync(path, streaming);
+        Assert.True(path == "/abort/streaming" || noticed > s_late, $"It was noticed after {noticed} already.");
+    }
 
     [Deviation(Late)]
     public override async Task Many_clients_that_go_away_at_once_are_all_noticed()
@@ -152,6 +154,26 @@ public abstract class CaddyFastCgiList(EndToEndRig rig) : CaddyList(rig)
 /// <summary>What it does otherwise over HTTP.</summary>
 public abstract class CaddyHttpList(EndToEndRig rig) : CaddyList(rig)
 {
+    // The template buffers requests where responses are collected, and not where they are streamed.
+    [Deviation("The answer to a request with a Content-Length may be cut, and end as if it were whole, if it begins before Caddy has looked for the end of that request. With `buffer_requests` (2.6), or `servers { enable_full_duplex }` (from 2.7 on), it never is.")]
+    public override async Task Body_and_its_type_go_both_ways(int size)
+    {
+        byte[] body = DeterministicBytes.Create(size);
+        using WireClient collected = await ConnectAsync();
+        AssertEchoed(body, await collected.SendAsync("POST", "/echo", body, EchoType));
+
+        // Caddy's own connection has seen the end of a chunked body when the application sees it.
+        using WireClient chunked = await ConnectStreamingAsync();
+        await chunked.WriteHeadAsync("POST", "/echo", EchoType, "Transfer-Encoding: chunked");
+        await WriteChunksAsync(chunked, size);
+        AssertEchoed(body, await chunked.ReadResponseAsync());
+
+        ExpectInErrorLog(Complaint.ResponseCut);
+        using WireClient streamed = await ConnectStreamingAsync();
+        WireResponse early = await streamed.SendAsync("POST", "/echo", body, EchoType);
+        AssertEchoed(body[..Math.Min(size, early.Body.Length)], early);
+    }
+
     [Deviation("Nothing is refused: WebSockets work.")]
     public override Task Upgrade_to_websocket_is_refused_cleanly() => AssertWebSocketIsOpenedAndClosedAsync();
 }

@@ -30,6 +30,16 @@ public abstract partial class EndToEndList
         await AssertStillServesAsync();
     }
 
+    /// <summary>The header line that <see cref="AssertEchoed"/> expects back.</summary>
+    protected const string EchoType = "Content-Type: application/x-echo";
+
+    protected static void AssertEchoed(byte[] body, WireResponse response)
+    {
+        Assert.Equal(200, response.Status);
+        Assert.Equal("application/x-echo", response.Header("Content-Type"));
+        Assert.True(body.AsSpan().SequenceEqual(response.Body), $"{response.Body.Length} bytes came back.");
+    }
+
     /// <summary>The front end passes a chunked body on with the length that it has by then.</summary>
     protected static async Task AssertCollectedLengthIsKnownAsync(WireClient client, int size)
     {

@@ -28,7 +28,12 @@ internal sealed class Caddy : FrontEnd
             ? ("", "")
             : ($"@{site.Name} ", $"    # the application sees the whole path: app.UsePathBase(\"{site.PathPrefix}\")\n    @{site.Name} path {Quote(site.PathPrefix)} {Quote(site.PathPrefix + "/*")}\n");
         return lead + (site.Address.Scheme == ServerScheme.Http
-            ? $"    reverse_proxy {matcher}{server}"
+            ? $$"""
+                # Caddy may cut a long answer to a request with a body. What prevents it: from 2.7 on, in the global options,
+                #   servers { enable_full_duplex }
+                # in 2.6, in a block behind the address below: buffer_requests (it then holds each body in memory). Or FastCGI.
+                reverse_proxy {{matcher}}{{server}}
+            """
             : $$"""
                 reverse_proxy {{matcher}}{{server}} {
                     flush_interval 10ms     # passes lines on as they are flushed

@@ -50,6 +50,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     private ushort _nextId;
     private bool _nextKeepConnection;
     private bool _closesBehind;      // a request that was refused meanwhile asked for the end of the connection
+    private bool _toldOneAtATime;    // the front server has asked, and was answered FCGI_MPXS_CONNS=0
 
     public FastCgiConnection(EventLoop<TKernel> loop, int descriptor, bool isTcp)
         : base(loop, descriptor, isTcp)
@@ -220,7 +221,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         {
             Begin(driver, part.RequestId, begin);
         }
-        else if (!IsNext(part.RequestId))
+        else if (!IsNext(part.RequestId) && !GivesUpRunning(part.RequestId, cameBehind: ReferenceEquals(buffer, driver.Input)))
         {
             RefuseBeside(driver, part.RequestId);
         }
@@ -271,9 +272,25 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
 
     // END_REQUEST may have reached the front server before the exchange has given the connection back: what it sends then is
     // its next request, under any id. HAProxy does not even wait for it where Content-Length tells it that the response is
-    // whole. Before that only the same id can be: another one would be a request beside this one.
+    // whole, or where it has aborted the request. Before that only the same id can be: another one would be a request beside
+    // this one.
     private bool IsNext(ushort id) =>
-        _phase == Phase.Running && (Exchange!.HasEnded || (!_stdinOpen && (id == _id || Exchange.IsWholeToPeer)));
+        _phase == Phase.Running && (Exchange!.HasEnded || Exchange.IsAborted || (!_stdinOpen && (id == _id || Exchange.IsWholeToPeer)));
+
+    // A front server that knows the connection to carry one request at a time, and sends another some time after the first, waits
+    // no longer for the first: HAProxy 2.6 says nothing when a client goes away, and gives the connection to the next one. Refused,
+    // that client would have no answer until `timeout server` is over. Two requests sent together are what they look like.
+    private bool GivesUpRunning(ushort id, bool cameBehind)
+    {
+        if (_phase != Phase.Running || id == _id || !_toldOneAtATime || !cameBehind)
+        {
+            return false;
+        }
+
+        Loop.Counters.Aborts++;
+        AbortRunning("The front server has given the request up for another one.");
+        return true;
+    }
 
     private void Begin(LoopDriver driver, ushort id, in BeginRequest begin)
     {
@@ -492,8 +509,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         Loop.Counters.Aborts++;
         if (_phase == Phase.Running)
         {
-            Exchange!.Body.Break(new IOException("The front server aborted the request."));
-            Exchange.Abort();
+            AbortRunning("The front server aborted the request.");
             return;
         }
 
@@ -503,6 +519,12 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         {
             CloseWhenSent();
         }
+    }
+
+    private void AbortRunning(string message)
+    {
+        Exchange!.Body.Break(new IOException(message));
+        Exchange.Abort();
     }
 
     private void TakeGetValues(LoopDriver driver, in RecordPart part, byte[] buffer, int at)
@@ -523,6 +545,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         int requests = Math.Min(Services.Gate?.Limit ?? Options.MaxConnections, Options.MaxConnections);
         int size = ManagementValues.WriteResult(content, Options.MaxConnections, requests, multiplexes: false, result);
         SendControl(driver, result[..size]);
+        _toldOneAtATime |= result[..size].IndexOf("FCGI_MPXS_CONNS"u8) >= 0;
         if (_query is { } query)
         {
             BufferPool.Return(query);

@@ -106,4 +106,99 @@ public sealed class AbortTests
                 Assert.Equal("new end", front.Ended[^1].BodyText);
             });
     }
+
+    // HAProxy 2.6 with keep-conn: a client goes away, no ABORT_REQUEST follows, and the connection is used for the next one.
+    [Theory]
+    [InlineData(null)]
+    [InlineData("body to come")]
+    public void Another_request_on_a_connection_known_to_carry_one_gives_the_running_one_up_FastCGI_5_4(string? unfinished)
+    {
+        byte[] next = Wire.Request("/next", id: 3);
+        for (int cut = 0; cut <= next.Length; cut++)
+        {
+            bool cancelled = false;
+            RunTwo(() => cancelled = true, bench =>
+            {
+                FrontEnd front = bench.Connect();
+                bench.Send(front, Ask("FCGI_MPXS_CONNS"));
+                bench.Send(front, Running(unfinished));
+                bench.Send(front, next.AsSpan(0, cut));
+                bench.Send(front, next.AsSpan(cut));
+                Assert.True(cancelled);
+                Assert.Equal([(1, 0), (3, 0)], front.Ended.Select(static ended => (ended.Id, ended.ProtocolStatus)));
+                Assert.Equal("next", front.Ended[1].BodyText);
+                Assert.Equal(0, bench.Refused("multiplexed"));
+                Assert.Equal("next", bench.Ask(front, Wire.Request("/more")).BodyText);
+            });
+        }
+    }
+
+    [Theory]
+    [InlineData(null)]
+    [InlineData("body to come")]
+    public void Another_request_may_follow_ABORT_before_the_END_FastCGI_5_4(string? unfinished)
+    {
+        byte[] bytes = [.. Running(unfinished), .. Abort(), .. Wire.Request("/next", id: 3)];
+        for (int cut = 0; cut <= bytes.Length; cut++)
+        {
+            RunTwo(static () => { }, bench =>
+            {
+                FrontEnd front = bench.Connect();
+                bench.Send(front, bytes.AsSpan(0, cut));
+                bench.Send(front, bytes.AsSpan(cut));
+                Assert.Equal([(1, 0), (3, 0)], front.Ended.Select(static ended => (ended.Id, ended.ProtocolStatus)));
+                Assert.Equal("next", front.Ended[1].BodyText);
+            });
+        }
+    }
+
+    // Two requests in one piece, or from a front server that does not know better: the second is one too many, and the first goes on.
+    [Theory]
+    [InlineData("FCGI_MPXS_CONNS", true)]
+    [InlineData("FCGI_MAX_CONNS", false)]
+    [InlineData(null, false)]
+    public void Another_request_beside_the_running_one_is_CANT_MPX_CONN_and_the_first_goes_on_FastCGI_5_5(string? asked, bool together)
+    {
+        bool cancelled = false;
+        RunTwo(() => cancelled = true, bench =>
+        {
+            FrontEnd front = bench.Connect();
+            if (asked is not null)
+            {
+                bench.Send(front, Ask(asked));
+            }
+
+            byte[][] both = [Running(null), Wire.Request("/next", id: 3)];
+            foreach (byte[] bytes in together ? [[.. both[0], .. both[1]]] : both)
+            {
+                bench.Send(front, bytes);
+            }
+
+            Assert.Equal((3, 1), (Assert.Single(front.Ended).Id, front.Ended[0].ProtocolStatus));
+            Assert.False(cancelled);
+            bench.Send(front, Abort());
+            Assert.Equal((1, 0), (front.Ended[1].Id, front.Ended[1].ProtocolStatus));
+        });
+    }
+
+    private static byte[] Ask(string name) => Wire.Record(Wire.GetValues, 0, Wire.Pairs((name, "")));
+
+    private static byte[] Running(string? unfinished) => unfinished is null
+        ? Wire.Request("/runs")
+        : [.. Wire.Request("/runs", "POST", [])[..^8], .. Wire.Record(Wire.Stdin, 1, System.Text.Encoding.ASCII.GetBytes(unfinished))];
+
+    // /runs ends when it is cancelled, everything else at once.
+    private static void RunTwo(Action cancelled, Action<FastCgiBench> test) => FastCgiBench.Run(
+        async (request, response) =>
+        {
+            if (request.Path == "/runs")
+            {
+                await Bench.Cancelled(request.Aborted);
+                cancelled();
+                return;
+            }
+
+            response.WriteText("next");
+        },
+        test);
 }
