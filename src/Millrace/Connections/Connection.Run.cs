@@ -27,6 +27,9 @@ internal abstract partial class Connection<TKernel>
     /// <summary>Whether bytes wait that belong to no exchange, and that <see cref="SendOutput"/> sends behind its own.</summary>
     protected virtual bool HasMoreToSend => false;
 
+    /// <summary>The next request has begun while this one was running: a drain waits for it too.</summary>
+    protected virtual bool HasNextRequest => false;
+
     /// <summary>The request cannot be run now: too many are running already.</summary>
     protected abstract void RefuseOverload(LoopDriver driver, Exchange exchange);
 
@@ -249,7 +252,7 @@ internal abstract partial class Connection<TKernel>
         exchange.EnsureEnded();
         exchange.Seal();
         OutputBuffer? rest;
-        bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut && !Loop.IsDraining;
+        bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut;
         lock (exchange.SendLock)
         {
             if (SendOutput(exchange, exchange.Output) == SendResult.Broken)
@@ -266,7 +269,7 @@ internal abstract partial class Connection<TKernel>
         Services.Detached.CountStatusShared(exchange.StatusCode);
 
         // Read without the lock: what the loop adds from now on it notes in the word.
-        if (rest is null && !HasMoreToSend && keepsOpen && !_readable && !IsHolding && exchange.Body.State == BodyState.Complete && TryGiveBack(exchange))
+        if (rest is null && !HasMoreToSend && keepsOpen && !Loop.IsDraining && !_readable && !IsHolding && exchange.Body.State == BodyState.Complete && TryGiveBack(exchange))
         {
             Recycle(exchange);
             return;
@@ -408,7 +411,7 @@ internal abstract partial class Connection<TKernel>
         Volatile.Write(ref Word, 0);
         _pending = _rest ?? (HasMoreToSend ? Services.RentOutput() : null);     // an empty one: the rest is sent behind it
         _rest = null;
-        bool keepsOpen = _restKeepsOpen && !Loop.IsDraining;
+        bool keepsOpen = _restKeepsOpen && (!Loop.IsDraining || HasNextRequest);
         if (exchange.Reset())
         {
             driver.Return(exchange);

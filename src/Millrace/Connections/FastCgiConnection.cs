@@ -51,6 +51,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     private bool _nextKeepConnection;
     private bool _closesBehind;      // a request that was refused meanwhile asked for the end of the connection
     private bool _toldOneAtATime;    // the front server has asked, and was answered FCGI_MPXS_CONNS=0
+    private bool _begunKnowing;      // ... before it began the request that it sends or that runs
 
     public FastCgiConnection(EventLoop<TKernel> loop, int descriptor, bool isTcp)
         : base(loop, descriptor, isTcp)
@@ -65,6 +66,8 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     public override System.Net.IPEndPoint? LocalEndPoint => null;
 
     protected override bool ReadsWhileExchanging => !_hasNext;
+
+    protected override bool HasNextRequest => _hasNext;
 
     protected override bool IsMidRequest => _phase != Phase.Idle || !_reader.AtRecordStart;
 
@@ -221,7 +224,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         {
             Begin(driver, part.RequestId, begin);
         }
-        else if (!IsNext(part.RequestId) && !GivesUpRunning(part.RequestId, cameBehind: ReferenceEquals(buffer, driver.Input)))
+        else if (!IsNext(part.RequestId) && !GivesUpRunning(part.RequestId, cameLater: ReferenceEquals(buffer, driver.Input)))
         {
             RefuseBeside(driver, part.RequestId);
         }
@@ -275,14 +278,14 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     // whole, or where it has aborted the request. Before that only the same id can be: another one would be a request beside
     // this one.
     private bool IsNext(ushort id) =>
-        _phase == Phase.Running && (Exchange!.HasEnded || Exchange.IsAborted || (!_stdinOpen && (id == _id || Exchange.IsWholeToPeer)));
+        _phase == Phase.Running && (Exchange!.HasEnded || Exchange.IsGivenUp || (!_stdinOpen && (id == _id || Exchange.IsWholeToPeer)));
 
-    // A front server that knows the connection to carry one request at a time, and sends another some time after the first, waits
+    // A front server that knows the connection to carry one request at a time, and sends another one later than the first, waits
     // no longer for the first: HAProxy 2.6 says nothing when a client goes away, and gives the connection to the next one. Refused,
-    // that client would have no answer until `timeout server` is over. Two requests sent together are what they look like.
-    private bool GivesUpRunning(ushort id, bool cameBehind)
+    // that client would have no answer until `timeout server` is over. Two requests in one read are taken for what they look like.
+    private bool GivesUpRunning(ushort id, bool cameLater)
     {
-        if (_phase != Phase.Running || id == _id || !_toldOneAtATime || !cameBehind)
+        if (_phase != Phase.Running || id == _id || !_begunKnowing || !cameLater || !_keepConnection)
         {
             return false;
         }
@@ -309,6 +312,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     {
         _phase = Phase.Params;
         _stdinOpen = true;
+        _begunKnowing = _toldOneAtATime;
         _headSinceMs = Loop.NowMs;
         _inPlaceStart = -1;
         _assemblyLength = 0;
@@ -524,7 +528,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     private void AbortRunning(string message)
     {
         Exchange!.Body.Break(new IOException(message));
-        Exchange.Abort();
+        Exchange.GiveUp();
     }
 
     private void TakeGetValues(LoopDriver driver, in RecordPart part, byte[] buffer, int at)

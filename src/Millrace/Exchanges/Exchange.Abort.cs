@@ -10,6 +10,7 @@ internal sealed partial class Exchange
     private CancellationTokenSource? _abortSource;
     private CancellationToken? _abortToken;
     private volatile bool _aborted;
+    private volatile bool _givenUp;
     private volatile bool _cancelled;
 
     // Written under the lock, or while nobody else is there (Begin, SealInline).
@@ -91,6 +92,16 @@ internal sealed partial class Exchange
         CancelHandler();
     }
 
+    /// <summary>The peer has given the request up and the connection goes on: half a response will not be taken for a whole one.</summary>
+    public void GiveUp()
+    {
+        _givenUp = true;
+        Abort();
+    }
+
+    /// <summary>The peer waits for the end of the request alone, however much of the response it has.</summary>
+    public bool IsGivenUp => _givenUp;
+
     /// <summary>The application gives the connection up (HttpContext.Abort).</summary>
     /// <param name="ticket">Says for which request; nothing happens when it is over.</param>
     public void AbortByApplication(long ticket)
@@ -146,6 +157,6 @@ internal sealed partial class Exchange
         }
 
         _abortToken = null;
-        _aborted = _cancelled = HasTimedOut = false;
+        _aborted = _givenUp = _cancelled = HasTimedOut = false;
     }
 }

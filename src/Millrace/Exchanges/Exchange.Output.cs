@@ -275,6 +275,7 @@ internal sealed partial class Exchange
             if (_unfinished != 0)
             {
                 // What was begun will never be whole, whatever it looked like.
+                _givenUp = false;
                 Start();
                 FailInside(new InvalidOperationException("The handler ended before a write that it had begun; await every write."));
             }
@@ -288,7 +289,7 @@ internal sealed partial class Exchange
 
                 Start(_earlyLength);
             }
-            else if (!IsCut && _declared >= 0 && _written < _declared && !SuppressesBody)
+            else if (!IsCut && !_givenUp && _declared >= 0 && _written < _declared && !SuppressesBody)
             {
                 FailInside(new InvalidOperationException(MismatchText(_declared)));
             }
@@ -346,7 +347,7 @@ internal sealed partial class Exchange
             }
             else
             {
-                IsCut = true;
+                IsCut = !_givenUp;
             }
 
             return;
@@ -358,7 +359,7 @@ internal sealed partial class Exchange
             return;
         }
 
-        IsCut = true;
+        IsCut = !_givenUp;
         AppStatus = 1;
         ErrorLine ??= Line(error);
         Services.Log.HandlerFailed(TraceIdentifier, error);

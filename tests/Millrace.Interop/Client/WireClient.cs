@@ -282,7 +282,7 @@ public sealed class WireClient : IDisposable
         }
         catch (OperationCanceledException)
         {
-            throw new TimeoutException($"No more bytes of the response within {Patience.TotalSeconds} s.");
+            throw new TimeoutException($"No more bytes of the response within {Patience.TotalSeconds} s. {TcpQueues.Describe()}");
         }
 
         return _end > 0;

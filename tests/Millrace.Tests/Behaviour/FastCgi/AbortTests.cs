@@ -107,11 +107,17 @@ public sealed class AbortTests
             });
     }
 
-    // HAProxy 2.6 with keep-conn: a client goes away, no ABORT_REQUEST follows, and the connection is used for the next one.
+    // HAProxy 2.6 with keep-conn: a client goes away, no ABORT_REQUEST follows, and the connection is used for the next one. Nor
+    // does the front server mind how much of the first response it has.
     [Theory]
-    [InlineData(null)]
-    [InlineData("body to come")]
-    public void Another_request_on_a_connection_known_to_carry_one_gives_the_running_one_up_FastCGI_5_4(string? unfinished)
+    [InlineData("/silent", false)]
+    [InlineData("/silent", true)]
+    [InlineData("/begun", false)]
+    [InlineData("/begun", true)]
+    [InlineData("/declared", false)]
+    [InlineData("/declared", true)]
+    [InlineData("/fails", false)]
+    public void Another_request_on_a_connection_known_to_carry_one_gives_the_running_one_up_FastCGI_5_4(string running, bool isBodyOpen)
     {
         byte[] next = Wire.Request("/next", id: 3);
         for (int cut = 0; cut <= next.Length; cut++)
@@ -121,24 +127,27 @@ public sealed class AbortTests
             {
                 FrontEnd front = bench.Connect();
                 bench.Send(front, Ask("FCGI_MPXS_CONNS"));
-                bench.Send(front, Running(unfinished));
+                bench.Send(front, Running(running, isBodyOpen));
                 bench.Send(front, next.AsSpan(0, cut));
                 bench.Send(front, next.AsSpan(cut));
                 Assert.True(cancelled);
-                Assert.Equal([(1, 0), (3, 0)], front.Ended.Select(static ended => (ended.Id, ended.ProtocolStatus)));
-                Assert.Equal("next", front.Ended[1].BodyText);
                 Assert.Equal(0, bench.Refused("multiplexed"));
+                AssertBothEnded(front);
                 Assert.Equal("next", bench.Ask(front, Wire.Request("/more")).BodyText);
             });
         }
     }
 
     [Theory]
-    [InlineData(null)]
-    [InlineData("body to come")]
-    public void Another_request_may_follow_ABORT_before_the_END_FastCGI_5_4(string? unfinished)
+    [InlineData("/silent", false)]
+    [InlineData("/silent", true)]
+    [InlineData("/begun", false)]
+    [InlineData("/begun", true)]
+    [InlineData("/declared", true)]
+    [InlineData("/fails", false)]
+    public void Another_request_may_follow_ABORT_before_the_END_FastCGI_5_4(string running, bool isBodyOpen)
     {
-        byte[] bytes = [.. Running(unfinished), .. Abort(), .. Wire.Request("/next", id: 3)];
+        byte[] bytes = [.. Running(running, isBodyOpen), .. Abort(), .. Wire.Request("/next", id: 3)];
         for (int cut = 0; cut <= bytes.Length; cut++)
         {
             RunTwo(static () => { }, bench =>
@@ -146,35 +155,65 @@ public sealed class AbortTests
                 FrontEnd front = bench.Connect();
                 bench.Send(front, bytes.AsSpan(0, cut));
                 bench.Send(front, bytes.AsSpan(cut));
-                Assert.Equal([(1, 0), (3, 0)], front.Ended.Select(static ended => (ended.Id, ended.ProtocolStatus)));
+                AssertBothEnded(front);
+            });
+        }
+    }
+
+    [Fact]
+    public void The_id_itself_may_follow_its_ABORT_before_the_END_FastCGI_5_4()
+    {
+        foreach (bool isBodyOpen in (bool[])[false, true])
+        {
+            RunTwo(static () => { }, bench =>
+            {
+                FrontEnd front = bench.Connect();
+                bench.Send(front, [.. Running("/silent", isBodyOpen), .. Abort(), .. Wire.Request("/next")]);
+                Assert.Equal([(1, 0), (1, 0)], front.Ended.Select(static ended => (ended.Id, ended.ProtocolStatus)));
                 Assert.Equal("next", front.Ended[1].BodyText);
             });
         }
     }
 
-    // Two requests in one piece, or from a front server that does not know better: the second is one too many, and the first goes on.
+    [Fact]
+    public void A_drain_waits_for_the_request_that_gave_the_running_one_up() => RunTwo(static () => { }, bench =>
+    {
+        FrontEnd front = bench.Connect();
+        bench.Send(front, Ask("FCGI_MPXS_CONNS"));
+        bench.Send(front, Running("/begun", isBodyOpen: false));
+        bench.Drain();
+        bench.Send(front, Wire.Request("/next", id: 3));
+        AssertBothEnded(front);
+        Assert.True(front.IsAtEnd);
+    });
+
+    // Two requests in one piece; a front server that does not know better, or did not when it sent the first; a connection that
+    // is closed behind the first in any case: the second is one too many, and the first goes on.
     [Theory]
-    [InlineData("FCGI_MPXS_CONNS", true)]
-    [InlineData("FCGI_MAX_CONNS", false)]
-    [InlineData(null, false)]
-    public void Another_request_beside_the_running_one_is_CANT_MPX_CONN_and_the_first_goes_on_FastCGI_5_5(string? asked, bool together)
+    [InlineData("FCGI_MPXS_CONNS", "asks", "runs next")]
+    [InlineData("FCGI_MPXS_CONNS", "runs", "asks next")]
+    [InlineData("FCGI_MAX_CONNS", "asks", "runs", "next")]
+    [InlineData("FCGI_MPXS_CONNS", "asks", "runs-last", "next")]
+    [InlineData("FCGI_MPXS_CONNS", "runs", "next")]
+    public void Another_request_beside_the_running_one_is_CANT_MPX_CONN_and_the_first_goes_on_FastCGI_5_5(string name, params string[] reads)
     {
         bool cancelled = false;
         RunTwo(() => cancelled = true, bench =>
         {
             FrontEnd front = bench.Connect();
-            if (asked is not null)
+            foreach (string read in reads)
             {
-                bench.Send(front, Ask(asked));
-            }
-
-            byte[][] both = [Running(null), Wire.Request("/next", id: 3)];
-            foreach (byte[] bytes in together ? [[.. both[0], .. both[1]]] : both)
-            {
-                bench.Send(front, bytes);
+                bench.Send(front, [.. read.Split(' ').SelectMany(word => word switch
+                {
+                    "asks" => Ask(name),
+                    "runs" => Running("/silent", isBodyOpen: false),
+                    "runs-last" => Wire.Request("/silent", keep: false),
+                    _ => Wire.Request("/next", id: 3),
+                })]);
             }
 
             Assert.Equal((3, 1), (Assert.Single(front.Ended).Id, front.Ended[0].ProtocolStatus));
+            Assert.Equal(1, bench.Refused("multiplexed"));
             Assert.False(cancelled);
             bench.Send(front, Abort());
             Assert.Equal((1, 0), (front.Ended[1].Id, front.Ended[1].ProtocolStatus));
@@ -183,22 +222,42 @@ public sealed class AbortTests
 
     private static byte[] Ask(string name) => Wire.Record(Wire.GetValues, 0, Wire.Pairs((name, "")));
 
-    private static byte[] Running(string? unfinished) => unfinished is null
-        ? Wire.Request("/runs")
-        : [.. Wire.Request("/runs", "POST", [])[..^8], .. Wire.Record(Wire.Stdin, 1, System.Text.Encoding.ASCII.GetBytes(unfinished))];
+    private static byte[] Running(string target, bool isBodyOpen) => isBodyOpen
+        ? [.. Wire.Request(target, "POST", [])[..^8], .. Wire.Record(Wire.Stdin, 1, "body to come"u8.ToArray())]
+        : Wire.Request(target);
 
-    // /runs ends when it is cancelled, everything else at once.
+    private static void AssertBothEnded(FrontEnd front)
+    {
+        Assert.Equal([(1, 0), (3, 0)], front.Ended.Select(static ended => (ended.Id, ended.ProtocolStatus)));
+        Assert.Equal("next", front.Ended[1].BodyText);
+    }
+
+    // All but /next wait until they are cancelled, with some of their response sent or none; /next ends at once.
     private static void RunTwo(Action cancelled, Action<FastCgiBench> test) => FastCgiBench.Run(
         async (request, response) =>
         {
-            if (request.Path == "/runs")
+            if (request.Path is "/next" or "/more")
             {
-                await Bench.Cancelled(request.Aborted);
-                cancelled();
+                response.WriteText("next");
                 return;
             }
 
-            response.WriteText("next");
+            if (request.Path != "/silent")
+            {
+                response.ContentLength = request.Path == "/declared" ? 1_000 : null;
+                response.WriteText("half");
+                await response.FlushAsync();
+            }
+
+            await Bench.Cancelled(request.Aborted);
+            cancelled();
+            switch (request.Path)
+            {
+                case "/begun":
+                    throw new OperationCanceledException();
+                case "/fails":
+                    throw new InvalidOperationException("fails behind its cancellation");
+            }
         },
         test);
 }
