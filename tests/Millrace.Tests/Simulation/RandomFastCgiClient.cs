@@ -14,7 +14,7 @@ internal sealed class RandomFastCgiClient : RandomClient
     public RandomFastCgiClient(RandomLife life, int number)
         : base(life, number)
     {
-        Pipelines = Trouble is Trouble.None or Trouble.FinishesSending && Random.Chance(20);
+        Pipelines = Trouble is Trouble.None or Trouble.FinishesSending or Trouble.Aborts && Random.Chance(20);
         Write();
     }
 
@@ -48,10 +48,16 @@ internal sealed class RandomFastCgiClient : RandomClient
                 WriteRequest(PlanMaker.Records(Random, plan, out int paramsEnd), plan, paramsEnd, disturbs: true);
             }
 
-            if (!Pipelines || last)
+            // Behind ABORT_REQUEST any id may follow; behind a request that is wanted only its own, or another when it has ended.
+            bool waits = !Pipelines || last;
+            if (waits)
             {
                 Then(Step.WaitForAnswers, i + 1);
-                id = Pipelines || Random.Chance(50) ? id : Math.Min(id + 2, 65_535);
+            }
+
+            if ((waits || (Trouble == Trouble.Aborts && i == troubled)) && !last && Random.Chance(50))
+            {
+                id = Math.Min(id + 2, 65_535);
             }
         }
 
