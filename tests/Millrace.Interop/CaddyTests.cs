@@ -155,7 +155,7 @@ public abstract class CaddyFastCgiList(EndToEndRig rig) : CaddyList(rig)
 public abstract class CaddyHttpList(EndToEndRig rig) : CaddyList(rig)
 {
     // The template buffers requests where responses are collected, and not where they are streamed.
-    [Deviation("The answer to a request with a Content-Length may be cut, and end as if it were whole, if it begins before Caddy has looked for the end of that request. With `buffer_requests` (2.6), or `servers { enable_full_duplex }` (from 2.7 on), it never is.")]
+    [Deviation("The answer to a request with a Content-Length may be cut, and end as if it were whole, if it begins before Caddy has looked for the end of that request. With `buffer_requests` (2.6) it never is; 2.7 has `enable_full_duplex` for it.")]
     public override async Task Body_and_its_type_go_both_ways(int size)
     {
         byte[] body = DeterministicBytes.Create(size);

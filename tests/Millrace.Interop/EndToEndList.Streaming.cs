@@ -151,13 +151,19 @@ public abstract partial class EndToEndList
                 clients[i].Dispose();
             }
 
-            WireResponse[] answers = await Task.WhenAll(Enumerable.Range(0, Clients).Select(_ => GetAsync("/hello")));
-            Assert.All(answers, static answer => Assert.Equal((200, "Hello, World!"), (answer.Status, answer.Text)));
-
-            // Where the front end does not tell, nobody else will.
-            for (int i = 0; i < Clients; i++)
+            try
             {
-                App.Signals.Raise($"{tag}-{round}-{i} release");
+                WireResponse[] answers = await Task.WhenAll(Enumerable.Range(0, Clients).Select(_ => GetAsync("/hello")));
+                Assert.All(answers, static answer => Assert.Equal((200, "Hello, World!"), (answer.Status, answer.Text)));
+            }
+            finally
+            {
+                // Where the front end does not tell, nobody else will.
+                for (int i = 0; i < Clients; i++)
+                {
+                    App.Signals.Raise($"{tag}-{round}-{i} release");
+                    await App.Signals.WaitAsync($"{tag}-{round}-{i} ended");
+                }
             }
         }
     }

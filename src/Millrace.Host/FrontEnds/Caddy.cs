@@ -29,9 +29,9 @@ internal sealed class Caddy : FrontEnd
             : ($"@{site.Name} ", $"    # the application sees the whole path: app.UsePathBase(\"{site.PathPrefix}\")\n    @{site.Name} path {Quote(site.PathPrefix)} {Quote(site.PathPrefix + "/*")}\n");
         return lead + (site.Address.Scheme == ServerScheme.Http
             ? $$"""
-                # Caddy may cut a long answer to a request with a body. What prevents it: from 2.7 on, in the global options,
-                #   servers { enable_full_duplex }
-                # in 2.6, in a block behind the address below: buffer_requests (it then holds each body in memory). Or FastCGI.
+                # Caddy may cut a long answer to a request with a body. What prevents it: from 2.7 on, the line enable_full_duplex
+                # in a servers block of the global options; in 2.6, the line buffer_requests in a block behind the address below
+                # (it then holds each body in memory). Or FastCGI.
                 reverse_proxy {{matcher}}{{server}}
             """
             : $$"""

@@ -26,7 +26,8 @@ internal abstract partial class Connection<TKernel>
 
     protected void SetDeadline(TimeSpan fromNow) => SetDeadline(Loop.NowMs + (long)fromNow.TotalMilliseconds);
 
-    protected void SetIdleDeadline() => SetDeadline(Options.IdleTimeout);
+    // A next request may have begun behind the one that has ended: its head is waited for.
+    protected void SetIdleDeadline() => SetDeadline(IsMidRequest ? Options.HeadTimeout : Options.IdleTimeout);
 
     public sealed override void OnDeadline(long nowMs)
     {

@@ -462,7 +462,7 @@ internal abstract partial class Connection<TKernel> : Connection
             return IsClosed || Receive(driver);     // lingering: the edge of what has come meanwhile is gone
         }
 
-        SetDeadline(IsMidRequest ? Options.HeadTimeout : Options.IdleTimeout);
+        SetIdleDeadline();
         return Continue(driver);
     }
 

@@ -51,6 +51,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     private bool _nextKeepConnection;
     private bool _closesBehind;      // a request that was refused meanwhile asked for the end of the connection
     private bool _toldOneAtATime;    // the front server has asked, and was answered FCGI_MPXS_CONNS=0
+    private bool _knowsOneAtATime;   // ... in an earlier read
     private bool _begunKnowing;      // ... before it began the request that it sends or that runs
 
     public FastCgiConnection(EventLoop<TKernel> loop, int descriptor, bool isTcp)
@@ -79,6 +80,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
 
     protected override bool Process(LoopDriver driver, byte[] buffer, int start, int end)
     {
+        _knowsOneAtATime = _toldOneAtATime;
         while (start < end && !IsClosed)
         {
             if (IsClosing)
@@ -224,13 +226,14 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         {
             Begin(driver, part.RequestId, begin);
         }
-        else if (!IsNext(part.RequestId) && !GivesUpRunning(part.RequestId, cameLater: ReferenceEquals(buffer, driver.Input)))
+        else if (!IsNext(part.RequestId) && !GivesUpRunning(part.RequestId, begin.Role, cameLater: ReferenceEquals(buffer, driver.Input)))
         {
             RefuseBeside(driver, part.RequestId);
         }
         else if (begin.Role == Role.Responder)
         {
             _hasNext = true;
+            Note();
             _nextId = part.RequestId;
             _nextKeepConnection = begin.KeepConnection;
         }
@@ -283,9 +286,9 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     // A front server that knows the connection to carry one request at a time, and sends another one later than the first, waits
     // no longer for the first: HAProxy 2.6 says nothing when a client goes away, and gives the connection to the next one. Refused,
     // that client would have no answer until `timeout server` is over. Two requests in one read are taken for what they look like.
-    private bool GivesUpRunning(ushort id, bool cameLater)
+    private bool GivesUpRunning(ushort id, Role role, bool cameLater)
     {
-        if (_phase != Phase.Running || id == _id || !_begunKnowing || !cameLater || !_keepConnection)
+        if (_phase != Phase.Running || id == _id || role != Role.Responder || !_begunKnowing || !cameLater || !_keepConnection)
         {
             return false;
         }
@@ -312,7 +315,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     {
         _phase = Phase.Params;
         _stdinOpen = true;
-        _begunKnowing = _toldOneAtATime;
+        _begunKnowing = _knowsOneAtATime;
         _headSinceMs = Loop.NowMs;
         _inPlaceStart = -1;
         _assemblyLength = 0;

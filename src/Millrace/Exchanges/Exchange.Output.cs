@@ -270,14 +270,15 @@ internal sealed partial class Exchange
 
         _ended = true;
         _reserved = 0;
+        IsCut |= FileBytesLeft != 0;    // in the middle of a record or chunk
         try
         {
             if (_unfinished != 0)
             {
                 // What was begun will never be whole, whatever it looked like.
-                _givenUp = false;
                 Start();
                 FailInside(new InvalidOperationException("The handler ended before a write that it had begun; await every write."));
+                IsCut = true;
             }
             else if (!HasStarted)
             {
@@ -328,7 +329,7 @@ internal sealed partial class Exchange
 
     private string MismatchText(long declared) => $"Response Content-Length mismatch: too few bytes written ({_written} of {declared}).";
 
-    /// <summary>The handler failed. Before the first byte the response becomes a 500 (or what the exception says), after it the response is cut.</summary>
+    /// <summary>The handler failed. Before the first byte the response becomes a 500 (or what the exception says), after it the response is cut, unless the peer has given it up.</summary>
     public void Fail(Exception error)
     {
         CloseGate();
@@ -347,7 +348,7 @@ internal sealed partial class Exchange
             }
             else
             {
-                IsCut = !_givenUp;
+                IsCut |= !_givenUp;
             }
 
             return;
@@ -359,7 +360,7 @@ internal sealed partial class Exchange
             return;
         }
 
-        IsCut = !_givenUp;
+        IsCut |= !_givenUp;
         AppStatus = 1;
         ErrorLine ??= Line(error);
         Services.Log.HandlerFailed(TraceIdentifier, error);

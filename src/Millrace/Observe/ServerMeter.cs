@@ -21,7 +21,7 @@ internal sealed class ServerMeter : IDisposable
         Counter("millrace.requests.async", "{request}", "Requests whose handler did not end in its turn.", all, static c => c.WentAsync);
         Counter("millrace.requests.workers", "{request}", "Requests run on worker threads.", all, static c => c.Workers);
         Counter("millrace.requests.queued", "{request}", "Requests that waited for MaxConcurrentRequests.", all, static c => c.Queued);
-        Counter("millrace.requests.aborted", "{request}", "ABORT_REQUEST records taken.", all, static c => c.Aborts);
+        Counter("millrace.requests.aborted", "{request}", "Requests aborted or given up by the front server (FastCGI).", all, static c => c.Aborts);
         Counter("millrace.handovers", "{handover}", "Loops handed to another thread because a handler blocked.", all, static c => c.HandOvers);
         _meter.CreateObservableCounter("millrace.handovers.refused", () => services.HandOversRefused, "{handover}", "Hand-overs that found no thread (DriversMax).");
         _meter.CreateObservableUpDownCounter("millrace.drivers", () => services.Standby.Count, "{thread}", "Threads that drive loops, stand by or run handlers.");

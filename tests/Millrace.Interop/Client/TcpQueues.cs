@@ -24,7 +24,7 @@ public static class TcpQueues
             }
         }
 
-        return text.Length == 0 ? "No socket holds any bytes." : $"Sockets that hold bytes:{text}";
+        return text.Length == 0 ? "No IPv4 socket holds any bytes." : $"Sockets that hold bytes:{text}";
     }
 
     private static int Port(string address) => Number(address[(address.IndexOf(':', StringComparison.Ordinal) + 1)..]);

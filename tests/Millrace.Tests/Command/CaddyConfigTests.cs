@@ -32,9 +32,9 @@ public sealed class CaddyConfigTests
         + "http://www.example.org {\n"
         + "\t# the application sees the whole path: app.UsePathBase(\"/shop\")\n"
         + "\t@hello path /shop /shop/*\n"
-        + "\t# Caddy may cut a long answer to a request with a body. What prevents it: from 2.7 on, in the global options,\n"
-        + "\t#   servers { enable_full_duplex }\n"
-        + "\t# in 2.6, in a block behind the address below: buffer_requests (it then holds each body in memory). Or FastCGI.\n"
+        + "\t# Caddy may cut a long answer to a request with a body. What prevents it: from 2.7 on, the line enable_full_duplex\n"
+        + "\t# in a servers block of the global options; in 2.6, the line buffer_requests in a block behind the address below\n"
+        + "\t# (it then holds each body in memory). Or FastCGI.\n"
         + "\treverse_proxy @hello 127.0.0.1:5000\n"
         + "}\n",
         new Caddy().Configure(Site("http://127.0.0.1:5000", "www.example.org", "/shop")));

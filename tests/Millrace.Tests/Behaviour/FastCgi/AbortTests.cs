@@ -1,5 +1,7 @@
 // ABORT_REQUEST, at every moment of a request, and ids that are used again. FastCGI 1.0 §5.4.
 
+using Microsoft.Win32.SafeHandles;
+using Millrace.Exchanges;
 using Millrace.Tests.Simulation;
 
 namespace Millrace.Tests.Behaviour.FastCgi;
@@ -192,6 +194,8 @@ public sealed class AbortTests
     [Theory]
     [InlineData("FCGI_MPXS_CONNS", "asks", "runs next")]
     [InlineData("FCGI_MPXS_CONNS", "runs", "asks next")]
+    [InlineData("FCGI_MPXS_CONNS", "asks runs", "next")]
+    [InlineData("FCGI_MPXS_CONNS", "asks", "runs", "next-filter")]
     [InlineData("FCGI_MAX_CONNS", "asks", "runs", "next")]
     [InlineData("FCGI_MPXS_CONNS", "asks", "runs-last", "next")]
     [InlineData("FCGI_MPXS_CONNS", "runs", "next")]
@@ -208,6 +212,7 @@ public sealed class AbortTests
                     "asks" => Ask(name),
                     "runs" => Running("/silent", isBodyOpen: false),
                     "runs-last" => Wire.Request("/silent", keep: false),
+                    "next-filter" => Wire.BeginRequest(id: 3, role: 3),
                     _ => Wire.Request("/next", id: 3),
                 })]);
             }
@@ -218,6 +223,81 @@ public sealed class AbortTests
             bench.Send(front, Abort());
             Assert.Equal((1, 0), (front.Ended[1].Id, front.Ended[1].ProtocolStatus));
         });
+    }
+
+    [Fact]
+    public void Of_a_request_that_gave_the_running_one_up_the_head_is_waited_for_as_of_any() => RunTwo(static () => { }, bench =>
+    {
+        FrontEnd front = bench.Connect();
+        bench.Send(front, Ask("FCGI_MPXS_CONNS"));
+        bench.Send(front, Running("/silent", isBodyOpen: false));
+        bench.Send(front, Wire.BeginRequest(id: 3));
+        Assert.Equal(1, Assert.Single(front.Ended).Id);
+        bench.Pass(TimeSpan.FromSeconds(29));
+        Assert.False(front.IsAtEnd);
+        bench.Pass(TimeSpan.FromSeconds(2));
+        Assert.True(front.IsAtEnd);
+        Assert.Equal(1, bench.Refused("head-timeout"));
+    });
+
+    // What says that a response is broken is not followed by anything, whatever becomes of the request later.
+    [Fact]
+    public void A_response_that_was_broken_off_stays_broken_off_when_ABORT_follows_FastCGI_5_4()
+    {
+        FastCgiBench? current = null;
+        FastCgiBench.Run(
+            async (request, response) =>
+            {
+                Exchange exchange = current!.Simulation.Handler.Current!;
+                response.ContentLength = 1_000;
+                response.WriteText("half");
+                await response.FlushAsync();
+                exchange.Enter(exchange.Ticket);
+                ValueTask sent = exchange.Complete();
+                exchange.ExitForGood(exchange.Ticket);
+                await sent;
+                await Bench.Cancelled(request.Aborted);
+                throw new OperationCanceledException();
+            },
+            bench =>
+            {
+                current = bench;
+                FrontEnd front = bench.Connect();
+                bench.Send(front, [.. Wire.Request("/"), .. Abort(), .. Wire.Request("/next")]);
+                Assert.True(front.IsAtEnd);
+                Assert.Empty(front.Ended);
+            });
+    }
+
+    // A file that a handler leaves half sent ends in the middle of a record: nothing can follow it.
+    [Fact]
+    public void A_file_left_half_sent_ends_the_connection_even_of_a_request_that_was_given_up()
+    {
+        const int File = 77;
+        FastCgiBench? current = null;
+        Task? sending = null;
+        FastCgiBench.Run(
+            async (request, response) =>
+            {
+                Exchange exchange = current!.Simulation.Handler.Current!;
+                sending = exchange.SendFileAsync(new SafeFileHandle(File, ownsHandle: false), 0, 1_000_000, exchange.Ticket, CancellationToken.None).AsTask();
+                await Bench.Cancelled(request.Aborted);
+            },
+            bench =>
+            {
+                current = bench;
+                bench.Simulation.World.Files[File] = new byte[1_000_000];
+                bench.Simulation.World.SendCapacityMax = 10_000;
+                FrontEnd front = bench.Connect();
+                bench.Reads = false;
+                bench.Send(front, Wire.Request("/"));
+                bench.Send(front, [.. Abort(), .. Wire.Request("/next", id: 3)]);
+                bench.Reads = true;
+                bench.Settle();
+                Assert.True(front.IsAtEnd);
+                Assert.Empty(front.Ended);
+                Assert.NotNull(sending);
+            });
     }
 
     private static byte[] Ask(string name) => Wire.Record(Wire.GetValues, 0, Wire.Pairs((name, "")));
