@@ -50,6 +50,23 @@ internal static class MillraceCommand
             console.Error.WriteLine($"millrace: {failure.Message}");
             return failure.ExitCode;
         }
+        catch (Exception error) when (error is IOException or UnauthorizedAccessException)
+        {
+            return Complain(console, error);
+        }
+    }
+
+    // Standard output that cannot be written to (a full disk), or a file that may not be read. Perhaps nothing can be said either.
+    private static int Complain(CommandConsole console, Exception error)
+    {
+        try
+        {
+            console.Error.WriteLine($"millrace: {error.Message}");
+        }
+        catch (IOException)
+        {
+        }
+        return ExitCode.Failure;
     }
 
     internal static System.CommandLine.Command Create(CommandConsole console)

@@ -10,11 +10,20 @@ namespace Millrace.StartupHooks;
 
 internal sealed class RunServer(IServer server) : IServer
 {
+    // A process may build several hosts. The first that starts has the addresses that were asked for, and is reported; the others
+    // have their own. When it stops, a host that is built in its place may have them.
+    private static RunServer? s_first;
+
     public IFeatureCollection Features => server.Features;
 
     public async Task StartAsync<TContext>(IHttpApplication<TContext> application, CancellationToken cancellationToken)
         where TContext : notnull
     {
+        if (Interlocked.CompareExchange(ref s_first, this, null) is not null)
+        {
+            await server.StartAsync(application, cancellationToken);
+            return;
+        }
         var addresses = Features.Get<IServerAddressesFeature>()!.Addresses;
         if (RunRequest.Addresses is { } wanted)
         {
@@ -32,12 +41,27 @@ internal sealed class RunServer(IServer server) : IServer
         {
             GiveUp(error);
         }
+        catch
+        {
+            Leave();
+            throw;
+        }
         RunRequest.ReportAddresses(addresses);
     }
 
-    public Task StopAsync(CancellationToken cancellationToken) => server.StopAsync(cancellationToken);
+    public async Task StopAsync(CancellationToken cancellationToken)
+    {
+        await server.StopAsync(cancellationToken);
+        Leave();
+    }
 
-    public void Dispose() => server.Dispose();
+    public void Dispose()
+    {
+        server.Dispose();
+        Leave();
+    }
+
+    private void Leave() => Interlocked.CompareExchange(ref s_first, null, this);
 
     // The message tells the user what to do; the stack trace of an app he did not write would only bury it.
     [DoesNotReturn]

@@ -27,6 +27,19 @@ switch (kind)
     case "Bare":
         await new WebHostBuilder().UseKestrel().UseUrls(OwnAddress).Configure(app => app.Run(Page)).Build().RunAsync();
         break;
+    case "Two":
+        var main = WebApplication.CreateSlimBuilder(args).Build();
+        main.Urls.Add(OwnAddress);
+        main.Run(Page);
+        await main.StartAsync();
+        var metrics = WebApplication.CreateSlimBuilder([]).Build();
+        metrics.Urls.Add("http://127.0.0.1:0");
+        metrics.Run(context => context.Response.WriteAsync("metrics"));
+        await metrics.StartAsync();
+        Console.WriteLine("metrics: " + metrics.Urls.Single());
+        await main.WaitForShutdownAsync();
+        await metrics.StopAsync();
+        break;
     case "Worker":
         await Host.CreateApplicationBuilder(args).Build().StartAsync();
         return 7;

@@ -11,6 +11,7 @@ namespace Millrace.Command.Fetching;
 internal sealed class FastCgiFetch(RecordTrace trace, ResponseWriter response, TextWriter errorLog)
 {
     private readonly ResponseHead _head = new();
+    private readonly Decoder _errorText = Encoding.UTF8.GetDecoder();
     private readonly byte[] _end = new byte[EndRequest.Size];
     private int _endKept;
     private EndRequest? _ended;
@@ -111,12 +112,20 @@ internal sealed class FastCgiFetch(RecordTrace trace, ResponseWriter response, T
                 await TakeOutputAsync(content, ct);
                 break;
             case RecordType.Stderr:
-                errorLog.Write(Encoding.UTF8.GetString(content.Span));
+                WriteError(content.Span);
                 break;
             case RecordType.EndRequest:
                 TakeEnd(part, content.Span);
                 break;
         }
+    }
+
+    // Characters may be cut by the ends of records.
+    private void WriteError(ReadOnlySpan<byte> bytes)
+    {
+        var text = new char[Encoding.UTF8.GetMaxCharCount(bytes.Length)];
+        int length = _errorText.GetChars(bytes, text, flush: false);
+        errorLog.Write(ResponseWriter.Readable(new string(text, 0, length), keepsLines: true));
     }
 
     private async ValueTask TakeOutputAsync(ReadOnlyMemory<byte> content, CancellationToken ct)

@@ -84,16 +84,19 @@ internal sealed record FetchRequest(string Method, string Target, IReadOnlyList<
         }
         try
         {
-            // FastCGI front ends announce the length, and standard input does not know its own: it is read first.
-            if (data == "@-")
+            // FastCGI front ends announce the length, and standard input and pipes do not know their own: they are read first.
+            var source = data == "@-" ? Console.OpenStandardInput() : File.OpenRead(data[1..]);
+            if (source is FileStream { CanSeek: true, Length: > 0 })
             {
-                var content = new MemoryStream();
-                using var input = Console.OpenStandardInput();
-                input.CopyTo(content);
-                content.Position = 0;
-                return content;
+                return source;
             }
-            return File.OpenRead(data[1..]);
+            var content = new MemoryStream();
+            using (source)
+            {
+                source.CopyTo(content);
+            }
+            content.Position = 0;
+            return content;
         }
         catch (Exception error) when (error is IOException or UnauthorizedAccessException or ArgumentException)
         {

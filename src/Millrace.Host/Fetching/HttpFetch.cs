@@ -3,6 +3,7 @@
 using System.Net;
 using System.Net.Http.Headers;
 using System.Net.Sockets;
+using System.Text;
 
 namespace Millrace.Command.Fetching;
 
@@ -17,6 +18,7 @@ internal sealed class HttpFetch(TextWriter? trace, ResponseWriter response)
             AllowAutoRedirect = false,
             UseCookies = false,
             UseProxy = false,
+            RequestHeaderEncodingSelector = static (_, _) => Encoding.UTF8,
             ConnectCallback = async (_, ct) => new NetworkStream(await address.ConnectAsync(ct), ownsSocket: true),
         };
         using var client = new HttpClient(handler) { Timeout = Timeout.InfiniteTimeSpan };
@@ -26,7 +28,7 @@ internal sealed class HttpFetch(TextWriter? trace, ResponseWriter response)
             TraceRequest(message);
             using var answer = await client.SendAsync(message, HttpCompletionOption.ResponseHeadersRead, ct);
             string status = $"{(int)answer.StatusCode} {answer.ReasonPhrase}".TrimEnd();
-            trace?.WriteLine($"< HTTP/{answer.Version} {status}");
+            trace?.WriteLine($"< HTTP/{answer.Version} {ResponseWriter.Readable(status)}");
             response.WriteHead(status, Lines(answer.Headers).Concat(Lines(answer.Content.Headers)));
             await CopyBodyAsync(answer.Content, ct);
             return (int)answer.StatusCode;
@@ -44,7 +46,10 @@ internal sealed class HttpFetch(TextWriter? trace, ResponseWriter response)
     private static HttpRequestMessage Compose(ServerAddress address, FetchRequest request)
     {
         string authority = address.SocketPath is null ? address.HostAndPort : "localhost";
-        var uri = new Uri($"http://{authority}{request.Target}", new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true });
+        if (!Uri.TryCreate($"http://{authority}{request.Target}", new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true }, out var uri))
+        {
+            throw CommandFailure.Usage($"'{request.Target}' cannot be asked for over HTTP here: name a path that begins with '/'.");
+        }
         var message = new HttpRequestMessage(new HttpMethod(request.Method), uri) { Version = HttpVersion.Version11 };
         if (request.Body is not null)
         {

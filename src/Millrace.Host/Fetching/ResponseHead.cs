@@ -58,7 +58,7 @@ internal sealed class ResponseHead
             int colon = line.IndexOf(':', StringComparison.Ordinal);
             if (colon <= 0)
             {
-                throw Broken($"the line '{Readable(line)}' is not a header");
+                throw Broken($"the line '{ResponseWriter.Readable(line)}' is not a header");
             }
             if (line.AsSpan(0, colon).Equals("Status", StringComparison.OrdinalIgnoreCase))
             {
@@ -66,7 +66,7 @@ internal sealed class ResponseHead
                 SetStatus(line[(colon + 1)..].Trim());
                 continue;
             }
-            Lines.Add(Readable(line));
+            Lines.Add(line);
             if (!hasStatus && line.AsSpan(0, colon).Equals("Location", StringComparison.OrdinalIgnoreCase))
             {
                 SetStatus("302 Found");
@@ -78,10 +78,8 @@ internal sealed class ResponseHead
     {
         if (status.Length < 3 || !int.TryParse(status.AsSpan(0, 3), NumberStyles.None, CultureInfo.InvariantCulture, out int code) || code < 100)
         {
-            throw Broken($"'{Readable(status)}' is not a status");
+            throw Broken($"'{ResponseWriter.Readable(status)}' is not a status");
         }
-        (Status, StatusCode) = (Readable(status), code);
+        (Status, StatusCode) = (status, code);
     }
-
-    private static string Readable(string text) => string.Concat(text.Select(c => char.IsControl(c) && c != '\t' ? '\uFFFD' : c));
 }

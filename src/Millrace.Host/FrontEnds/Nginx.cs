@@ -85,7 +85,7 @@ internal sealed class Nginx : FrontEnd
 
         """;
 
-    private static string Variable(FrontEndSite site) => site.Name.Replace('-', '_') + "_connection";
+    private static string Variable(FrontEndSite site) => "connection_" + site.Name.Replace('-', '_');
 
     // A plain prefix "/shop" would also take "/shopping".
     private static string Location(FrontEndSite site) => site.PathPrefix == "/"

@@ -81,6 +81,10 @@ internal sealed class AppProcess : IDisposable
         {
             signal.Dispose();
         }
+        if (_process is not null)
+        {
+            Send(Posix.SigTerm);    // the command ends by a failure of its own: its app does not outlive it
+        }
         _report.Dispose();
         _process?.Dispose();
     }

@@ -1,6 +1,7 @@
 // What `run` was pointed at: an assembly, a published folder, or a project. Looks at names and at the runtimeconfig.json
 // only; building is ProjectBuild's, starting is AppProcess's.
 
+using System.Globalization;
 using System.Text.Json;
 
 namespace Millrace.Command.Running;
@@ -24,6 +25,9 @@ internal sealed record RunnableApp(string Assembly, string WorkingDirectory, str
 
 internal static class AppTarget
 {
+    // Of the shared framework that the start-up hook is built for.
+    private const int FrameworkMajor = 10;
+
     private const string Choices = "Name an App.dll, a published folder, or a project folder.";
 
     /// <summary>The project file behind a target, or null where there is nothing to build.</summary>
@@ -81,9 +85,15 @@ internal static class AppTarget
         }
         bool bringsRuntime = options.TryGetProperty("includedFrameworks", out var included);
         var frameworks = bringsRuntime ? included : options.TryGetProperty("frameworks", out var several) ? several : default;
-        if (!NamesAspNetCore(frameworks) && !(options.TryGetProperty("framework", out var one) && IsAspNetCore(one)))
+        var aspNetCore = frameworks.ValueKind == JsonValueKind.Array ? frameworks.EnumerateArray().FirstOrDefault(IsAspNetCore)
+            : options.TryGetProperty("framework", out var one) && IsAspNetCore(one) ? one : default;
+        if (aspNetCore.ValueKind != JsonValueKind.Object)
         {
             throw new CommandFailure(ExitCode.Failure, $"{file} is not an ASP.NET Core application: it has no web server to swap.");
+        }
+        if (MajorOf(aspNetCore) is { } major && major < FrameworkMajor && (bringsRuntime || !RollsForward(options)))
+        {
+            throw new CommandFailure(ExitCode.Failure, $"{file} is built for ASP.NET Core {major}, and Millrace needs {FrameworkMajor}: build it for net{FrameworkMajor}.0{(bringsRuntime ? "" : ", or run it with DOTNET_ROLL_FORWARD=Major where .NET " + major + " is not installed, else LatestMajor")}.");
         }
         string executable = Path.ChangeExtension(assembly, null);
         return new RunnableApp(assembly, workingDirectory, bringsRuntime ? executable : null);
@@ -101,8 +111,13 @@ internal static class AppTarget
         };
     }
 
-    private static bool NamesAspNetCore(JsonElement frameworks) =>
-        frameworks.ValueKind == JsonValueKind.Array && frameworks.EnumerateArray().Any(IsAspNetCore);
+    private static int? MajorOf(JsonElement framework) =>
+        framework.TryGetProperty("version", out var version) && version.ValueKind == JsonValueKind.String
+            && int.TryParse(version.GetString()!.Split('.')[0], NumberStyles.None, CultureInfo.InvariantCulture, out int major) ? major : null;
+
+    private static bool RollsForward(JsonElement options) =>
+        (Environment.GetEnvironmentVariable("DOTNET_ROLL_FORWARD") ?? (options.TryGetProperty("rollForward", out var policy) ? policy.GetString() : null))
+            is { } chosen && chosen.EndsWith("Major", StringComparison.OrdinalIgnoreCase);
 
     private static bool IsAspNetCore(JsonElement framework) =>
         framework.TryGetProperty("name", out var name) && name.GetString() == "Microsoft.AspNetCore.App";

@@ -77,13 +77,13 @@ internal static class DefaultAddress
         try
         {
             var directory = Directory.CreateDirectory(place.Directory, user);
-            // Only its owner may do this: a directory that somebody else put there fails here.
-            File.SetUnixFileMode(place.Directory, place.Group is null ? user : user | UnixFileMode.GroupExecute);
             directory.Refresh();
             if (directory.LinkTarget is not null)
             {
-                throw new UnauthorizedAccessException();
+                throw new UnauthorizedAccessException();    // whose rights would be changed is for somebody else to say
             }
+            // Only its owner may do this: a directory that somebody else put there fails here.
+            File.SetUnixFileMode(place.Directory, place.Group is null ? user : user | UnixFileMode.GroupExecute);
         }
         catch (Exception error) when (error is UnauthorizedAccessException or IOException)
         {

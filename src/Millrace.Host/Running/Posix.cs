@@ -6,6 +6,7 @@ namespace Millrace.Command.Running;
 
 internal static partial class Posix
 {
+    public const int SigHup = 1;
     public const int SigInt = 2;
     public const int SigKill = 9;
     public const int SigTerm = 15;

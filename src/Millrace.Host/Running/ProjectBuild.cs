@@ -2,6 +2,7 @@
 // while, and what is wrong if that fails; nothing else.
 
 using System.Diagnostics;
+using System.Runtime.InteropServices;
 
 namespace Millrace.Command.Running;
 
@@ -20,17 +21,28 @@ internal static class ProjectBuild
         // A build server that outlives us would keep our pipes open.
         start.Environment["MSBUILDDISABLENODEREUSE"] = "1";
         error.WriteLine($"millrace: building {Path.GetFileName(project)}...");
+        using var stopping = CancellationTokenSource.CreateLinkedTokenSource(ct);
+        int signalled = 0;
+        void Stop(PosixSignalContext context)
+        {
+            context.Cancel = true;
+            signalled = context.Signal switch { PosixSignal.SIGINT => Posix.SigInt, PosixSignal.SIGHUP => Posix.SigHup, _ => Posix.SigTerm };
+            stopping.Cancel();
+        }
+        using var interrupted = PosixSignalRegistration.Create(PosixSignal.SIGINT, Stop);
+        using var terminated = PosixSignalRegistration.Create(PosixSignal.SIGTERM, Stop);
+        using var hungUp = PosixSignalRegistration.Create(PosixSignal.SIGHUP, Stop);
         using var build = Process.Start(start)!;
         var output = build.StandardOutput.ReadToEndAsync(ct);
         var complaints = build.StandardError.ReadToEndAsync(ct);
         try
         {
-            await build.WaitForExitAsync(ct);
+            await build.WaitForExitAsync(stopping.Token);
         }
-        catch (OperationCanceledException)
+        catch (OperationCanceledException) when (!ct.IsCancellationRequested)
         {
             build.Kill(entireProcessTree: true);
-            throw;
+            throw new CommandFailure(128 + signalled, "The build was stopped.");
         }
         string assembly = (await output).Trim();
         if (build.ExitCode != 0)

@@ -26,7 +26,7 @@ internal static class ConfigVerb
         var command = new System.CommandLine.Command("config", "Print the matching configuration of a web server, ready to paste.") { frontEnd, address, host, path };
         command.SetAction(result =>
         {
-            var where = ServerAddress.Parse(result.GetRequiredValue(address));
+            var where = CheckSocket(ServerAddress.Parse(result.GetRequiredValue(address)));
             var site = new FrontEndSite(where, NameOf(where), CheckHosts(result.GetRequiredValue(host)), CheckPath(result.GetRequiredValue(path)), Socket.OSSupportsIPv6);
             console.Output.Write(Find(result.GetRequiredValue(frontEnd)).Configure(site));
             return ExitCode.Success;
@@ -54,9 +54,16 @@ internal static class ConfigVerb
         return name.Length == 0 ? "app" : name;
     }
 
+    // What no web server's configuration can quote, or not all of them.
+    private static ServerAddress CheckSocket(ServerAddress address) =>
+        address.SocketPath?.Any(c => char.IsControl(c) || c == '\\') == true
+            ? throw CommandFailure.Usage("The socket path holds a backslash or a control character, which web servers cannot be told. Choose another one.")
+            : address;
+
+    // In lower case, as some web servers compare them: names are the same in any (RFC 4343).
     private static string CheckHosts(string names) =>
-        names.Length > 0 && names.All(c => char.IsAsciiLetterOrDigit(c) || c is '.' or '-' or '_' or '*' or ':' or '[' or ']' or ' ')
-            ? names
+        names.Trim().Length > 0 && names.All(c => char.IsAsciiLetterOrDigit(c) || c is '.' or '-' or '_' or '*' or ':' or '[' or ']' or ' ') && !names.Split(' ').Contains("*")
+            ? string.Join(' ', names.Split(' ', StringSplitOptions.RemoveEmptyEntries)).ToLowerInvariant()
             : throw CommandFailure.Usage($"'{names}' is not a host name. Use letters, digits, dots and hyphens; an international name in its xn-- form.");
 
     private static string CheckPath(string path)

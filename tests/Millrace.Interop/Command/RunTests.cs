@@ -55,6 +55,18 @@ public sealed class RunTests : IDisposable
         Assert.Equal($"kind={kind} environment=Staging hooks= hosting= arguments={kind},--a=b c\n", page.Output);
     }
 
+    [Fact]
+    public async Task Of_several_hosts_the_first_has_the_addresses_and_the_others_their_own()
+    {
+        await using var app = CommandProcess.Millrace("run", HostKinds, "--urls", Address, "--", "Two");
+        await app.WaitForOutputAsync("listens on " + Address);
+        await app.WaitForOutputAsync("metrics: http://127.0.0.1:");
+        string metrics = app.Output.Split('\n').Single(line => line.StartsWith("metrics: ", StringComparison.Ordinal))["metrics: ".Length..];
+
+        Assert.StartsWith("kind=Two ", (await CommandProcess.RunAsync("get", Address, "/", "--body-only")).Output, StringComparison.Ordinal);
+        Assert.Equal("metrics\n", (await CommandProcess.RunAsync("get", metrics, "/", "--body-only")).Output);
+    }
+
     [Theory]
     [InlineData("Worker", 7)]
     [InlineData("Unknown", 64)]
@@ -114,6 +126,57 @@ public sealed class RunTests : IDisposable
 
         Assert.Equal(0, await app.WaitForExitAsync());
         Assert.False(File.Exists(SocketPath));
+    }
+
+    [Fact]
+    public async Task Command_that_cannot_print_ends_its_app_and_says_why()
+    {
+        string command = $"exec dotnet '{CommandProcess.AssemblyOf("src/Millrace.Host", "Millrace.Host")}' run '{Hello}' --urls '{Address}' >/dev/full";
+        await using var run = CommandProcess.StartProgram("sh", "-c", command);
+
+        Assert.Equal(1, await run.WaitForExitAsync());
+        Assert.Contains("millrace: No space left on device", run.Error, StringComparison.Ordinal);
+        for (int i = 0; i < 200 && File.Exists(SocketPath); i++)
+        {
+            await Task.Delay(50);
+        }
+        Assert.False(File.Exists(SocketPath));
+    }
+
+    [Fact]
+    public async Task Signal_ends_a_build_with_all_that_it_has_started()
+    {
+        DirectoryInfo folder = Directory.CreateTempSubdirectory("millrace-build-");
+        try
+        {
+            string pid = Path.Combine(folder.FullName, "pid");
+            await File.WriteAllTextAsync(Path.Combine(folder.FullName, "Slow.csproj"), $"""
+                <Project>
+                  <Target Name="Build"><Exec Command="echo $$ &gt; '{pid}.new'; mv '{pid}.new' '{pid}'; exec sleep 100" /></Target>
+                </Project>
+                """);
+            await using var run = CommandProcess.Millrace("run", folder.FullName);
+            for (int i = 0; i < 600 && !File.Exists(pid); i++)
+            {
+                await Task.Delay(50);
+            }
+            string sleeper = (await File.ReadAllTextAsync(pid)).Trim();
+            Assert.True(Directory.Exists("/proc/" + sleeper));
+
+            run.Signal(CommandProcess.SigTerm);
+
+            Assert.Equal(143, await run.WaitForExitAsync());
+            Assert.Contains("The build was stopped.", run.Error, StringComparison.Ordinal);
+            for (int i = 0; i < 100 && Directory.Exists("/proc/" + sleeper); i++)
+            {
+                await Task.Delay(50);
+            }
+            Assert.False(Directory.Exists("/proc/" + sleeper));
+        }
+        finally
+        {
+            folder.Delete(recursive: true);
+        }
     }
 
     [Fact]

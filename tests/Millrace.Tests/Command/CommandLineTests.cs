@@ -36,6 +36,11 @@ public sealed class CommandLineTests
     [InlineData("--timeout is a number", "get", "fastcgi://127.0.0.1:9000", "/", "--timeout", "0")]
     [InlineData("cannot be read", "get", "fastcgi://127.0.0.1:9000", "/", "-d", "@/nowhere/at/all")]
     [InlineData("There is no '/nowhere/at/all'", "run", "/nowhere/at/all")]
+    [InlineData("cannot be asked for over HTTP", "get", "http://127.0.0.1:9000", "*", "-X", "OPTIONS")]
+    [InlineData("is not a host name", "config", "h2o", "fastcgi://127.0.0.1:9000", "--host", " ")]
+    [InlineData("is not a host name", "config", "nginx", "fastcgi://127.0.0.1:9000", "--host", "shop.example *")]
+    [InlineData("backslash or a control character", "config", "haproxy", "fastcgi://unix:/run/a\nb.sock")]
+    [InlineData("backslash or a control character", "config", "lighttpd", "fastcgi://unix:/run/a\\")]
     public async Task Wrong_command_line_is_answered_with_a_sentence_and_exit_code_2(string sentence, params string[] args)
     {
         var result = await CommandLine.RunAsync(args);
@@ -44,5 +49,26 @@ public sealed class CommandLineTests
         Assert.Contains(sentence, result.Error, StringComparison.Ordinal);
         Assert.DoesNotContain("   at ", result.Error, StringComparison.Ordinal);
         Assert.Empty(result.Output);
+    }
+
+    [Fact]
+    public async Task Host_names_are_written_in_lower_case_as_lighttpd_compares_them()
+    {
+        var result = await CommandLine.RunAsync("config", "lighttpd", "fastcgi://127.0.0.1:9000", "--host", " Shop.Example  www.Shop.example ");
+
+        Assert.Contains("shop", result.Output, StringComparison.Ordinal);
+        Assert.DoesNotContain("Shop", result.Output, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Output_that_cannot_be_written_is_a_sentence_and_exit_code_1()
+    {
+        using var full = new FileStream("/dev/full", FileMode.Open, FileAccess.Write, FileShare.ReadWrite, bufferSize: 0);
+        using var error = new MemoryStream();
+        var console = new Millrace.Command.Terminals.CommandConsole(full, error, colour: false);
+
+        Assert.Equal(1, await Millrace.Command.MillraceCommand.InvokeAsync(["config", "nginx", "fastcgi://127.0.0.1:9000"], console));
+
+        Assert.StartsWith("millrace: No space left on device", System.Text.Encoding.UTF8.GetString(error.ToArray()), StringComparison.Ordinal);
     }
 }

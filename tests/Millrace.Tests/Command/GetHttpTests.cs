@@ -25,6 +25,33 @@ public sealed class GetHttpTests
     }
 
     [Fact]
+    public async Task Nothing_in_the_head_of_an_answer_commands_the_terminal()
+    {
+        using var listener = new TcpListener(IPAddress.Loopback, 0);
+        listener.Start();
+        var request = AnswerAsync(listener, "HTTP/1.1 200 \u001b[31mred\r\nX-A: \u001b]0;title\u0007\r\nContent-Length: 0\r\n\r\n");
+
+        var result = await CommandLine.RunAsync("get", $"http://{listener.LocalEndpoint}", "/", "-v");
+
+        _ = await request;
+        Assert.DoesNotContain('\u001b', result.Output + result.Error);
+        Assert.Contains("]0;title", result.Output, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Header_that_is_not_ASCII_goes_out_in_UTF_8()
+    {
+        using var listener = new TcpListener(IPAddress.Loopback, 0);
+        listener.Start();
+        var request = AnswerAsync(listener, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+
+        var result = await CommandLine.RunAsync("get", $"http://{listener.LocalEndpoint}", "/", "-H", "X-A: gr\u00fcn");
+
+        Assert.Equal(0, result.ExitCode);
+        Assert.Contains("X-A: gr\u00c3\u00bcn\r\n", await request, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public async Task Answer_that_is_not_HTTP_is_exit_code_56()
     {
         using var listener = new TcpListener(IPAddress.Loopback, 0);

@@ -149,6 +149,27 @@ public sealed class GetTests
     }
 
     [Fact]
+    public async Task STDERR_commands_no_terminal_and_its_characters_may_straddle_records()
+    {
+        byte[] line = Encoding.UTF8.GetBytes("gr\u00fcn \u001b[31mred\n");
+        await using var responder = new ScriptedResponder([.. Record(RecordType.Stderr, line[..3]), .. Record(RecordType.Stderr, line[3..]), .. Answer(Hello)]);
+
+        var result = await CommandLine.RunAsync("get", responder.Address, "/");
+
+        Assert.Equal("gr\u00fcn \ufffd[31mred\n", result.Error);
+    }
+
+    [Fact]
+    public async Task File_that_does_not_know_its_length_is_announced_with_the_one_it_has()
+    {
+        await using var responder = new ScriptedResponder(Answer(Hello));
+
+        var result = await CommandLine.RunAsync("get", responder.Address, "/", "-v", "-d", "@/proc/version");
+
+        Assert.Contains($">   CONTENT_LENGTH = {File.ReadAllBytes("/proc/version").Length}\n", result.Error, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public async Task Verbose_shows_the_records_both_ways()
     {
         await using var responder = new ScriptedResponder(Answer(Hello));

@@ -99,7 +99,7 @@ public sealed class NginxConfigTests
                 keepalive 64;                   # idle connections kept per worker
             }
 
-            map $http_upgrade $my_app_connection {
+            map $http_upgrade $connection_my_app {
                 default upgrade;
                 ''      '';
             }
@@ -119,7 +119,7 @@ public sealed class NginxConfigTests
                     proxy_set_header X-Forwarded-For   $proxy_add_x_forwarded_for;
                     proxy_set_header X-Forwarded-Proto $scheme;
                     proxy_set_header Upgrade           $http_upgrade;   # WebSockets
-                    proxy_set_header Connection        $my_app_connection;
+                    proxy_set_header Connection        $connection_my_app;
                 }
             }
 

@@ -57,6 +57,8 @@ public sealed class RunTargetTests : IDisposable
     [Theory]
     [InlineData("""{"runtimeOptions":{"framework":{"name":"Microsoft.NETCore.App"}}}""", "is not an ASP.NET Core application")]
     [InlineData("""{"runtimeOptions":{"framework":{"name":"Microsoft.AspNetCore.App"},"configProperties":{"System.StartupHook.Provider.IsSupported":false}}}""", "without support for start-up hooks")]
+    [InlineData("""{"runtimeOptions":{"framework":{"name":"Microsoft.AspNetCore.App","version":"8.0.0"}}}""", "is built for ASP.NET Core 8, and Millrace needs 10")]
+    [InlineData("""{"runtimeOptions":{"rollForward":"LatestMajor","includedFrameworks":[{"name":"Microsoft.AspNetCore.App","version":"9.0.4"}]}}""", "build it for net10.0.")]
     [InlineData("{}", "cannot be read")]
     [InlineData("nonsense", "cannot be read")]
     public void App_whose_server_cannot_be_swapped_is_refused_with_the_reason(string settings, string reason)
@@ -68,6 +70,18 @@ public sealed class RunTargetTests : IDisposable
 
         Assert.Equal(ExitCode.Failure, failure.ExitCode);
         Assert.Contains(reason, failure.Message, StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData("""{"runtimeOptions":{"framework":{"name":"Microsoft.AspNetCore.App","version":"10.0.0"}}}""")]
+    [InlineData("""{"runtimeOptions":{"framework":{"name":"Microsoft.AspNetCore.App","version":"11.0.0-preview.1"}}}""")]
+    [InlineData("""{"runtimeOptions":{"rollForward":"Major","frameworks":[{"name":"Microsoft.NETCore.App","version":"8.0.0"},{"name":"Microsoft.AspNetCore.App","version":"8.0.0"}]}}""")]
+    public void App_of_this_framework_or_one_that_may_run_on_it_is_taken(string settings)
+    {
+        Add("Shop.runtimeconfig.json", settings);
+        string assembly = Add("Shop.dll", "");
+
+        Assert.Equal(assembly, AppTarget.FindApp(assembly).Assembly);
     }
 
     [Fact]
