@@ -39,9 +39,10 @@ internal static class ProjectBuild
         {
             await build.WaitForExitAsync(stopping.Token);
         }
-        catch (OperationCanceledException) when (!ct.IsCancellationRequested)
+        catch (OperationCanceledException)
         {
             build.Kill(entireProcessTree: true);
+            ct.ThrowIfCancellationRequested();
             throw new CommandFailure(128 + signalled, "The build was stopped.");
         }
         string assembly = (await output).Trim();

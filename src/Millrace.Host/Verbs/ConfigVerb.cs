@@ -61,10 +61,15 @@ internal static class ConfigVerb
             : address;
 
     // In lower case, as some web servers compare them: names are the same in any (RFC 4343).
-    private static string CheckHosts(string names) =>
-        names.Trim().Length > 0 && names.All(c => char.IsAsciiLetterOrDigit(c) || c is '.' or '-' or '_' or '*' or ':' or '[' or ']' or ' ') && !names.Split(' ').Contains("*")
-            ? string.Join(' ', names.Split(' ', StringSplitOptions.RemoveEmptyEntries)).ToLowerInvariant()
-            : throw CommandFailure.Usage($"'{names}' is not a host name. Use letters, digits, dots and hyphens; an international name in its xn-- form.");
+    private static string CheckHosts(string names)
+    {
+        string[] list = names.Split(' ', StringSplitOptions.RemoveEmptyEntries);
+        if (list.Length == 0 || list.Contains("*") || !list.All(static name => name.All(c => char.IsAsciiLetterOrDigit(c) || c is '.' or '-' or '_' or '*' or ':' or '[' or ']')))
+        {
+            throw CommandFailure.Usage($"'{names}' is not a host name. Use letters, digits, dots and hyphens; an international name in its xn-- form.");
+        }
+        return string.Join(' ', list).ToLowerInvariant();
+    }
 
     private static string CheckPath(string path)
     {

@@ -136,11 +136,7 @@ public sealed class RunTests : IDisposable
 
         Assert.Equal(1, await run.WaitForExitAsync());
         Assert.Contains("millrace: No space left on device", run.Error, StringComparison.Ordinal);
-        for (int i = 0; i < 200 && File.Exists(SocketPath); i++)
-        {
-            await Task.Delay(50);
-        }
-        Assert.False(File.Exists(SocketPath));
+        Assert.True(await ComesTrueAsync(() => !File.Exists(SocketPath), seconds: 10));
     }
 
     [Fact]
@@ -156,10 +152,7 @@ public sealed class RunTests : IDisposable
                 </Project>
                 """);
             await using var run = CommandProcess.Millrace("run", folder.FullName);
-            for (int i = 0; i < 600 && !File.Exists(pid); i++)
-            {
-                await Task.Delay(50);
-            }
+            Assert.True(await ComesTrueAsync(() => File.Exists(pid), seconds: 30));
             string sleeper = (await File.ReadAllTextAsync(pid)).Trim();
             Assert.True(Directory.Exists("/proc/" + sleeper));
 
@@ -167,16 +160,21 @@ public sealed class RunTests : IDisposable
 
             Assert.Equal(143, await run.WaitForExitAsync());
             Assert.Contains("The build was stopped.", run.Error, StringComparison.Ordinal);
-            for (int i = 0; i < 100 && Directory.Exists("/proc/" + sleeper); i++)
-            {
-                await Task.Delay(50);
-            }
-            Assert.False(Directory.Exists("/proc/" + sleeper));
+            Assert.True(await ComesTrueAsync(() => !Directory.Exists("/proc/" + sleeper), seconds: 5));
         }
         finally
         {
             folder.Delete(recursive: true);
         }
+    }
+
+    private static async Task<bool> ComesTrueAsync(Func<bool> condition, int seconds)
+    {
+        for (int i = 0; i < seconds * 20 && !condition(); i++)
+        {
+            await Task.Delay(50);
+        }
+        return condition();
     }
 
     [Fact]

@@ -1,6 +1,5 @@
 // A plain handler that does what the plan of its request says, and checks every byte of the request's body.
 
-using Microsoft.Win32.SafeHandles;
 using Millrace.Exchanges;
 
 namespace Millrace.Tests.Simulation;
@@ -185,8 +184,7 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
     {
         int file = ++_files;
         world.World.Files[file] = content;
-        using var handle = new SafeFileHandle(file, ownsHandle: false);
-        await exchange.SendFileAsync(handle, 0, count, exchange.Ticket, CancellationToken.None);
+        await exchange.SendSimulatedFileAsync(file, count);
         world.World.Files.Remove(file);
     }
 }

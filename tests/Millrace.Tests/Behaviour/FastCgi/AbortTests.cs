@@ -1,6 +1,5 @@
 // ABORT_REQUEST, at every moment of a request, and ids that are used again. FastCGI 1.0 §5.4.
 
-using Microsoft.Win32.SafeHandles;
 using Millrace.Exchanges;
 using Millrace.Tests.Simulation;
 
@@ -280,7 +279,7 @@ public sealed class AbortTests
             async (request, response) =>
             {
                 Exchange exchange = current!.Simulation.Handler.Current!;
-                sending = exchange.SendFileAsync(new SafeFileHandle(File, ownsHandle: false), 0, 1_000_000, exchange.Ticket, CancellationToken.None).AsTask();
+                sending = exchange.SendSimulatedFileAsync(File, 1_000_000);
                 await Bench.Cancelled(request.Aborted);
             },
             bench =>

@@ -1,7 +1,6 @@
 // Hostile sequences of records: streams out of order, unknown ids and types, management records. FastCGI 1.0 §3.3, §4, §5.
 
 using System.Text;
-using Microsoft.Win32.SafeHandles;
 using Millrace.Exchanges;
 using Millrace.Tests.Simulation;
 
@@ -190,12 +189,7 @@ public sealed class StreamTests
         const int Size = 26_000;
         FastCgiBench? current = null;
         FastCgiBench.Run(
-            async (request, response) =>
-            {
-                using var file = new SafeFileHandle(File, ownsHandle: false);
-                Exchange exchange = current!.Simulation.Handler.Current!;
-                await exchange.SendFileAsync(file, 0, Size, exchange.Ticket, CancellationToken.None);
-            },
+            async (request, response) => await current!.Simulation.Handler.Current!.SendSimulatedFileAsync(File, Size),
             bench =>
             {
                 current = bench;

@@ -1,0 +1,16 @@
+// A file of SimulatedWorld.Files as a response body: its number stands for the descriptor that the kernel would be given.
+
+using Microsoft.Win32.SafeHandles;
+using Millrace.Exchanges;
+
+namespace Millrace.Tests.Simulation;
+
+internal static class SimulatedFile
+{
+    /// <summary>Sends the first bytes of a file, as a handler does.</summary>
+    public static async Task SendSimulatedFileAsync(this Exchange exchange, int file, long count)
+    {
+        using var handle = new SafeFileHandle(file, ownsHandle: false);
+        await exchange.SendFileAsync(handle, 0, count, exchange.Ticket, CancellationToken.None);
+    }
+}
