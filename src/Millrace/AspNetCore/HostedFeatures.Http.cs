@@ -1,6 +1,7 @@
 // The features that only a connection of our own can offer: switching protocols, trailers, and what concerns the
 // connection rather than a request. Over FastCGI the client's connection is the front server's.
 
+using System.IO.Pipelines;
 using System.Net;
 using Microsoft.AspNetCore.Connections.Features;
 using Microsoft.AspNetCore.Http;
@@ -9,10 +10,11 @@ using Millrace.Exchanges;
 
 namespace Millrace.AspNetCore;
 
-internal partial class HostedFeatures :
+internal sealed partial class HostedFeatures :
     IHttpUpgradeFeature, IHttpRequestTrailersFeature, IConnectionIdFeature, IConnectionEndPointFeature, IConnectionLifetimeFeature,
     IConnectionLifetimeNotificationFeature, IConnectionItemsFeature, IPersistentStateFeature
 {
+    // Within a use.
     private bool IsHttpFeature(Type key) => !Head.IsFastCgi
         && (key == typeof(IHttpUpgradeFeature) || key == typeof(IHttpRequestTrailersFeature) || key == typeof(IConnectionIdFeature)
             || key == typeof(IConnectionEndPointFeature) || key == typeof(IConnectionLifetimeFeature)
@@ -20,10 +22,44 @@ internal partial class HostedFeatures :
 
     // ---- switching protocols, RFC 9110 §7.8 ----
 
-    bool IHttpUpgradeFeature.IsUpgradableRequest => _exchange.Connection.IsUpgradable && !_exchange.IsUpgraded;
+    bool IHttpUpgradeFeature.IsUpgradableRequest
+    {
+        get
+        {
+            using ExchangeUse use = Use();
+            return _exchange.Connection.IsUpgradable && !_exchange.IsUpgraded;
+        }
+    }
 
     async Task<Stream> IHttpUpgradeFeature.UpgradeAsync()
     {
+        PrepareUpgrade();
+        if (StartResponse() is { } starting)
+        {
+            await starting;
+        }
+
+        ValueTask sent;
+        PipeReader reader;
+        _exchange.Enter(_ticket);
+        try
+        {
+            _exchange.Upgrade();
+            sent = _exchange.FlushAsync();
+            reader = _exchange.Body.Reader;
+        }
+        finally
+        {
+            _exchange.Exit(_ticket);
+        }
+
+        await sent;
+        return new TunnelStream((BodyReader)reader, ((IHttpResponseBodyFeature)this).Stream);
+    }
+
+    private void PrepareUpgrade()
+    {
+        using ExchangeUse use = Use();
         if (_exchange.IsUpgraded)
         {
             throw new InvalidOperationException("IHttpUpgradeFeature.UpgradeAsync was already called and can only be called once per connection.");
@@ -36,37 +72,27 @@ internal partial class HostedFeatures :
 
         CheckNotStarted("The protocol");
         _exchange.StatusCode = StatusCodes.Status101SwitchingProtocols;
-        if (StartResponse() is { } starting)
-        {
-            await starting;
-        }
-
-        long ticket = _ticket.For(_exchange);
-        ValueTask sent;
-        _exchange.Enter(ticket);
-        try
-        {
-            _exchange.Upgrade();
-            sent = _exchange.FlushAsync();
-        }
-        finally
-        {
-            _exchange.Exit(ticket);
-        }
-
-        await sent;
-        return new TunnelStream((BodyReader)_exchange.Body.Reader, ((IHttpResponseBodyFeature)this).Stream);
     }
 
     // ---- trailers, RFC 9112 §7.1.2 ----
 
-    bool IHttpRequestTrailersFeature.Available => _exchange.Body.State == BodyState.Complete && !_exchange.IsUpgraded;
+    bool IHttpRequestTrailersFeature.Available
+    {
+        get
+        {
+            using ExchangeUse use = Use();
+            return AreTrailersAvailable;
+        }
+    }
+
+    private bool AreTrailersAvailable => _exchange.Body.State == BodyState.Complete && !_exchange.IsUpgraded;
 
     IHeaderDictionary IHttpRequestTrailersFeature.Trailers
     {
         get
         {
-            if (!((IHttpRequestTrailersFeature)this).Available)
+            using ExchangeUse use = Use();
+            if (!AreTrailersAvailable)
             {
                 throw new InvalidOperationException("The request trailers are not available yet; read the request body to its end first.");
             }
@@ -83,41 +109,66 @@ internal partial class HostedFeatures :
         set => ((IHttpConnectionFeature)this).ConnectionId = value;
     }
 
+    // End points can be changed by whoever has them: each request gets its own.
     EndPoint? IConnectionEndPointFeature.LocalEndPoint
     {
-        get => _exchange.Connection.LocalEndPoint;
+        get
+        {
+            using ExchangeUse use = Use();
+            return CopyOf(_exchange.Connection.LocalEndPoint);
+        }
+
         set => throw ReadOnlyFeature();
     }
 
     EndPoint? IConnectionEndPointFeature.RemoteEndPoint
     {
-        get => _exchange.Connection.RemoteEndPoint;
+        get
+        {
+            using ExchangeUse use = Use();
+            return CopyOf(_exchange.Connection.RemoteEndPoint);
+        }
+
         set => throw ReadOnlyFeature();
     }
+
+    private static IPEndPoint? CopyOf(IPEndPoint? endPoint) => endPoint is null ? null : new IPEndPoint(endPoint.Address, endPoint.Port);
 
     CancellationToken IConnectionLifetimeFeature.ConnectionClosed
     {
-        get => _exchange.RequestAborted;
+        get => ((IHttpRequestLifetimeFeature)this).RequestAborted;
         set => throw ReadOnlyFeature();
     }
 
-    void IConnectionLifetimeFeature.Abort() => _exchange.AbortByApplication(_ticket.For(_exchange));
+    void IConnectionLifetimeFeature.Abort() => _exchange.AbortByApplication(_ticket);
 
     CancellationToken IConnectionLifetimeNotificationFeature.ConnectionClosedRequested
     {
-        get => _exchange.RequestAborted;
+        get => ((IHttpRequestLifetimeFeature)this).RequestAborted;
         set => throw ReadOnlyFeature();
     }
 
-    void IConnectionLifetimeNotificationFeature.RequestClose() => _exchange.Connection.RequestClose();
+    void IConnectionLifetimeNotificationFeature.RequestClose()
+    {
+        using ExchangeUse use = Use();
+        _exchange.Connection.RequestClose();
+    }
 
     IDictionary<object, object?> IConnectionItemsFeature.Items
     {
-        get => _exchange.Connection.State;
+        get => ((IPersistentStateFeature)this).State;
         set => throw ReadOnlyFeature();
     }
 
-    IDictionary<object, object?> IPersistentStateFeature.State => _exchange.Connection.State;
+    // What it is for: the connection's own, from request to request.
+    IDictionary<object, object?> IPersistentStateFeature.State
+    {
+        get
+        {
+            using ExchangeUse use = Use();
+            return _exchange.Connection.State;
+        }
+    }
 
     private static NotSupportedException ReadOnlyFeature() => new("This property of the connection cannot be replaced.");
 }

@@ -9,7 +9,7 @@ using Millrace.Exchanges;
 
 namespace Millrace.AspNetCore;
 
-internal partial class HostedFeatures :
+internal sealed partial class HostedFeatures :
     IHttpRequestFeature, IHttpRequestLifetimeFeature, IHttpRequestBodyDetectionFeature, IRequestBodyPipeFeature, IHttpConnectionFeature,
     IHttpRequestIdentifierFeature, IHttpMaxRequestBodySizeFeature, IHttpBodyControlFeature, IEndpointFeature, IRouteValuesFeature, IFastCgiFeature
 {
@@ -24,77 +24,157 @@ internal partial class HostedFeatures :
     private Stream? _body;
     private RequestStream? _requestStream;
     private PipeReader? _bodyReader;
+    private Endpoint? _endpoint;
     private RouteValueDictionary? _routeValues;
     private IReadOnlyDictionary<string, string>? _parameters;
-    private bool _addressesKnown;
-    private IPAddress? _remoteAddress;
-    private IPAddress? _localAddress;
-    private int _remotePort;
-    private int _localPort;
+    private Addresses? _addresses;
     private string? _connectionId;
 
-    private RequestHead Head => _exchange.Head;
-
-    /// <summary>The path, decoded. False: the request is refused with 400.</summary>
-    public bool TryBegin()
+    private sealed record Addresses
     {
-        _ticket.Take(_exchange);
-        return Head.TryGetPath(out _path);
+        public IPAddress? Remote { get; set; }
+
+        public IPAddress? Local { get; set; }
+
+        public int RemotePort { get; set; }
+
+        public int LocalPort { get; set; }
     }
+
+    // Within a use.
+    private RequestHead Head => _exchange.Head;
 
     string IHttpRequestFeature.Protocol
     {
-        get => _protocol ??= Head.ProtocolText;
-        set => _protocol = value;
+        get
+        {
+            using ExchangeUse use = Use();
+            return _protocol ??= Head.ProtocolText;
+        }
+
+        set
+        {
+            Check();
+            _protocol = value;
+        }
     }
 
     string IHttpRequestFeature.Scheme
     {
-        get => _scheme ??= Head.IsHttps ? "https" : "http";
-        set => _scheme = value;
+        get
+        {
+            using ExchangeUse use = Use();
+            return _scheme ??= Head.IsHttps ? "https" : "http";
+        }
+
+        set
+        {
+            Check();
+            _scheme = value;
+        }
     }
 
     string IHttpRequestFeature.Method
     {
-        get => _method ??= Head.MethodText;
-        set => _method = value;
+        get
+        {
+            using ExchangeUse use = Use();
+            return _method ??= Head.MethodText;
+        }
+
+        set
+        {
+            Check();
+            _method = value;
+        }
     }
 
     string IHttpRequestFeature.PathBase
     {
-        get => _pathBase ?? "";
-        set => _pathBase = value;
+        get
+        {
+            Check();
+            return _pathBase ?? "";
+        }
+
+        set
+        {
+            Check();
+            _pathBase = value;
+        }
     }
 
     string IHttpRequestFeature.Path
     {
-        get => _path ?? "";
-        set => _path = value;
+        get
+        {
+            using ExchangeUse use = Use();
+            return _path ??= Head.PathText;
+        }
+
+        set
+        {
+            Check();
+            _path = value;
+        }
     }
 
     string IHttpRequestFeature.QueryString
     {
-        get => _query ??= Head.QueryText;
-        set => _query = value;
+        get
+        {
+            using ExchangeUse use = Use();
+            return _query ??= Head.QueryText;
+        }
+
+        set
+        {
+            Check();
+            _query = value;
+        }
     }
 
     string IHttpRequestFeature.RawTarget
     {
-        get => _rawTarget ??= Head.TargetText;
-        set => _rawTarget = value;
+        get
+        {
+            using ExchangeUse use = Use();
+            return _rawTarget ??= Head.TargetText;
+        }
+
+        set
+        {
+            Check();
+            _rawTarget = value;
+        }
     }
 
     IHeaderDictionary IHttpRequestFeature.Headers
     {
-        get => _headers ?? _exchange.RequestHeaders;
-        set => _headers = value;
+        get
+        {
+            Check();
+            return _headers ??= new HeaderView(_exchange, _ticket, _exchange.RequestHeaders);
+        }
+
+        set
+        {
+            Check();
+            _headers = value;
+        }
     }
 
     Stream IHttpRequestFeature.Body
     {
-        get => _body ??= _requestStream ??= new RequestStream((BodyReader)_exchange.Body.Reader, _exchange);
+        get
+        {
+            using ExchangeUse use = Use();
+            return _body ??= _requestStream ??= new RequestStream((BodyReader)_exchange.Body.Reader, _exchange, _ticket);
+        }
+
         set
         {
+            Check();
             _body = value;
             _bodyReader = null;
         }
@@ -105,6 +185,7 @@ internal partial class HostedFeatures :
     {
         get
         {
+            using ExchangeUse use = Use();
             if (_body is null || ReferenceEquals(_body, _requestStream))
             {
                 return _exchange.Body.Reader;
@@ -114,33 +195,71 @@ internal partial class HostedFeatures :
         }
     }
 
-    bool IHttpRequestBodyDetectionFeature.CanHaveBody => _exchange.Body.CanHaveBytes
-        && !(_exchange.Body.Expected == 0 || (_exchange.Body.Expected < 0 && _exchange.Body.Received == 0 && IsBodyless(Head)));
+    bool IHttpRequestBodyDetectionFeature.CanHaveBody
+    {
+        get
+        {
+            using ExchangeUse use = Use();
+            RequestBody body = _exchange.Body;
+            return body.CanHaveBytes && !(body.Expected == 0 || (body.Expected < 0 && body.Received == 0 && IsBodyless(Head)));
+        }
+    }
 
     private static bool IsBodyless(RequestHead head) =>
         head.IsFastCgi && (head[head.Method].SequenceEqual("GET"u8) || head[head.Method].SequenceEqual("HEAD"u8));
 
     CancellationToken IHttpRequestLifetimeFeature.RequestAborted
     {
-        get => _exchange.RequestAborted;
-        set => _exchange.RequestAborted = value;
+        get
+        {
+            using ExchangeUse use = Use();
+            return _exchange.RequestAborted;
+        }
+
+        set
+        {
+            using ExchangeUse use = Use();
+            _exchange.RequestAborted = value;
+        }
     }
 
-    void IHttpRequestLifetimeFeature.Abort() => _exchange.AbortByApplication(_ticket.For(_exchange));
+    void IHttpRequestLifetimeFeature.Abort() => _exchange.AbortByApplication(_ticket);
 
     string IHttpRequestIdentifierFeature.TraceIdentifier
     {
-        get => _exchange.TraceIdentifier;
-        set => _exchange.TraceIdentifier = value;
+        get
+        {
+            using ExchangeUse use = Use();
+            return _exchange.TraceIdentifier;
+        }
+
+        set
+        {
+            using ExchangeUse use = Use();
+            _exchange.TraceIdentifier = value;
+        }
     }
 
-    bool IHttpMaxRequestBodySizeFeature.IsReadOnly => _exchange.Body.HasStarted;
+    bool IHttpMaxRequestBodySizeFeature.IsReadOnly
+    {
+        get
+        {
+            using ExchangeUse use = Use();
+            return _exchange.Body.HasStarted;
+        }
+    }
 
     long? IHttpMaxRequestBodySizeFeature.MaxRequestBodySize
     {
-        get => _exchange.Body.SizeMax;
+        get
+        {
+            using ExchangeUse use = Use();
+            return _exchange.Body.SizeMax;
+        }
+
         set
         {
+            using ExchangeUse use = Use();
             if (_exchange.Body.HasStarted)
             {
                 throw new InvalidOperationException("The maximum request body size cannot be modified after the app has already started reading from the request body.");
@@ -157,126 +276,113 @@ internal partial class HostedFeatures :
 
     bool IHttpBodyControlFeature.AllowSynchronousIO
     {
-        get => _exchange.AllowsSynchronousIO;
-        set => _exchange.AllowsSynchronousIO = value;
+        get
+        {
+            using ExchangeUse use = Use();
+            return _exchange.AllowsSynchronousIO;
+        }
+
+        set
+        {
+            using ExchangeUse use = Use();
+            _exchange.AllowsSynchronousIO = value;
+        }
     }
 
-    Endpoint? IEndpointFeature.Endpoint { get; set; }
+    Endpoint? IEndpointFeature.Endpoint
+    {
+        get
+        {
+            Check();
+            return _endpoint;
+        }
+
+        set
+        {
+            Check();
+            _endpoint = value;
+        }
+    }
 
     /// <summary>The pattern of the route that was chosen, such as <c>/items/{id}</c>.</summary>
-    public string? Route => (((IEndpointFeature)this).Endpoint as Microsoft.AspNetCore.Routing.RouteEndpoint)?.RoutePattern.RawText;
+    public string? Route => (_endpoint as Microsoft.AspNetCore.Routing.RouteEndpoint)?.RoutePattern.RawText;
 
     RouteValueDictionary IRouteValuesFeature.RouteValues
     {
-        get => _routeValues ??= [];
-        set => _routeValues = value;
+        get
+        {
+            Check();
+            return _routeValues ??= [];
+        }
+
+        set
+        {
+            Check();
+            _routeValues = value;
+        }
     }
 
-    IReadOnlyDictionary<string, string> IFastCgiFeature.Parameters => _parameters ??= ParameterList.Read(Head);
+    IReadOnlyDictionary<string, string> IFastCgiFeature.Parameters
+    {
+        get
+        {
+            using ExchangeUse use = Use();
+            return _parameters ??= ParameterList.Read(Head);
+        }
+    }
 
     // ---- addresses ----
 
     string IHttpConnectionFeature.ConnectionId
     {
-        get => _connectionId ??= _exchange.Connection.Id;
-        set => _connectionId = value;
+        get
+        {
+            using ExchangeUse use = Use();
+            return _connectionId ??= _exchange.Connection.Id;
+        }
+
+        set
+        {
+            Check();
+            _connectionId = value;
+        }
     }
 
     IPAddress? IHttpConnectionFeature.RemoteIpAddress
     {
-        get
-        {
-            FindAddresses();
-            return _remoteAddress;
-        }
-
-        set
-        {
-            FindAddresses();
-            _remoteAddress = value;
-        }
+        get => FindAddresses().Remote;
+        set => FindAddresses().Remote = value;
     }
 
     IPAddress? IHttpConnectionFeature.LocalIpAddress
     {
-        get
-        {
-            FindAddresses();
-            return _localAddress;
-        }
-
-        set
-        {
-            FindAddresses();
-            _localAddress = value;
-        }
+        get => FindAddresses().Local;
+        set => FindAddresses().Local = value;
     }
 
     int IHttpConnectionFeature.RemotePort
     {
-        get
-        {
-            FindAddresses();
-            return _remotePort;
-        }
-
-        set
-        {
-            FindAddresses();
-            _remotePort = value;
-        }
+        get => FindAddresses().RemotePort;
+        set => FindAddresses().RemotePort = value;
     }
 
     int IHttpConnectionFeature.LocalPort
     {
-        get
-        {
-            FindAddresses();
-            return _localPort;
-        }
-
-        set
-        {
-            FindAddresses();
-            _localPort = value;
-        }
+        get => FindAddresses().LocalPort;
+        set => FindAddresses().LocalPort = value;
     }
 
-    private void FindAddresses()
+    private Addresses FindAddresses()
     {
-        if (_addressesKnown)
-        {
-            return;
-        }
-
-        _addressesKnown = true;
-        if (Head.IsFastCgi)
-        {
-            _remoteAddress = Head.RemoteIPAddress;
-            _localAddress = Head.LocalIPAddress;
-            _remotePort = _remoteAddress is null ? 0 : Head.RemotePortNumber;
-            _localPort = _localAddress is null ? 0 : Head.LocalPortNumber;
-            return;
-        }
-
-        IPEndPoint? remote = _exchange.Connection.RemoteEndPoint;
-        IPEndPoint? local = _exchange.Connection.LocalEndPoint;
-        (_remoteAddress, _remotePort) = (remote?.Address, remote?.Port ?? 0);
-        (_localAddress, _localPort) = (local?.Address, local?.Port ?? 0);
+        using ExchangeUse use = Use();
+        return _addresses ??= Head.IsFastCgi
+            ? Reported(Head.RemoteIPAddress, Head.RemotePortNumber, Head.LocalIPAddress, Head.LocalPortNumber)
+            : OfSocket(_exchange.Connection.RemoteEndPoint, _exchange.Connection.LocalEndPoint);
     }
 
-    private void ResetRequest()
-    {
-        _protocol = _scheme = _method = _pathBase = _path = _query = _rawTarget = _connectionId = null;
-        _headers = null;
-        _body = null;
-        _requestStream = null;
-        _bodyReader = null;
-        _parameters = null;
-        ((IEndpointFeature)this).Endpoint = null;
-        _routeValues = null;
-        _addressesKnown = false;
-        _remoteAddress = _localAddress = null;
-        _remotePort = _localPort = 0;
-    }
+    private static Addresses Reported(IPAddress? remote, int remotePort, IPAddress? local, int localPort) =>
+        new() { Remote = remote, RemotePort = remote is null ? 0 : remotePort, Local = local, LocalPort = local is null ? 0 : localPort };
+
+    private static Addresses OfSocket(IPEndPoint? remote, IPEndPoint? local) =>
+        new() { Remote = remote?.Address, RemotePort = remote?.Port ?? 0, Local = local?.Address, LocalPort = local?.Port ?? 0 };
 }

@@ -9,21 +9,27 @@ using Millrace.Exchanges;
 
 namespace Millrace.AspNetCore;
 
-internal partial class HostedFeatures : IHttpResponseFeature, IHttpResponseBodyFeature, IResponseStarter
+internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpResponseBodyFeature, IResponseStarter
 {
     private Stack<KeyValuePair<Func<object, Task>, object>>? _onStarting;
     private Stack<KeyValuePair<Func<object, Task>, object>>? _onCompleted;
+    private HeaderView? _responseHeaders;
     private ResponseStream? _stream;
     private Stream? _replacedStream;
     private ResponseWriter? _writer;
-    private bool _writerTaken;
     private Task? _starting;
 
     int IHttpResponseFeature.StatusCode
     {
-        get => _exchange.StatusCode;
+        get
+        {
+            using ExchangeUse use = Use();
+            return _exchange.StatusCode;
+        }
+
         set
         {
+            using ExchangeUse use = Use();
             CheckNotStarted("StatusCode");
             _exchange.StatusCode = value;
         }
@@ -31,9 +37,15 @@ internal partial class HostedFeatures : IHttpResponseFeature, IHttpResponseBodyF
 
     string? IHttpResponseFeature.ReasonPhrase
     {
-        get => _exchange.ReasonPhrase;
+        get
+        {
+            using ExchangeUse use = Use();
+            return _exchange.ReasonPhrase;
+        }
+
         set
         {
+            using ExchangeUse use = Use();
             CheckNotStarted("ReasonPhrase");
             _exchange.ReasonPhrase = value;
         }
@@ -41,10 +53,16 @@ internal partial class HostedFeatures : IHttpResponseFeature, IHttpResponseBodyF
 
     IHeaderDictionary IHttpResponseFeature.Headers
     {
-        get => _exchange.ResponseHeaders;
+        get
+        {
+            Check();
+            return _responseHeaders ??= new HeaderView(_exchange, _ticket, _exchange.ResponseHeaders);
+        }
+
         set
         {
             KeyValuePair<string, StringValues>[] entries = [.. value];
+            using ExchangeUse use = Use();
             _exchange.ResponseHeaders.Clear();
             foreach (KeyValuePair<string, StringValues> entry in entries)
             {
@@ -56,25 +74,41 @@ internal partial class HostedFeatures : IHttpResponseFeature, IHttpResponseBodyF
     Stream IHttpResponseFeature.Body
     {
         get => _replacedStream ?? ((IHttpResponseBodyFeature)this).Stream;
-        set => _replacedStream = value;
+        set
+        {
+            Check();
+            _replacedStream = value;
+        }
     }
 
-    bool IHttpResponseFeature.HasStarted => _exchange.HasStarted;
+    bool IHttpResponseFeature.HasStarted
+    {
+        get
+        {
+            using ExchangeUse use = Use();
+            return _exchange.HasStarted;
+        }
+    }
 
     void IHttpResponseFeature.OnStarting(Func<object, Task> callback, object state)
     {
+        using ExchangeUse use = Use();
         CheckNotStarted("OnStarting");
         (_onStarting ??= new()).Push(new(callback, state));
     }
 
-    void IHttpResponseFeature.OnCompleted(Func<object, Task> callback, object state) => (_onCompleted ??= new()).Push(new(callback, state));
+    void IHttpResponseFeature.OnCompleted(Func<object, Task> callback, object state)
+    {
+        Check();
+        (_onCompleted ??= new()).Push(new(callback, state));
+    }
 
     Stream IHttpResponseBodyFeature.Stream
     {
         get
         {
-            _exchange.CheckCurrent(_ticket.For(_exchange));
-            return _stream ??= new ResponseStream(_exchange, this);
+            Check();
+            return _stream ??= new ResponseStream(_exchange, _ticket, this);
         }
     }
 
@@ -82,58 +116,48 @@ internal partial class HostedFeatures : IHttpResponseFeature, IHttpResponseBodyF
     {
         get
         {
-            if (!_writerTaken)
-            {
-                _exchange.CheckCurrent(_ticket.For(_exchange));
-                _writer = _exchange.HasLeft ? new ResponseWriter(_exchange, this) : _writer ?? new ResponseWriter(_exchange, this);
-                _writer.Begin();
-                _writerTaken = true;
-            }
-
-            return _writer!;
+            Check();
+            return _writer ??= new ResponseWriter(_exchange, _ticket, this);
         }
     }
 
-    void IHttpResponseBodyFeature.DisableBuffering()
-    {
-        // Nothing is held back longer than the handler's own turn.
-    }
+    // Nothing is held back longer than the handler's own turn.
+    void IHttpResponseBodyFeature.DisableBuffering() => Check();
 
     Task IHttpResponseBodyFeature.StartAsync(CancellationToken cancellationToken)
     {
         cancellationToken.ThrowIfCancellationRequested();
         if (StartResponse() is { } starting)
         {
-            return StartLater(starting, _ticket.For(_exchange));
+            return StartLater(starting);
         }
 
-        StartNow(_ticket.For(_exchange));
+        StartNow();
         return Task.CompletedTask;
     }
 
-    private async Task StartLater(Task starting, long ticket)
+    private async Task StartLater(Task starting)
     {
         await starting;
-        StartNow(ticket);
+        StartNow();
     }
 
-    private void StartNow(long ticket)
+    private void StartNow()
     {
-        _exchange.Enter(ticket);
+        _exchange.Enter(_ticket);
         try
         {
             _exchange.Start();
         }
         finally
         {
-            _exchange.Exit(ticket);
+            _exchange.Exit(_ticket);
         }
     }
 
     async Task IHttpResponseBodyFeature.CompleteAsync()
     {
-        long ticket = _ticket.For(_exchange);
-        if (_exchange.HasEnded)
+        if (HasEnded)
         {
             return;
         }
@@ -144,22 +168,31 @@ internal partial class HostedFeatures : IHttpResponseFeature, IHttpResponseBodyF
         }
 
         ValueTask sent;
-        _exchange.Enter(ticket);
+        _exchange.Enter(_ticket);
         try
         {
             sent = _exchange.Complete();
         }
         finally
         {
-            _exchange.ExitForGood(ticket);
+            _exchange.ExitForGood(_ticket);
         }
 
         await sent;
     }
 
+    private bool HasEnded
+    {
+        get
+        {
+            using ExchangeUse use = Use();
+            return _exchange.HasEnded;
+        }
+    }
+
     async Task IHttpResponseBodyFeature.SendFileAsync(string path, long offset, long? count, CancellationToken cancellationToken)
     {
-        long ticket = _ticket.For(_exchange);
+        Check();
         ArgumentOutOfRangeException.ThrowIfNegative(offset);
         using SafeFileHandle file = File.OpenHandle(path);
         long length = RandomAccess.GetLength(file);
@@ -174,7 +207,7 @@ internal partial class HostedFeatures : IHttpResponseFeature, IHttpResponseBodyF
             await starting;
         }
 
-        await _exchange.SendFileAsync(file, offset, bytes, ticket, cancellationToken);
+        await _exchange.SendFileAsync(file, offset, bytes, _ticket, cancellationToken);
     }
 
     // ---- callbacks ----
@@ -184,7 +217,7 @@ internal partial class HostedFeatures : IHttpResponseFeature, IHttpResponseBodyF
     /// <summary>Runs the OnStarting callbacks, the last registered first; null when nothing is left to wait for.</summary>
     public Task? StartResponse()
     {
-        if (_exchange.HasStarted || _onStarting is not { Count: > 0 })
+        if (_onStarting is not { Count: > 0 } || ((IHttpResponseFeature)this).HasStarted)
         {
             return null;
         }
@@ -228,28 +261,12 @@ internal partial class HostedFeatures : IHttpResponseFeature, IHttpResponseBodyF
     /// <summary>The handler has failed: callbacks that have not run will not.</summary>
     public void DropOnStarting() => _onStarting?.Clear();
 
+    // Within a use.
     private void CheckNotStarted(string what)
     {
         if (_exchange.HasStarted)
         {
             throw new InvalidOperationException($"{what} cannot be set because the response has already started.");
-        }
-    }
-
-    private void ResetResponse()
-    {
-        _onStarting?.Clear();
-        _onCompleted?.Clear();
-        _starting = null;
-        _stream = null;
-        _replacedStream = null;
-        if (_writerTaken)
-        {
-            _writerTaken = false;
-            if (!_writer!.End())
-            {
-                _writer = null;
-            }
         }
     }
 }

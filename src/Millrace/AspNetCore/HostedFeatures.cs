@@ -1,6 +1,8 @@
-// The feature collection of a request: one object per exchange that is the collection and implements the features of the
-// server. What middleware adds or replaces stands in a short table before them. The features themselves are in
-// HostedFeatures.Request.cs and HostedFeatures.Response.cs.
+// The feature collection of a request: one object that is the collection and implements the features of the server. It is made
+// for its request, like the HttpContext that hosting makes over it, since an application may keep both for ever; each member
+// begins a use of the exchange with the ticket of that request (Exchanges/Exchange.Use.cs). What middleware adds or replaces
+// stands in a short table before the server's own. The features themselves are in HostedFeatures.Request.cs,
+// HostedFeatures.Response.cs and HostedFeatures.Http.cs.
 
 using System.Collections;
 using Microsoft.AspNetCore.Connections.Features;
@@ -9,24 +11,35 @@ using Millrace.Exchanges;
 
 namespace Millrace.AspNetCore;
 
-internal partial class HostedFeatures : IFeatureCollection
+internal sealed partial class HostedFeatures(Exchange exchange) : IFeatureCollection
 {
-    private Exchange _exchange;
-    private ReusedTicket _ticket;
-    private KeyValuePair<Type, object?>[] _set = new KeyValuePair<Type, object?>[8];
+    private readonly Exchange _exchange = exchange;
+    private readonly long _ticket = exchange.Ticket;
+    private KeyValuePair<Type, object?>[] _set = [];
     private int _setCount;
     private int _revision;
 
-    public HostedFeatures(Exchange exchange) => _exchange = exchange;
+    private ExchangeUse Use() => _exchange.Use(_ticket);
+
+    /// <exception cref="ObjectDisposedException">The request has ended.</exception>
+    private void Check() => _exchange.CheckCurrent(_ticket);
 
     public bool IsReadOnly => false;
 
-    public int Revision => _revision;
+    public int Revision
+    {
+        get
+        {
+            Check();
+            return _revision;
+        }
+    }
 
     public object? this[Type key]
     {
         get
         {
+            Check();
             for (int i = 0; i < _setCount; i++)
             {
                 if (_set[i].Key == key)
@@ -40,6 +53,7 @@ internal partial class HostedFeatures : IFeatureCollection
 
         set
         {
+            Check();
             _revision++;
             for (int i = 0; i < _setCount; i++)
             {
@@ -52,7 +66,7 @@ internal partial class HostedFeatures : IFeatureCollection
 
             if (_setCount == _set.Length)
             {
-                Array.Resize(ref _set, _setCount * 2);
+                Array.Resize(ref _set, Math.Max(4, _setCount * 2));
             }
 
             _set[_setCount++] = new(key, value);
@@ -75,12 +89,8 @@ internal partial class HostedFeatures : IFeatureCollection
             return this;
         }
 
-        if (IsHttpFeature(key) || (key == typeof(IFastCgiFeature) && _exchange.Head.IsFastCgi))
-        {
-            return this;
-        }
-
-        return null;
+        using ExchangeUse use = Use();
+        return IsHttpFeature(key) || (key == typeof(IFastCgiFeature) && _exchange.Head.IsFastCgi) ? this : null;
     }
 
     private static readonly Type[] s_builtIn =
@@ -98,6 +108,7 @@ internal partial class HostedFeatures : IFeatureCollection
     {
         for (int i = 0; i < _setCount; i++)
         {
+            Check();
             if (_set[i].Value is { } value)
             {
                 yield return new(_set[i].Key, value);
@@ -106,6 +117,7 @@ internal partial class HostedFeatures : IFeatureCollection
 
         foreach (Type type in s_builtIn)
         {
+            Check();
             if (!_set.AsSpan(0, _setCount).ToArray().Any(pair => pair.Key == type) && BuiltIn(type) is { } feature)
             {
                 yield return new(type, feature);
@@ -114,29 +126,4 @@ internal partial class HostedFeatures : IFeatureCollection
     }
 
     IEnumerator IEnumerable.GetEnumerator() => GetEnumerator();
-
-    /// <summary>The request is over. True when nobody else can know this object: then it may serve the next one.</summary>
-    public bool Reset()
-    {
-        bool reusable = !_exchange.HasLeft && !_ticket.WasUsedElsewhere;
-        _ticket.GiveBack();
-        Array.Clear(_set, 0, _setCount);
-        _setCount = 0;
-        _revision++;
-        ResetRequest();
-        ResetResponse();
-        if (!reusable)
-        {
-            _exchange = _exchange.Services.DeadExchange;    // the living one serves others
-        }
-
-        return reusable;
-    }
-}
-
-/// <summary>Keeps the hosting layer's context, and with it the HttpContext, from request to request.</summary>
-internal sealed class HostedFeatures<TContext>(Exchange exchange) : HostedFeatures(exchange), Microsoft.AspNetCore.Hosting.Server.Abstractions.IHostContextContainer<TContext>
-    where TContext : notnull
-{
-    TContext? Microsoft.AspNetCore.Hosting.Server.Abstractions.IHostContextContainer<TContext>.HostContext { get; set; }
 }

@@ -10,17 +10,18 @@ namespace Millrace.AspNetCore;
 internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> application) : RequestHandler
     where TContext : notnull
 {
-    public override void Prepare(Exchange exchange) => _ = Attach(exchange);
+    public override void Prepare(Exchange exchange) => _ = new HostedFeatures(exchange);
 
     public override Task? Run(Exchange exchange)
     {
-        HostedFeatures<TContext> features = exchange.HandlerState as HostedFeatures<TContext> ?? Attach(exchange);
-        if (!features.TryBegin())
+        if (!exchange.Head.TryGetPath())
         {
             exchange.RefusePath();
             return null;
         }
 
+        var features = new HostedFeatures(exchange);
+        exchange.HandlerState = features;
         TContext context;
         Task task;
         try
@@ -94,19 +95,4 @@ internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> applica
     }
 
     public override string? RouteOf(Exchange exchange) => (exchange.HandlerState as HostedFeatures)?.Route;
-
-    public override void Reset(Exchange exchange)
-    {
-        if (exchange.HandlerState is HostedFeatures features && !features.Reset())
-        {
-            exchange.HandlerState = null;
-        }
-    }
-
-    private static HostedFeatures<TContext> Attach(Exchange exchange)
-    {
-        var features = new HostedFeatures<TContext>(exchange);
-        exchange.HandlerState = features;
-        return features;
-    }
 }

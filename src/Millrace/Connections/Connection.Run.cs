@@ -83,7 +83,6 @@ internal abstract partial class Connection<TKernel>
         }
 
         Volatile.Write(ref Word, Exchanging);
-        exchange.InlineThread = Environment.CurrentManagedThreadId;
         exchange.IsInline = true;
         long mark = Loop.Enter(this);
         Task? task = RunHandler(exchange);
@@ -132,6 +131,7 @@ internal abstract partial class Connection<TKernel>
     // Handlers do not throw; should one of ours do so all the same, the loop must still be left.
     private Task? RunHandler(Exchange exchange)
     {
+        exchange.EnterHandler();
         try
         {
             return Services.Handler.Run(exchange);
@@ -140,6 +140,10 @@ internal abstract partial class Connection<TKernel>
         {
             exchange.Break(error);
             return null;
+        }
+        finally
+        {
+            exchange.LeaveHandler();
         }
     }
 
@@ -267,6 +271,9 @@ internal abstract partial class Connection<TKernel>
         LeaveGate();
         TakeTimes(exchange);
         Services.Detached.CountStatusShared(exchange.StatusCode);
+
+        // Nobody acts for the request from here on: its connection may serve the next at once.
+        exchange.NextTicket();
 
         // Read without the lock: what the loop adds from now on it notes in the word.
         if (rest is null && !HasMoreToSend && keepsOpen && !Loop.IsDraining && !_readable && !IsHolding && exchange.Body.State == BodyState.Complete && TryGiveBack(exchange))

@@ -4,7 +4,6 @@
 
 using System.Buffers;
 using System.IO.Pipelines;
-using System.Runtime.CompilerServices;
 using Millrace.Observe;
 
 namespace Millrace.Exchanges;
@@ -29,6 +28,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         Enter();
         try
         {
+            body.Lend();
             return TryReadInside(out result);
         }
         finally
@@ -37,43 +37,34 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         }
     }
 
-    public override ValueTask<ReadResult> ReadAsync(CancellationToken cancellationToken = default)
-    {
-        cancellationToken.ThrowIfCancellationRequested();
-        ValueTask<ReadResult> read = Begin(cancellationToken, out bool waits);
-        return waits ? Await(read) : read;
-    }
+    public override ValueTask<ReadResult> ReadAsync(CancellationToken cancellationToken = default) => Read(lends: true, cancellationToken);
 
     public override void AdvanceTo(SequencePosition consumed) => AdvanceTo(consumed, consumed);
 
     public override void AdvanceTo(SequencePosition consumed, SequencePosition examined)
     {
-        if (_guard.TryEnter())
+        Enter();
+        try
         {
-            try
-            {
-                // An empty result has no position, but it too began a read that must end.
-                body.Inner?.AdvanceTo(consumed, examined);
-            }
-            finally
-            {
-                _guard.Exit();
-            }
+            // An empty result has no position, but it too began a read that must end.
+            body.Inner?.AdvanceTo(consumed, examined);
+        }
+        finally
+        {
+            _guard.Exit();
         }
     }
 
     public override void CancelPendingRead()
     {
-        if (_guard.TryEnter())
+        Enter();
+        try
         {
-            try
-            {
-                body.Inner?.CancelPendingRead();
-            }
-            finally
-            {
-                _guard.Exit();
-            }
+            body.Inner?.CancelPendingRead();
+        }
+        finally
+        {
+            _guard.Exit();
         }
     }
 
@@ -103,12 +94,11 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         return ReadSlowly(destination, cancellationToken);
     }
 
-    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
     private async ValueTask<int> ReadSlowly(Memory<byte> destination, CancellationToken cancellationToken)
     {
         while (true)
         {
-            ReadResult result = await ReadAsync(cancellationToken);
+            ReadResult result = await Read(lends: false, cancellationToken);
             Enter();
             try
             {
@@ -131,9 +121,11 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         }
     }
 
-    private ValueTask<ReadResult> Begin(CancellationToken cancellationToken, out bool waits)
+    // The pipe serves other requests later: what it answers is taken from it here, or waited for (Await), and never given away.
+    private ValueTask<ReadResult> Read(bool lends, CancellationToken cancellationToken)
     {
-        waits = false;
+        cancellationToken.ThrowIfCancellationRequested();
+        ValueTask<ReadResult> read;
         Enter();
         try
         {
@@ -142,18 +134,27 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
                 return new ValueTask<ReadResult>(AtEnd);
             }
 
-            ValueTask<ReadResult> read = inner.ReadAsync(cancellationToken);
-            waits = !read.IsCompleted;
-            _waiting += waits ? 1 : 0;
-            return read;
+            if (lends)
+            {
+                body.Lend();
+            }
+
+            read = inner.ReadAsync(cancellationToken);
+            if (read.IsCompleted)
+            {
+                return new ValueTask<ReadResult>(read.GetAwaiter().GetResult());
+            }
+
+            _waiting++;
         }
         finally
         {
             _guard.Exit();
         }
+
+        return Await(read);
     }
 
-    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
     private async ValueTask<ReadResult> Await(ValueTask<ReadResult> read)
     {
         try
@@ -168,7 +169,13 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         }
     }
 
-    private void Enter() => ObjectDisposedException.ThrowIf(!_guard.TryEnter(), typeof(Stream));
+    private void Enter()
+    {
+        if (!_guard.TryEnter())
+        {
+            Exchange.ThrowEnded();
+        }
+    }
 
     // ---- inside the guard ----
 

@@ -7,8 +7,9 @@ namespace Millrace.Exchanges;
 internal sealed partial class Exchange
 {
     private readonly Lock _abortLock = new();       // taken within the send lock, never around it: a send that fails aborts
-    private CancellationTokenSource? _abortSource;
+    private CancellationTokenSource? _abortSource;      // the request's own: a token may be kept for ever
     private CancellationToken? _abortToken;
+    private Cancellation? _cancellation;                // on its way to the token
     private volatile bool _aborted;
     private volatile bool _givenUp;
     private volatile bool _cancelled;
@@ -59,7 +60,7 @@ internal sealed partial class Exchange
     /// <returns>False when it has been told before, or has ended.</returns>
     public bool CancelHandler()
     {
-        CancellationTokenSource? source;
+        Cancellation? cancellation;
         lock (_abortLock)
         {
             if (_cancelled || _answered)
@@ -68,12 +69,12 @@ internal sealed partial class Exchange
             }
 
             _cancelled = true;
-            source = _abortSource;
+            cancellation = _cancellation = _abortSource is { } source ? new Cancellation(source) : null;
         }
 
-        if (source is not null)
+        if (cancellation is not null)
         {
-            Services.RunUserCode(static state => ((CancellationTokenSource)state!).Cancel(), source);
+            Services.RunUserCode(static state => ((Cancellation)state!).Run(), cancellation);
         }
 
         return true;
@@ -106,22 +107,29 @@ internal sealed partial class Exchange
     /// <param name="ticket">Says for which request; nothing happens when it is over.</param>
     public void AbortByApplication(long ticket)
     {
-        lock (_sendLock)
+        if (!TryUse(ticket, out ExchangeUse use))
         {
-            lock (_abortLock)
+            return;
+        }
+
+        // Within the use: afterwards the descriptor may be another connection's.
+        using (use)
+        {
+            lock (_sendLock)
             {
-                if (_sealed || ticket != Ticket)
+                lock (_abortLock)
                 {
-                    return;
+                    if (_sealed)
+                    {
+                        return;
+                    }
+
+                    IsCut = true;
+                    AppStatus = 1;
+                    _aborted = true;
+                    Connection.BreakOff(this);
+                    CancelHandler();
                 }
-
-                IsCut = true;
-                AppStatus = 1;
-                _aborted = true;
-
-                // Within the lock: afterwards the descriptor may be another connection's, and the token another request's.
-                Connection.BreakOff(this);
-                CancelHandler();
             }
         }
     }
@@ -144,19 +152,43 @@ internal sealed partial class Exchange
         }
     }
 
-    /// <summary>The same for a request that has ended in its driver's turn: until now nobody but its driver's thread could act for it (<see cref="ReusedTicket"/>).</summary>
+    /// <summary>The same for a request that has ended in its driver's turn: its connection is given on when the last use of the exchange has ended.</summary>
     public void SealInline() => _answered = _sealed = true;
 
     // After Seal, and after the loop has let go: nobody else is here.
     private void ResetAbort()
     {
-        // Used again only when nothing can be on its way to it any more, and never disposed.
-        if (_cancelled || _abortSource?.TryReset() != true)
-        {
-            _abortSource = null;
-        }
-
+        _cancellation?.End();
+        _cancellation = null;
+        _abortSource = null;
         _abortToken = null;
         _aborted = _givenUp = _cancelled = HasTimedOut = false;
+    }
+}
+
+/// <summary>The cancellation of a request's token, queued to a thread of the pool. Once the request has ended the token stays as it is.</summary>
+internal sealed class Cancellation(CancellationTokenSource source)
+{
+    private const int Queued = 0;
+    private const int Begun = 1;
+    private const int Dropped = 2;
+
+    private int _state;
+
+    public void Run()
+    {
+        if (Interlocked.CompareExchange(ref _state, Begun, Queued) == Queued)
+        {
+            source.Cancel();
+        }
+    }
+
+    /// <summary>The request ends: what has begun is seen by the token now, what has not never will be.</summary>
+    public void End()
+    {
+        if (Interlocked.CompareExchange(ref _state, Dropped, Queued) == Begun)
+        {
+            SpinWait.SpinUntil(() => source.IsCancellationRequested);
+        }
     }
 }

@@ -2,9 +2,10 @@
 // its handler has ended. Streams and writers that an application keeps, and threads that it leaves behind, find the gate
 // closed; the server closes it before it writes the end of the response.
 //
-//   word = number of the request << 2 | state          Open --Enter--> Writing --Exit--> Open --CloseGate--> Closed
+//   word = ticket | state          Open --Enter--> Writing --Exit--> Open --CloseGate--> Closed
 //
-// Two atomic operations a write. A number is never used twice, so a ticket for a request that is over opens nothing.
+// Two atomic operations a write. A ticket is never used twice, so that of a request that is over opens nothing. Who may look
+// at the exchange without writing its response is in Exchange.Use.cs.
 
 using System.Diagnostics.CodeAnalysis;
 
@@ -19,10 +20,7 @@ internal sealed partial class Exchange
 
     private long _gate = Closed;
 
-    /// <summary>The thread of the driver on which the handler's synchronous part runs, while <see cref="IsInline"/>.</summary>
-    public int InlineThread { get; set; }
-
-    /// <summary>What <see cref="Enter"/> wants: says which request its bearer belongs to.</summary>
+    /// <summary>What <see cref="Enter"/> and <see cref="Use"/> want: says which request its bearer belongs to.</summary>
     public long Ticket => Volatile.Read(ref _gate) & ~StateMask;
 
     /// <summary>Begins to touch the response; <see cref="Exit"/> must follow.</summary>
@@ -77,15 +75,6 @@ internal sealed partial class Exchange
         }
     }
 
-    /// <exception cref="ObjectDisposedException">The request is over.</exception>
-    public void CheckCurrent(long ticket)
-    {
-        if (ticket != Ticket)
-        {
-            ThrowNotOpen(ticket);
-        }
-    }
-
     /// <summary>The handler has ended: waits for a thread that is writing just now, and lets no further one in.</summary>
     private void CloseGate()
     {
@@ -99,8 +88,8 @@ internal sealed partial class Exchange
 
     private void OpenGate() => Volatile.Write(ref _gate, Ticket | Open);
 
-    // The request is over: its number is not the exchange's any more.
-    private void NextTicket() => Volatile.Write(ref _gate, (Ticket + StateMask + 1) | Closed);
+    /// <summary>The request is over: its ticket opens nothing any more, and what it opened has ended.</summary>
+    public void NextTicket() => Volatile.Write(ref _gate, EndUses() | Closed);
 
     [DoesNotReturn]
     private void ThrowNotOpen(long ticket)
@@ -108,67 +97,11 @@ internal sealed partial class Exchange
         long word = Volatile.Read(ref _gate);
         if ((word & ~StateMask) != ticket)
         {
-            throw new ObjectDisposedException("response body", "The request has ended; its response cannot be written any more.");
+            ThrowEnded();
         }
 
         throw new InvalidOperationException((word & StateMask) == Closed
             ? "Writing is not allowed after the response was completed."
             : "The response body is being written by another thread; await each write before the next.");
-    }
-}
-
-/// <summary>
-/// The ticket of an object that serves one request after the other as long as each ends in its driver's turn. While a
-/// handler is in its synchronous part, only its own thread is known to act for its request: a call from another may come
-/// from code that a former request left behind. It waits until the handler has ended or has left its turn, which takes a
-/// few milliseconds at most, and is refused in the first case.
-/// </summary>
-internal struct ReusedTicket
-{
-    private const long None = -1;
-    private const int WaitMsMax = 1_000;
-
-    private long _ticket;
-
-    /// <summary>Whether a thread other than the driver's has used it: then the object serves no further request.</summary>
-    public bool WasUsedElsewhere { get; private set; }
-
-    public void Take(Exchange exchange) => Volatile.Write(ref _ticket, exchange.Ticket);
-
-    public void GiveBack() => Volatile.Write(ref _ticket, None);
-
-    /// <summary>The ticket to enter with.</summary>
-    /// <exception cref="ObjectDisposedException">The request is over.</exception>
-    public long For(Exchange exchange)
-    {
-        // Read first: a ticket that is taken afterwards is another request's.
-        long ticket = Volatile.Read(ref _ticket);
-        if (exchange.IsInline && exchange.InlineThread != Environment.CurrentManagedThreadId)
-        {
-            WaitUntilLeft(exchange, ticket);
-        }
-
-        return ticket;
-    }
-
-    private void WaitUntilLeft(Exchange exchange, long ticket)
-    {
-        WasUsedElsewhere = true;
-        var spin = default(SpinWait);
-        long giveUpAt = Environment.TickCount64 + WaitMsMax;
-        while (exchange.IsInline && Volatile.Read(ref _ticket) == ticket)
-        {
-            if (Environment.TickCount64 > giveUpAt)
-            {
-                throw new InvalidOperationException("The response cannot be written by another thread while its handler blocks the event loop; await instead of blocking.");
-            }
-
-            spin.SpinOnce();
-        }
-
-        if (ticket == None || Volatile.Read(ref _ticket) != ticket)
-        {
-            throw new ObjectDisposedException("response body", "The request has ended; its response cannot be written any more.");
-        }
     }
 }

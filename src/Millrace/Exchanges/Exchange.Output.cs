@@ -10,14 +10,20 @@ namespace Millrace.Exchanges;
 internal sealed partial class Exchange
 {
     private const int EarlySize = 4096;
+    private const int EarlyKeptMax = 64 * 1024;
+    private const int LentSizeMin = 256;
+    private const int LentSizeNext = 4096;
     private const int ErrorLineMax = 512;
 
     private byte[]? _early;          // body bytes written before the head
+    private byte[]? _earlyKept;      // where the next request's begin
     private int _earlyLength;
+    private byte[]? _lent;           // memory that the application was given: it may write there for ever, and is never used for another request
     private long _declared = -1;
     private long _written;
     private int _reserved;           // bytes that may still be advanced over
     private int _reservedAt;         // where in _early they begin; -1 when they are in the output
+    private int _lentAt = -1;        // where in _lent they begin; -1 when they are in one of the two
     private bool _ended;
 
     public ResponseHeaders ResponseHeaders { get; } = new();
@@ -99,10 +105,26 @@ internal sealed partial class Exchange
 
     // ---- the body ----
 
-    /// <summary>Room for body bytes; <see cref="AdvanceBody"/> says how many were written.</summary>
+    /// <summary>Memory for body bytes that the application may keep, whatever it does with it later; <see cref="AdvanceBody"/> copies what was written.</summary>
+    public Memory<byte> LendBody(int sizeHint)
+    {
+        CheckWritable();
+        int size = Math.Max(sizeHint, _lent is null ? LentSizeMin : LentSizeNext);
+        if (_lent is null || _lent.Length < size)
+        {
+            _lent = new byte[size];
+        }
+
+        _lentAt = 0;
+        _reserved = _lent.Length;
+        return _lent;
+    }
+
+    /// <summary>Room for body bytes where they will be sent from, for whoever is done with it before the request can end; <see cref="AdvanceBody"/> says how many were written.</summary>
     public Memory<byte> ReserveBody(int sizeHint)
     {
         CheckWritable();
+        _lentAt = -1;
         sizeHint = Math.Max(sizeHint, 256);
         Memory<byte> room;
         if (!HasStarted || SuppressesBody)
@@ -133,6 +155,14 @@ internal sealed partial class Exchange
 
         Count(count);
         _reserved -= count;
+        if (_lentAt >= 0)
+        {
+            ReadOnlySpan<byte> bytes = _lent.AsSpan(_lentAt, count);
+            _lentAt += count;
+            AppendCounted(bytes);
+            return;
+        }
+
         if (!HasStarted)
         {
             _earlyLength += count;
@@ -171,17 +201,19 @@ internal sealed partial class Exchange
     {
         CheckWritable();
         _reserved = 0;
+        Count(bytes.Length);
+        AppendCounted(bytes);
+    }
+
+    private void AppendCounted(ReadOnlySpan<byte> bytes)
+    {
         if (!HasStarted)
         {
-            Count(bytes.Length);
             ReserveEarly(bytes.Length);
             bytes.CopyTo(_early.AsSpan(_earlyLength));
             _earlyLength += bytes.Length;
-            return;
         }
-
-        Count(bytes.Length);
-        if (!SuppressesBody && !IsAborted)
+        else if (!SuppressesBody && !IsAborted)
         {
             AppendBody(bytes);
         }
@@ -203,19 +235,34 @@ internal sealed partial class Exchange
         }
     }
 
+    // What is outgrown is not used again, and a large one not before the end of the request: the handler may have a span of it still.
     private void ReserveEarly(int size)
     {
-        if (_early is null)
+        _early ??= _earlyKept;
+        if (_early is null || _early.Length - _earlyLength < size)
         {
-            _early = ArrayPool<byte>.Shared.Rent(Math.Max(EarlySize, size));
-        }
-        else if (_early.Length - _earlyLength < size)
-        {
-            byte[] larger = ArrayPool<byte>.Shared.Rent(Math.Max(_early.Length * 2, _earlyLength + size));
-            Buffer.BlockCopy(_early, 0, larger, 0, _earlyLength);
-            ArrayPool<byte>.Shared.Return(_early);
+            int wanted = Math.Max(Math.Max(EarlySize, (_early?.Length ?? 0) * 2), _earlyLength + size);
+            byte[] larger = wanted > EarlyKeptMax ? ArrayPool<byte>.Shared.Rent(wanted) : new byte[wanted];
+            _early.AsSpan(0, _earlyLength).CopyTo(larger);
             _early = larger;
         }
+    }
+
+    private void ResetEarly()
+    {
+        if (_early is { Length: > EarlyKeptMax } early)
+        {
+            ArrayPool<byte>.Shared.Return(early);
+        }
+        else
+        {
+            _earlyKept = _early ?? _earlyKept;
+        }
+
+        _early = null;
+        _earlyLength = 0;
+        _lent = null;
+        _lentAt = -1;
     }
 
     // RFC 9112 §6.3: never more bytes than Content-Length promised.
@@ -435,13 +482,7 @@ internal sealed partial class Exchange
             Services.RunUserCode(static exchange => ((Exchange)exchange!).ResumeFlush(), this);
         }
 
-        if (_early is { Length: > 64 * 1024 } early)
-        {
-            ArrayPool<byte>.Shared.Return(early);
-            _early = null;
-        }
-
-        _earlyLength = 0;
+        ResetEarly();
         _reserved = 0;
         _deferredEnd = 0;
         _declared = -1;

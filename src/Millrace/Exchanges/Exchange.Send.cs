@@ -4,16 +4,14 @@
 // together with the end of the response; if it goes asynchronous or blocks, its driver or the driver that takes over the
 // loop sends what was noted. After that, writes go to the socket directly from whatever thread the handler is on.
 
-using System.Runtime.CompilerServices;
-using System.Threading.Tasks.Sources;
 using Microsoft.AspNetCore.Http;
 
 namespace Millrace.Exchanges;
 
-internal sealed partial class Exchange : IValueTaskSource
+internal sealed partial class Exchange
 {
     private readonly Lock _sendLock = new();
-    private ManualResetValueTaskSourceCore<bool> _flushed;
+    private TaskCompletionSource? _flushed;     // one for each wait: the application may keep what it was given
     private int _deferredEnd;        // output up to here was flushed but not sent yet; 0 when nothing was
     private int _flushPending;       // 1: a handler waits on _flushed
     private int _unfinished;         // writes of several parts that have begun and not ended
@@ -153,11 +151,11 @@ internal sealed partial class Exchange : IValueTaskSource
             throw new InvalidOperationException("A flush of this response is already waiting; await it before writing on.");
         }
 
-        _flushed.Reset();
+        var flushed = new TaskCompletionSource();
+        _flushed = flushed;
         Volatile.Write(ref _flushPending, 1);
-        var pending = new ValueTask(this, _flushed.Version);
         Connection.WantWritable(this);
-        return pending;
+        return new ValueTask(flushed.Task);
     }
 
     /// <summary>Driver or loop: sends what an inline handler flushed and nobody has sent yet.</summary>
@@ -219,20 +217,14 @@ internal sealed partial class Exchange : IValueTaskSource
     /// <summary>Runs the code that waited for its bytes to leave.</summary>
     public void ResumeFlush()
     {
+        TaskCompletionSource? flushed = _flushed;
         if (Interlocked.Exchange(ref _flushPending, 0) != 0)
         {
-            _flushed.SetResult(true);
+            flushed!.SetResult();
         }
     }
 
     public bool IsFlushPending => Volatile.Read(ref _flushPending) != 0;
-
-    void IValueTaskSource.GetResult(short token) => _flushed.GetResult(token);
-
-    ValueTaskSourceStatus IValueTaskSource.GetStatus(short token) => _flushed.GetStatus(token);
-
-    void IValueTaskSource.OnCompleted(Action<object?> continuation, object? state, short token, ValueTaskSourceOnCompletedFlags flags) =>
-        _flushed.OnCompleted(continuation, state, token, flags);
 
     /// <summary>Writes, and sends where there is enough of it. Within the gate.</summary>
     public ValueTask WriteAsync(ReadOnlyMemory<byte> bytes, long ticket)
@@ -249,7 +241,6 @@ internal sealed partial class Exchange : IValueTaskSource
     }
 
     // The caller is within the gate as long as this has not waited; after that it enters for each part.
-    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder))]
     private async ValueTask WriteInParts(ReadOnlyMemory<byte> bytes, long ticket)
     {
         bool entered = false;

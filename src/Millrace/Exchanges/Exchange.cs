@@ -2,8 +2,8 @@
 // Core or through Request and Response. Knows nothing of the protocol it arrived by. How bytes of the response leave is
 // in Exchange.Output.cs; abort and time limits are in Exchange.Abort.cs.
 //
-// An exchange is used by one request after the other. Whatever user code may keep beyond its request (streams, readers)
-// is made per request and dies with it.
+// An exchange is used by one request after the other. Whatever user code may keep beyond its request (contexts, features,
+// header collections, streams, tokens) is made per request, carries its ticket and dies with it: Exchange.Use.cs.
 
 using System.Globalization;
 using Millrace.Connections;
@@ -63,7 +63,7 @@ internal sealed partial class Exchange
         return string.Create(CultureInfo.InvariantCulture, $"{Connection.Id}:{_id:X8}");
     }
 
-    /// <summary>Whatever the handler keeps with its exchanges, request after request: the feature collection, or Request and Response.</summary>
+    /// <summary>What the handler keeps for the request: the feature collection.</summary>
     public object? HandlerState { get; set; }
 
     // ---- buffers ----
@@ -74,9 +74,6 @@ internal sealed partial class Exchange
     private byte[]? _ownInput;
     private byte[]? _assembly;
     private bool _ownsOutput;
-
-    /// <summary>The request has outlived its turn: other threads may know its objects.</summary>
-    public bool HasLeft { get; private set; }
 
     /// <summary>True while the handler is in its first, synchronous part on a driver that watches over it.</summary>
     public volatile bool IsInline;
@@ -108,7 +105,6 @@ internal sealed partial class Exchange
             _ownInput = input;
             Output = output;
             _ownsOutput = true;
-            HasLeft = true;
         }
     }
 
@@ -138,6 +134,7 @@ internal sealed partial class Exchange
         CloseGate();
         NextTicket();
         Services.Handler.Reset(this);
+        HandlerState = null;
         bool reusable = Body.Reset() & ResetOutput();
         ResetAbort();
         FileBytesLeft = 0;
@@ -163,7 +160,6 @@ internal sealed partial class Exchange
         _traceIdentifier = null;
         _id = 0;
         IsInline = false;
-        HasLeft = false;
         Connection = null!;
         return reusable;
     }
@@ -191,9 +187,11 @@ internal sealed partial class Exchange
         }
     }
 
+    /// <exception cref="ObjectDisposedException">The request has ended.</exception>
     /// <exception cref="InvalidOperationException">Synchronous body I/O is not allowed.</exception>
-    public void CheckSynchronousIO(string instead)
+    public void CheckSynchronousIO(string instead, long ticket)
     {
+        using ExchangeUse use = Use(ticket);
         if (!AllowsSynchronousIO)
         {
             throw new InvalidOperationException(

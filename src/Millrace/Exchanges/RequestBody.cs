@@ -20,11 +20,13 @@ internal enum BodyState
     Broken,
 }
 
+[System.Diagnostics.CodeAnalysis.SuppressMessage("Reliability", "CA1001", Justification = "BodyMemory has nothing to dispose of: its blocks go back when the pipe is done with them.")]
 internal sealed class RequestBody
 {
     private readonly Exchange _exchange;
     private readonly int _pauseAt;
     private readonly ContinuationCatcher _readers;
+    private readonly BodyMemory _memory = new();
     private Pipe? _pipe;
     private Exception? _error;
     private bool _used;
@@ -248,7 +250,8 @@ internal sealed class RequestBody
     /// <summary>The pipe to read from, null when there is nothing and will be nothing.</summary>
     internal PipeReader? Inner => State == BodyState.Complete && !_used ? null : Use().Reader;
 
-    internal void MarkReaderDone() => _readerDone = true;
+    /// <summary>What the pipe holds, and will hold, is about to be shown to the application as it lies there.</summary>
+    internal void Lend() => _memory.IsLent = true;
 
     // ---- the end ----
 
@@ -268,6 +271,7 @@ internal sealed class RequestBody
             }
         }
 
+        _memory.IsLent = false;
         reusable &= _readers.IsEmpty;
         _error = null;
         _used = _unflushed = _writerDone = _readerDone = false;
@@ -282,11 +286,12 @@ internal sealed class RequestBody
         if (!_used)
         {
             _pipe ??= new Pipe(new PipeOptions(
+                _memory,
                 readerScheduler: _readers,
                 writerScheduler: PipeScheduler.Inline,
                 pauseWriterThreshold: _pauseAt,
                 resumeWriterThreshold: _pauseAt / 2,
-                minimumSegmentSize: 4096,
+                minimumSegmentSize: BodyMemory.BlockSizeMin,
                 useSynchronizationContext: false));
             _used = true;
         }

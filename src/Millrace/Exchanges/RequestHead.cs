@@ -33,6 +33,9 @@ internal sealed class RequestHead
 
     public bool IsFastCgi;
 
+    /// <summary>The path, decoded: there once <see cref="TryGetPath()"/> has answered true.</summary>
+    public string PathText { get; private set; } = "";
+
     public int FieldCount { get; private set; }
 
     public ReadOnlySpan<HeaderSlice> Fields => _fields.AsSpan(0, FieldCount);
@@ -82,8 +85,15 @@ internal sealed class RequestHead
         return isSecret ? StringTable.Decode(value) : StringTable.ForThisThread.Get(value);
     }
 
-    /// <summary>The path, decoded; escapes that are not UTF-8 stay as they are. False when it holds an escaped NUL.</summary>
-    public bool TryGetPath(out string path)
+    /// <summary>Decodes the path; escapes that are not UTF-8 stay as they are. False when it holds an escaped NUL.</summary>
+    public bool TryGetPath()
+    {
+        bool good = TryGetPath(out string path);
+        PathText = path;
+        return good;
+    }
+
+    private bool TryGetPath(out string path)
     {
         ReadOnlySpan<byte> raw = this[Path];
         if (raw.IsEmpty)
@@ -133,6 +143,7 @@ internal sealed class RequestHead
     public void Reset()
     {
         Buffer = [];
+        PathText = "";
         Origin = FieldCount = 0;
         Method = Target = Path = Query = Protocol = Host = ContentType = default;
         RemoteAddress = RemotePort = ServerAddress = ServerPort = ServerName = Parameters = default;

@@ -2,7 +2,7 @@
 
 namespace Millrace.Exchanges;
 
-internal sealed class RequestStream(BodyReader reader, Exchange exchange) : SequentialStream
+internal sealed class RequestStream(BodyReader reader, Exchange exchange, long ticket) : SequentialStream
 {
     public override bool CanRead => true;
 
@@ -16,7 +16,7 @@ internal sealed class RequestStream(BodyReader reader, Exchange exchange) : Sequ
 
     public override int Read(byte[] buffer, int offset, int count)
     {
-        exchange.CheckSynchronousIO("ReadAsync");
+        exchange.CheckSynchronousIO("ReadAsync", ticket);
         ValueTask<int> read = reader.ReadAsync(buffer.AsMemory(offset, count), CancellationToken.None);
         return read.IsCompleted ? read.GetAwaiter().GetResult() : read.AsTask().GetAwaiter().GetResult();
     }

@@ -9,10 +9,8 @@ internal interface IResponseStarter
     Task? StartResponse();
 }
 
-internal sealed class ResponseStream(Exchange exchange, IResponseStarter? start) : SequentialStream
+internal sealed class ResponseStream(Exchange exchange, long ticket, IResponseStarter? start) : SequentialStream
 {
-    private readonly long _ticket = exchange.Ticket;
-
     public override bool CanRead => false;
 
     public override bool CanWrite => true;
@@ -20,17 +18,17 @@ internal sealed class ResponseStream(Exchange exchange, IResponseStarter? start)
     public override ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default)
     {
         cancellationToken.ThrowIfCancellationRequested();
-        exchange.CheckOpen(_ticket);
+        exchange.CheckOpen(ticket);
         if (start?.StartResponse() is { } starting)
         {
             return WriteLater(starting, buffer);
         }
 
         ValueTask written;
-        exchange.Enter(_ticket);
+        exchange.Enter(ticket);
         try
         {
-            written = exchange.WriteAsync(buffer, _ticket);
+            written = exchange.WriteAsync(buffer, ticket);
 
             // Applications count on what they wrote being on its way, as on other servers; the handler's own turn still leaves in one send.
             if (start is null || written.IsCompletedSuccessfully)
@@ -40,7 +38,7 @@ internal sealed class ResponseStream(Exchange exchange, IResponseStarter? start)
         }
         finally
         {
-            exchange.Exit(_ticket);
+            exchange.Exit(ticket);
         }
 
         // Outside the gate: what follows may run on another thread before this one has returned, and enters it again.
@@ -62,13 +60,13 @@ internal sealed class ResponseStream(Exchange exchange, IResponseStarter? start)
     public override Task FlushAsync(CancellationToken cancellationToken)
     {
         cancellationToken.ThrowIfCancellationRequested();
-        exchange.CheckOpen(_ticket);
+        exchange.CheckOpen(ticket);
         if (start?.StartResponse() is { } starting)
         {
             return FlushLater(starting);
         }
 
-        exchange.Enter(_ticket);
+        exchange.Enter(ticket);
         try
         {
             ValueTask flushed = exchange.FlushAsync();
@@ -76,7 +74,7 @@ internal sealed class ResponseStream(Exchange exchange, IResponseStarter? start)
         }
         finally
         {
-            exchange.Exit(_ticket);
+            exchange.Exit(ticket);
         }
     }
 
@@ -94,7 +92,7 @@ internal sealed class ResponseStream(Exchange exchange, IResponseStarter? start)
 
     public override void Write(byte[] buffer, int offset, int count)
     {
-        exchange.CheckSynchronousIO("WriteAsync");
+        exchange.CheckSynchronousIO("WriteAsync", ticket);
         Wait(WriteAsync(buffer.AsMemory(offset, count)));
     }
 
@@ -102,7 +100,7 @@ internal sealed class ResponseStream(Exchange exchange, IResponseStarter? start)
 
     public override void Flush()
     {
-        exchange.CheckSynchronousIO("FlushAsync");
+        exchange.CheckSynchronousIO("FlushAsync", ticket);
         Wait(new ValueTask(FlushAsync(CancellationToken.None)));
     }
 

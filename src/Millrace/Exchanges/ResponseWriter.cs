@@ -1,43 +1,35 @@
-// A response body as a PipeWriter: bytes are written in place into what will be sent. It serves one request after the other
-// as long as each ends in its driver's turn (ReusedTicket in Exchange.Gate.cs says how it tells them apart).
+// A response body as a PipeWriter. One per request that asks for it: its ticket opens the gate of no other (Exchange.Gate.cs).
+//
+// Memory that it gives is the application's for ever, and copied into what will be sent. A span cannot outlive the handler's
+// synchronous part: given there it is room in what will be sent.
 
 using System.IO.Pipelines;
-using System.Runtime.CompilerServices;
 
 namespace Millrace.Exchanges;
 
-internal sealed class ResponseWriter(Exchange exchange, IResponseStarter start) : PipeWriter
+internal sealed class ResponseWriter(Exchange exchange, long ticket, IResponseStarter start) : PipeWriter
 {
-    private ReusedTicket _ticket;
     private long _unflushed;
     private bool _completed;
 
-    /// <summary>Begins to serve the exchange's request.</summary>
-    public void Begin()
-    {
-        _unflushed = 0;
-        _completed = false;
-        _ticket.Take(exchange);
-    }
-
-    /// <summary>Ends with its request. True when it may serve another.</summary>
-    public bool End()
-    {
-        _ticket.GiveBack();
-        return !_ticket.WasUsedElsewhere;
-    }
-
     public override bool CanGetUnflushedBytes => true;
 
-    public override long UnflushedBytes => _unflushed;
+    public override long UnflushedBytes
+    {
+        get
+        {
+            exchange.CheckCurrent(ticket);
+            return _unflushed;
+        }
+    }
 
     public override Memory<byte> GetMemory(int sizeHint = 0)
     {
-        long ticket = Enter();
+        exchange.Enter(ticket);
         try
         {
-            CheckOpen();
-            return exchange.ReserveBody(sizeHint);
+            CheckNotCompleted();
+            return exchange.LendBody(sizeHint);
         }
         finally
         {
@@ -45,11 +37,28 @@ internal sealed class ResponseWriter(Exchange exchange, IResponseStarter start) 
         }
     }
 
-    public override Span<byte> GetSpan(int sizeHint = 0) => GetMemory(sizeHint).Span;
+    public override Span<byte> GetSpan(int sizeHint = 0)
+    {
+        if (!exchange.IsHandlerThread)
+        {
+            return GetMemory(sizeHint).Span;
+        }
+
+        exchange.Enter(ticket);
+        try
+        {
+            CheckNotCompleted();
+            return exchange.ReserveBody(sizeHint).Span;
+        }
+        finally
+        {
+            exchange.Exit(ticket);
+        }
+    }
 
     public override void Advance(int bytes)
     {
-        long ticket = Enter();
+        exchange.Enter(ticket);
         try
         {
             exchange.AdvanceBody(bytes);
@@ -64,13 +73,13 @@ internal sealed class ResponseWriter(Exchange exchange, IResponseStarter start) 
     public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default)
     {
         cancellationToken.ThrowIfCancellationRequested();
-        exchange.CheckOpen(_ticket.For(exchange));
+        exchange.CheckOpen(ticket);
         if (start.StartResponse() is { } starting)
         {
             return FlushLater(starting);
         }
 
-        long ticket = Enter();
+        exchange.Enter(ticket);
         try
         {
             _unflushed = 0;
@@ -86,17 +95,17 @@ internal sealed class ResponseWriter(Exchange exchange, IResponseStarter start) 
     public override ValueTask<FlushResult> WriteAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken = default)
     {
         cancellationToken.ThrowIfCancellationRequested();
-        exchange.CheckOpen(_ticket.For(exchange));
+        exchange.CheckOpen(ticket);
         if (start.StartResponse() is { } starting)
         {
             return WriteLater(starting, source);
         }
 
         ValueTask written;
-        long ticket = Enter();
+        exchange.Enter(ticket);
         try
         {
-            CheckOpen();
+            CheckNotCompleted();
             written = exchange.WriteAsync(source, ticket);
             if (written.IsCompletedSuccessfully)
             {
@@ -113,22 +122,17 @@ internal sealed class ResponseWriter(Exchange exchange, IResponseStarter start) 
         return FlushAfter(written);
     }
 
-    public override void CancelPendingFlush()
+    public override void CancelPendingFlush() => exchange.CheckCurrent(ticket);
+
+    public override void Complete(Exception? exception = null)
     {
+        exchange.CheckCurrent(ticket);
+        _completed = true;
     }
 
-    public override void Complete(Exception? exception = null) => _completed = true;
+    private static FlushResult Result => new(isCanceled: false, isCompleted: false);
 
-    private FlushResult Result => new(isCanceled: false, isCompleted: false);
-
-    private long Enter()
-    {
-        long ticket = _ticket.For(exchange);
-        exchange.Enter(ticket);
-        return ticket;
-    }
-
-    private void CheckOpen()
+    private void CheckNotCompleted()
     {
         if (_completed)
         {
@@ -136,8 +140,7 @@ internal sealed class ResponseWriter(Exchange exchange, IResponseStarter start) 
         }
     }
 
-    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
-    private async ValueTask<FlushResult> Later(ValueTask flushed)
+    private static async ValueTask<FlushResult> Later(ValueTask flushed)
     {
         await flushed;
         return Result;

@@ -73,8 +73,7 @@ internal sealed class StringTable
         ref Entry entry = ref Find(table, bytes, out bool found);
         if (!found)
         {
-            entry.Text = make(bytes);
-            entry.Key = bytes.ToArray();
+            Fill(ref entry, bytes, make);
         }
 
         return entry.Text;
@@ -92,13 +91,20 @@ internal sealed class StringTable
         ref Entry entry = ref Find(table, bytes, out bool found);
         if (!found)
         {
-            entry.Text = make(bytes);
+            Fill(ref entry, bytes, make);
             entry.IsSecret = IsSecret(entry.Text);
-            entry.Key = bytes.ToArray();
         }
 
         isSecret = entry.IsSecret;
         return entry.Text;
+    }
+
+    // Key and text are made of one copy.
+    private static void Fill(ref Entry entry, ReadOnlySpan<byte> bytes, Maker make)
+    {
+        byte[] key = bytes.ToArray();
+        entry.Text = make(key);
+        entry.Key = key;
     }
 
     private static ref Entry Find(Entry[] table, ReadOnlySpan<byte> bytes, out bool found)

@@ -13,27 +13,24 @@ internal sealed class DelegateHandler : RequestHandler
 
     public DelegateHandler(Func<Request, Response, ValueTask> handler) => _asynchronous = handler;
 
-    public override void Prepare(Exchange exchange) => _ = Attach(exchange);
-
     public override Task? Run(Exchange exchange)
     {
-        Pair pair = exchange.HandlerState as Pair ?? Attach(exchange);
-        pair.Response.Begin();
-        if (!pair.Request.Begin())
+        if (!exchange.Head.TryGetPath())
         {
             exchange.RefusePath();
             return null;
         }
 
+        long ticket = exchange.Ticket;
         try
         {
             if (_synchronous is not null)
             {
-                _synchronous(pair.Request, pair.Response);
+                _synchronous(new Request(exchange, ticket), new Response(exchange, ticket));
             }
             else
             {
-                ValueTask task = _asynchronous!(pair.Request, pair.Response);
+                ValueTask task = _asynchronous!(new Request(exchange, ticket), new Response(exchange, ticket));
                 if (!task.IsCompletedSuccessfully)
                 {
                     return Finish(exchange, task);
@@ -63,36 +60,5 @@ internal sealed class DelegateHandler : RequestHandler
         }
 
         exchange.End();
-    }
-
-    public override void Reset(Exchange exchange)
-    {
-        if (exchange.HandlerState is Pair pair && !pair.Reset(exchange))
-        {
-            exchange.HandlerState = null;
-        }
-    }
-
-    private static Pair Attach(Exchange exchange)
-    {
-        var pair = new Pair(new Request(exchange), new Response(exchange));
-        exchange.HandlerState = pair;
-        return pair;
-    }
-
-    private sealed record Pair(Request Request, Response Response)
-    {
-        // True when nobody else can know the pair: then it may serve the next request.
-        public bool Reset(Exchange exchange)
-        {
-            bool reusable = Response.End() && !exchange.HasLeft;
-            Request.End(reusable);
-            if (!reusable)
-            {
-                Response.Abandon();
-            }
-
-            return reusable;
-        }
     }
 }

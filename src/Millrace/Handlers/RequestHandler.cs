@@ -7,7 +7,7 @@ namespace Millrace.Handlers;
 
 internal abstract class RequestHandler
 {
-    /// <summary>Makes what is kept with an exchange, before the first request comes.</summary>
+    /// <summary>Has the runtime load what every request needs, before the first comes.</summary>
     public virtual void Prepare(Exchange exchange)
     {
     }
@@ -18,6 +18,8 @@ internal abstract class RequestHandler
     /// <summary>The pattern of the route that serves the request; null when there is none.</summary>
     public virtual string? RouteOf(Exchange exchange) => null;
 
-    /// <summary>The exchange's request is over: what was kept for it is cleared.</summary>
-    public abstract void Reset(Exchange exchange);
+    /// <summary>The exchange's request is over.</summary>
+    public virtual void Reset(Exchange exchange)
+    {
+    }
 }

@@ -80,9 +80,6 @@ internal sealed class LoopServices : IDisposable
         }
     }
 
-    /// <summary>What objects of requests that are over refer to: it serves nobody.</summary>
-    public Exchange DeadExchange => field ??= new Exchange(this);
-
     public OutputBuffer RentOutput() => _outputs.TryDequeue(out OutputBuffer? output) ? output : new OutputBuffer();
 
     public void Return(OutputBuffer output)
@@ -121,7 +118,6 @@ internal sealed class LoopServices : IDisposable
     public void Prepare()
     {
         Array.ForEach([typeof(BadHttpRequestException), typeof(ConnectionResetException), typeof(HeaderDictionary), typeof(ReasonPhrases)], static type => _ = type.Module);
-        _ = DeadExchange;
         Exchange exchange = RentExchange();
         Handler.Prepare(exchange);
         Return(exchange);

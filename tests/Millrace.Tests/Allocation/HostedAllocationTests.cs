@@ -1,6 +1,6 @@
-// A request to a minimal API over Millrace allocates no more than hosting and the endpoint themselves do.
+// A request to a minimal API over Millrace allocates what hosting and the endpoint themselves do, and the objects that an
+// application may keep: its HttpContext, features, header collections and writer are made for it alone.
 
-using System.Diagnostics;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Hosting;
 using Microsoft.AspNetCore.Hosting.Server;
@@ -18,9 +18,8 @@ public sealed class HostedAllocationTests(ITestOutputHelper output) : IDisposabl
     private const int WarmUp = 5_000;
     private const int Measured = 5_000;
 
-    // The compiler makes objects of asynchronous methods in debug builds; the path with OnCompleted callbacks has two.
-    private static readonly double s_debuggable =
-        typeof(MillraceServer).Assembly.GetCustomAttributes(typeof(DebuggableAttribute), false) is [DebuggableAttribute { IsJITOptimizerDisabled: true }] ? 400 : 0;
+    /// <summary>Bytes that the safety of what an application keeps may cost a request.</summary>
+    private const int SafetyMax = 1536;
 
     private readonly SocketFolder _folder = new();
 
@@ -33,12 +32,12 @@ public sealed class HostedAllocationTests(ITestOutputHelper output) : IDisposabl
     [InlineData("http", "/hello")]
     [InlineData("http", "/json")]
     [InlineData("http", "/services")]
-    public async Task MapGet_allocates_no_more_than_hosting_itself(string scheme, string path)
+    public async Task MapGet_allocates_at_most_one_and_a_half_KiB_more_than_hosting_itself(string scheme, string path)
     {
         double hosting = await MeasureHosting(path);
         double millrace = await MeasureMillrace(scheme, path);
         output.WriteLine($"{scheme} {path}: {millrace:F1} bytes per request, hosting alone {hosting:F1}");
-        Assert.True(millrace <= hosting + 0.5 + (path == "/services" ? s_debuggable : 0), $"{millrace:F1} bytes per request, hosting alone {hosting:F1}");
+        Assert.True(millrace <= hosting + SafetyMax, $"{millrace:F1} bytes per request, hosting alone {hosting:F1}");
     }
 
     private static async Task<double> MeasureHosting(string path)
