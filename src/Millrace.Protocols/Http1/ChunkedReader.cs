@@ -15,8 +15,14 @@ namespace Millrace.Protocols.Http1;
 /// </summary>
 public struct ChunkedReader
 {
-    /// <summary>Most bytes that the extensions of all chunks of a body may have together.</summary>
-    public const int ExtensionBytesMax = 16384;
+    /// <summary>Most bytes that the extensions of one chunk may have, its semicolons and bad white space among them.</summary>
+    public const int ExtensionBytesPerChunkMax = 4096;
+
+    /// <summary>Bytes that the extensions of all chunks of a body may have together, however little data there is.</summary>
+    public const int ExtensionBytesFree = 16384;
+
+    /// <summary>Beyond <see cref="ExtensionBytesFree"/> the extensions may have one byte for so many bytes of data that have come before them.</summary>
+    public const int DataBytesPerExtensionByte = 8;
 
     private const int SizeDigitsMax = 16;
 
@@ -35,7 +41,8 @@ public struct ChunkedReader
     private ChunkLineState _lineState;
     private int _digits;
     private ulong _size;
-    private int _extensionBytes;
+    private int _lineExtensionBytes;
+    private long _extensionBytes;
     private TrailerSection _trailers;
 
     /// <summary>A reader at the start of a body.</summary>
@@ -162,6 +169,7 @@ public struct ChunkedReader
         _lineState = ChunkLineState.SizeFirst;
         _digits = 0;
         _size = 0;
+        _lineExtensionBytes = 0;
     }
 
     private void ReadLineByte(byte b)
@@ -182,12 +190,17 @@ public struct ChunkedReader
                 Fail(ChunkLine.FaultIn(from, b));
                 break;
             default:
-                if (++_extensionBytes > ExtensionBytesMax)
-                {
-                    Fail(Http1Fault.ChunkExtensionTooLong);
-                }
-
+                CountExtensionByte();
                 break;
+        }
+    }
+
+    // Only data that has come counts: a size is soon written, and a body of small chunks must not be mostly something else.
+    private void CountExtensionByte()
+    {
+        if (++_lineExtensionBytes > ExtensionBytesPerChunkMax || ++_extensionBytes > ExtensionBytesFree + (DataBytes / DataBytesPerExtensionByte))
+        {
+            Fail(Http1Fault.ChunkExtensionTooLong);
         }
     }
 

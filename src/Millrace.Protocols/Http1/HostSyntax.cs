@@ -20,10 +20,11 @@ internal enum PortRule
 
 internal static class HostSyntax
 {
-    /// <summary>Bytes of "http://" or "https://" at the start, in any case; 0 if neither stands there.</summary>
-    internal static int HttpSchemeLength(ReadOnlySpan<byte> target) =>
-        target.Length >= 7 && Ascii.EqualsLowerCase(target[..7], "http://"u8) ? 7 :
-        target.Length >= 8 && Ascii.EqualsLowerCase(target[..8], "https://"u8) ? 8 : 0;
+    /// <summary>Bytes of "http://" at the start, in any case; 0 if it does not stand there.</summary>
+    internal static int HttpSchemeLength(ReadOnlySpan<byte> target) => target.Length >= 7 && Ascii.EqualsLowerCase(target[..7], "http://"u8) ? 7 : 0;
+
+    /// <summary>Whether "https://" stands at the start, in any case.</summary>
+    internal static bool IsHttps(ReadOnlySpan<byte> target) => target.Length >= 8 && Ascii.EqualsLowerCase(target[..8], "https://"u8);
 
     [MethodImpl(MethodImplOptions.NoInlining)]
     internal static bool IsValid(ReadOnlySpan<byte> value, PortRule port)

@@ -38,8 +38,11 @@ public enum Http1Fault : byte
     /// <summary>A percent sign in the path that is not followed by two hexadecimal digits, or that encodes NUL (RFC 3986 §2.1). 400.</summary>
     TargetEscape,
 
-    /// <summary>A target form that the method does not allow, or a scheme that is not http or https (RFC 9112 §3.2). 400.</summary>
+    /// <summary>A target form that the method does not allow, or a scheme that is not http (RFC 9112 §3.2). 400.</summary>
     TargetForm,
+
+    /// <summary>An https target on a connection that is not secured: whoever secured it is not known to this listener (RFC 9110 §7.4). 400.</summary>
+    TargetScheme,
 
     /// <summary>The authority in the target is empty, carries userinfo, or is not host [":" port] (RFC 9110 §4.2, RFC 9112 §3.2.3). 400.</summary>
     TargetAuthority,
@@ -105,7 +108,7 @@ public enum Http1Fault : byte
     /// <summary>More than one Content-Length line, equal or not (RFC 9112 §6.3). 400.</summary>
     ContentLengthRepeated,
 
-    /// <summary>A Content-Length over 2^63-1 (RFC 9110 §8.6). 413.</summary>
+    /// <summary>A Content-Length over 2^63-1: no length that anybody could mean, and one that others read as another number (RFC 9110 §8.6). 400.</summary>
     ContentLengthTooLarge,
 
     /// <summary>Content-Length and Transfer-Encoding in one message (RFC 9112 §6.1, §6.3). 400.</summary>
@@ -134,19 +137,22 @@ public enum Http1Fault : byte
     /// <summary>A chunk size that is empty or holds something other than hexadecimal digits (RFC 9112 §7.1). 400.</summary>
     ChunkSize,
 
-    /// <summary>A chunk size of more than 16 digits or over 2^63-1 (RFC 9112 §7.1). 413.</summary>
+    /// <summary>A chunk size of more than 16 digits or over 2^63-1, which others read as another number (RFC 9112 §7.1). 400.</summary>
     ChunkSizeTooLarge,
 
     /// <summary>A chunk extension that breaks its grammar; a bare LF or CR there lets two servers see two bodies (RFC 9112 §7.1.1). 400.</summary>
     ChunkExtension,
 
-    /// <summary>The chunk extensions of one body are longer than <see cref="ChunkedReader.ExtensionBytesMax"/> (RFC 9112 §7.1.1). 413.</summary>
+    /// <summary>
+    /// The extensions of one chunk are longer than <see cref="ChunkedReader.ExtensionBytesPerChunkMax"/>, or those of all chunks so far longer than
+    /// <see cref="ChunkedReader.ExtensionBytesFree"/> and a share of the data (RFC 9112 §7.1.1). 413.
+    /// </summary>
     ChunkExtensionTooLong,
 
     /// <summary>Chunk data that is not followed by CRLF at its announced end (RFC 9112 §7.1). 400.</summary>
     ChunkDataEnd,
 
-    /// <summary>A field that frames, routes or authorises a message may not come as a trailer (RFC 9110 §6.5.1). 400.</summary>
+    /// <summary>A field that frames, routes or authorises a message may not come as a trailer; others that may not are discarded (RFC 9110 §6.5.1). 400.</summary>
     TrailerForbidden,
 
     // Raised by the connection, not by a reader.
@@ -166,7 +172,7 @@ public static class Http1Faults
     {
         Http1Fault.None => 200,
         Http1Fault.RequestTimeout => 408,
-        Http1Fault.ContentLengthTooLarge or Http1Fault.ChunkSizeTooLarge or Http1Fault.ChunkExtensionTooLong or Http1Fault.BodyTooLarge => 413,
+        Http1Fault.ChunkExtensionTooLong or Http1Fault.BodyTooLarge => 413,
         Http1Fault.RequestLineTooLong => 414,
         Http1Fault.Expectation => 417,
         Http1Fault.HeadersTooLarge or Http1Fault.TooManyHeaders => 431,

@@ -251,7 +251,8 @@ public sealed partial class Http1Head
         int scheme = HostSyntax.HttpSchemeLength(text);
         if (scheme == 0)
         {
-            return Http1Fault.TargetForm;
+            // RFC 9110 §7.4: an https target is only for a connection that is secured with a certificate of its host, and this one is not.
+            return HostSyntax.IsHttps(text) ? Http1Fault.TargetScheme : Http1Fault.TargetForm;
         }
 
         int authority = text[scheme..].IndexOfAny((byte)'/', (byte)'?');

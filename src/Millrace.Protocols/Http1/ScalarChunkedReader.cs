@@ -19,16 +19,20 @@ internal sealed class ScalarBody
 /// <summary>A plain, slow reader of chunked bodies.</summary>
 internal sealed class ScalarChunkedReader
 {
-    private static readonly string[] Forbidden =
+    private static readonly string[] Refused =
+        ["host", "connection", "upgrade", "content-length", "transfer-encoding", "authorization", "proxy-authorization", "cookie"];
+
+    private static readonly string[] Discarded =
     [
-        "host", "connection", "content-length", "transfer-encoding", "expect", "upgrade", "keep-alive", "proxy-connection", "te", "trailer", "max-forwards",
-        "cache-control", "authorization", "proxy-authorization", "cookie", "range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since",
-        "if-range", "content-type", "content-encoding", "content-range",
+        "expect", "keep-alive", "proxy-connection", "te", "trailer", "max-forwards", "cache-control", "pragma", "range", "if-match", "if-none-match",
+        "if-modified-since", "if-unmodified-since", "if-range", "content-type", "content-encoding", "content-range",
     ];
 
     private readonly string _text;
     private int _at;
     private int _extensionBytes;
+    private int _chunkExtensionBytes;
+    private int _dataBytes;
 
     private ScalarChunkedReader(string text) => _text = text;
 
@@ -61,6 +65,8 @@ internal sealed class ScalarChunkedReader
     // chunk = chunk-size [ chunk-ext ] CRLF chunk-data CRLF; false for the last chunk, which has no data
     private bool ReadChunk(ScalarBody body)
     {
+        _chunkExtensionBytes = 0;
+        _dataBytes = body.Data.Length;
         BigInteger size = ReadSize();
         ReadExtensions();
         Take(c => c == '\r');
@@ -86,7 +92,7 @@ internal sealed class ScalarChunkedReader
         {
             digits += Take(char.IsAsciiHexDigit);
             BigInteger soFar = BigInteger.Parse("0" + digits, NumberStyles.HexNumber, CultureInfo.InvariantCulture);
-            ScalarHttp1Reader.Check(digits.Length <= 16 && soFar <= long.MaxValue, 413, "chunk size too large");
+            ScalarHttp1Reader.Check(digits.Length <= 16 && soFar <= long.MaxValue, 400, "chunk size too large");
         }
 
         return BigInteger.Parse("0" + digits, NumberStyles.HexNumber, CultureInfo.InvariantCulture);
@@ -164,6 +170,7 @@ internal sealed class ScalarChunkedReader
     private void ReadTrailers(in Http1Limits limits, ScalarBody body)
     {
         int from = _at;
+        int lines = 0;
         while (true)
         {
             string line = ScalarHttp1Reader.Line(_text, _at, (long)limits.HeaderBytesMax - (_at - from), 431);
@@ -173,10 +180,13 @@ internal sealed class ScalarChunkedReader
                 return;
             }
 
-            ScalarHttp1Reader.Check(body.Trailers.Count < limits.HeaderCountMax, 431, "too many");
+            ScalarHttp1Reader.Check(lines++ < limits.HeaderCountMax, 431, "too many");
             (string name, string value) = ScalarHttp1Reader.SplitField(line);
-            ScalarHttp1Reader.Check(!Forbidden.Contains(name.ToLowerInvariant()), 400, "forbidden trailer");
-            body.Trailers.Add((name, value));
+            ScalarHttp1Reader.Check(!Refused.Contains(name.ToLowerInvariant()), 400, "forbidden trailer");
+            if (!Discarded.Contains(name.ToLowerInvariant()))
+            {
+                body.Trailers.Add((name, value));
+            }
         }
     }
 
@@ -195,7 +205,9 @@ internal sealed class ScalarChunkedReader
     private char TakeInExtension(Func<char, bool> allowed)
     {
         char taken = Take(allowed);
-        ScalarHttp1Reader.Check(++_extensionBytes <= ChunkedReader.ExtensionBytesMax, 413, "extensions too long");
+        ScalarHttp1Reader.Check(++_chunkExtensionBytes <= ChunkedReader.ExtensionBytesPerChunkMax, 413, "extensions of a chunk too long");
+        int bytesMax = ChunkedReader.ExtensionBytesFree + (_dataBytes / ChunkedReader.DataBytesPerExtensionByte);
+        ScalarHttp1Reader.Check(++_extensionBytes <= bytesMax, 413, "extensions too long");
         return taken;
     }
 }

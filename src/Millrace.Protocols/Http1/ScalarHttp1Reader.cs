@@ -150,7 +150,8 @@ internal static class ScalarHttp1Reader
         {
             head.Form = TargetForm.Absolute;
             string lower = target.ToLowerInvariant();
-            int authority = lower.StartsWith("http://", StringComparison.Ordinal) ? 7 : lower.StartsWith("https://", StringComparison.Ordinal) ? 8 : 0;
+            Check(!lower.StartsWith("https://", StringComparison.Ordinal), 400, "https on a plain connection");
+            int authority = lower.StartsWith("http://", StringComparison.Ordinal) ? 7 : 0;
             Check(authority > 0, 400, "target form");
             int end = target.IndexOfAny(['/', '?'], authority);
             end = end < 0 ? target.Length : end;
@@ -222,7 +223,7 @@ internal static class ScalarHttp1Reader
             case "content-length":
                 Check(count == 1, 400, "two lengths");
                 Check(value.Length > 0 && value.All(char.IsAsciiDigit) && (value == "0" || value[0] != '0'), 400, "length");
-                Check(System.Numerics.BigInteger.Parse(value, System.Globalization.CultureInfo.InvariantCulture) <= long.MaxValue, 413, "length too large");
+                Check(System.Numerics.BigInteger.Parse(value, System.Globalization.CultureInfo.InvariantCulture) <= long.MaxValue, 400, "length too large");
                 head.ContentLength = long.Parse(value, System.Globalization.CultureInfo.InvariantCulture);
                 break;
             case "transfer-encoding":

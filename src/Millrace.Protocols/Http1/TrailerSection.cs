@@ -1,4 +1,6 @@
-// The fields behind the last chunk. Same grammar as a header section, but they say nothing about the message: whoever tries is refused.
+// The fields behind the last chunk. Same grammar as a header section, but they say nothing about the message: it has been framed, routed and authorised
+// before they come. A field that would do one of these is refused, since another reader may have believed it; others that have no meaning behind the
+// content are discarded (RFC 9110 §6.5.1).
 //
 //   trailer-section = *( field-line CRLF )     (RFC 9112 §7.1.2), then CRLF
 
@@ -10,6 +12,7 @@ internal struct TrailerSection
 {
     private HeaderField[]? _fields;
     private int _count;
+    private int _lines;     // with those that were discarded
     private int _line;
     private int _scanned;
     private int _bytesMax;
@@ -23,6 +26,7 @@ internal struct TrailerSection
     {
         (_bytesMax, _countMax) = (bytesMax, countMax);
         _count = 0;
+        _lines = 0;
         _line = 0;
         _scanned = 0;
     }
@@ -66,7 +70,7 @@ internal struct TrailerSection
 
     private Http1Fault Add(ref byte start, int end, int length)
     {
-        if (_count >= _countMax)
+        if (++_lines > _countMax)
         {
             return Http1Fault.TooManyHeaders;
         }
@@ -77,20 +81,26 @@ internal struct TrailerSection
         }
 
         Http1Fault fault = FieldLine.Split(ref start, _line, end, length, out _fields[_count]);
-        if (fault == Http1Fault.None && IsForbidden(_fields[_count].Known))
+        if (fault != Http1Fault.None)
         {
-            fault = Http1Fault.TrailerForbidden;
+            return fault;
         }
 
-        _count += fault == Http1Fault.None ? 1 : 0;
-        return fault;
+        KnownHeader known = _fields[_count].Known;
+        _count += IsDiscarded(known) ? 0 : 1;
+        return IsRefused(known) ? Http1Fault.TrailerForbidden : Http1Fault.None;
     }
 
-    /// <summary>Fields for framing, routing, request modifiers, authentication and content format (RFC 9110 §6.5.1).</summary>
-    internal static bool IsForbidden(KnownHeader header) => header is
-        KnownHeader.Host or KnownHeader.Connection or KnownHeader.ContentLength or KnownHeader.TransferEncoding or KnownHeader.Expect or KnownHeader.Upgrade or
-        KnownHeader.KeepAlive or KnownHeader.ProxyConnection or KnownHeader.TE or KnownHeader.Trailer or KnownHeader.MaxForwards or KnownHeader.CacheControl or
-        KnownHeader.Authorization or KnownHeader.ProxyAuthorization or KnownHeader.Cookie or KnownHeader.Range or KnownHeader.IfMatch or
-        KnownHeader.IfNoneMatch or KnownHeader.IfModifiedSince or KnownHeader.IfUnmodifiedSince or KnownHeader.IfRange or
+    /// <summary>Fields that say where the message or the connection ends, whom the message is for, or who sends it.</summary>
+    internal static bool IsRefused(KnownHeader header) => header is
+        KnownHeader.ContentLength or KnownHeader.TransferEncoding or KnownHeader.Connection or KnownHeader.Upgrade or
+        KnownHeader.Host or
+        KnownHeader.Authorization or KnownHeader.ProxyAuthorization or KnownHeader.Cookie;
+
+    /// <summary>Fields of one connection, request modifiers and content format: too late behind the content, and harmless where nobody is told of them.</summary>
+    internal static bool IsDiscarded(KnownHeader header) => header is
+        KnownHeader.KeepAlive or KnownHeader.ProxyConnection or KnownHeader.TE or KnownHeader.Trailer or
+        KnownHeader.Expect or KnownHeader.MaxForwards or KnownHeader.CacheControl or KnownHeader.Pragma or KnownHeader.Range or
+        KnownHeader.IfMatch or KnownHeader.IfNoneMatch or KnownHeader.IfModifiedSince or KnownHeader.IfUnmodifiedSince or KnownHeader.IfRange or
         KnownHeader.ContentType or KnownHeader.ContentEncoding or KnownHeader.ContentRange;
 }

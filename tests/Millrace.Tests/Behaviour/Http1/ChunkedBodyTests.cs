@@ -50,23 +50,99 @@ public sealed class ChunkedBodyTests
             Assert.Equal("early, True: , False", bench.Ask(peer, "GET / HTTP/1.1\r\nHost: a\r\n\r\n").BodyText);
         });
 
-    [Theory]
-    [InlineData(0)]
-    [InlineData(1)]
-    public void Extensions_may_be_so_long_in_all_and_no_longer_RFC9112_7_1_1(int over) => HttpBench.Run(bench =>
+    /// <summary>A chunk of so many bytes of data behind so many bytes of extension, its semicolon among them.</summary>
+    private static string Chunk(int data, int extension) => $"{data:x};{new string('x', extension - 1)}\r\n{new string('.', data)}\r\n";
+
+    private static void IsRuled(string chunks, int over) => HttpBench.Run(bench =>
     {
-        // ";x" and the name: a chunk of 256 bytes of extension, as many as are allowed, and the rest on the last chunk.
-        const int Each = 256;
-        int whole = (ChunkedReader.ExtensionBytesMax / Each) - 1;
-        int rest = ChunkedReader.ExtensionBytesMax - (whole * Each) + over;
-        string chunks = string.Concat(Enumerable.Repeat("1;" + new string('x', Each - 1) + "\r\n.\r\n", whole));
         HttpPeer peer = bench.Connect();
-        HttpAnswer answer = bench.Ask(peer, Head + chunks + "0;" + new string('y', rest - 1) + "\r\n\r\n");
+        HttpAnswer answer = bench.Ask(peer, Head + chunks);
         Assert.Equal(over == 0 ? 200 : 413, answer.Status);
         Assert.Equal(over == 1, peer.IsAtEnd);
         Assert.Equal(over, bench.Refused("http-chunk-extension-too-long"));
         bench.OthersAreServed();
     });
+
+    [Theory]
+    [InlineData(0)]
+    [InlineData(1)]
+    public void The_extensions_of_a_chunk_may_be_so_long_and_no_longer_RFC9112_7_1_1(int over) =>
+        IsRuled(Chunk(1, 2) + Chunk(1, ChunkedReader.ExtensionBytesPerChunkMax + over) + "0\r\n\r\n", over);
+
+    [Theory]
+    [InlineData(1, 0)]
+    [InlineData(1, 1)]
+    [InlineData(100, 0)]
+    [InlineData(100, 1)]
+    public void All_extensions_together_may_be_so_long_for_the_data_before_them_and_no_longer_RFC9112_7_1_1(int data, int over)
+    {
+        // What needs no data in chunks of 256 bytes of extension, and what the data so far allows on the last chunk.
+        const int Each = 256;
+        const int Chunks = ChunkedReader.ExtensionBytesFree / Each;
+        int rest = (Chunks * data / ChunkedReader.DataBytesPerExtensionByte) + over;
+        IsRuled(string.Concat(Enumerable.Repeat(Chunk(data, Each), Chunks)) + $"0;{new string('y', rest - 1)}\r\n\r\n", over);
+    }
+
+    // 420 chunks of 64 KiB, each with a signature, as an upload that is signed chunk by chunk has them.
+    [Fact]
+    public void An_upload_that_is_signed_chunk_by_chunk_arrives_whole_RFC9112_7_1_1() => HttpBench.Run(static bench =>
+    {
+        const int Chunks = 420;
+        byte[] data = new byte[64 * 1024];
+        Array.Fill(data, (byte)'d');
+        HttpPeer peer = bench.Connect();
+        bench.Send(peer, Head);
+        for (int i = 0; i < Chunks; i++)
+        {
+            bench.Send(peer, $"10000;chunk-signature={new string('a', 64)}\r\n");
+            bench.Send(peer, data);
+            bench.Send(peer, "\r\n");
+        }
+
+        HttpAnswer answer = bench.Ask(peer, $"0;chunk-signature={new string('a', 64)}\r\n\r\n");
+        Assert.Contains($"\nbody {Chunks * data.Length} ", answer.BodyText, StringComparison.Ordinal);
+        bench.StillServes(peer);
+    });
+
+    // What is announced allows nothing: only data that has come does.
+    [Theory]
+    [InlineData("1;{0}\r\n.\r\n")]
+    [InlineData("1 ; {0}\r\n.\r\n")]
+    [InlineData("0000000000000001;a=\"{0}\"\r\n.\r\n")]
+    public void Small_chunks_with_long_extensions_come_to_an_end_RFC9112_7_1_1(string chunk) => HttpBench.Run(
+        bench =>
+        {
+            string bytes = string.Format(System.Globalization.CultureInfo.InvariantCulture, chunk, new string('x', 100));
+            HttpPeer peer = bench.Connect();
+            bench.Send(peer, Head);
+            int sent = 0;
+            for (; sent < 1_000 && peer.Answers.Count == 0; sent++)
+            {
+                bench.Send(peer, bytes);
+            }
+
+            Assert.InRange(sent, 100, 200);
+            Assert.Equal(413, Assert.Single(peer.Answers).Status);
+            Assert.Equal(1, bench.Refused("http-chunk-extension-too-long"));
+        },
+        static options => options.MaxRequestBodySize = null);
+
+    [Fact]
+    public void A_trailer_that_may_not_be_one_is_discarded_and_the_others_are_given_RFC9110_6_5_1() => HttpBench.RunHosted(
+        static async context =>
+        {
+            await context.Request.Body.CopyToAsync(Stream.Null);
+            IHeaderDictionary trailers = context.Features.GetRequiredFeature<IHttpRequestTrailersFeature>().Trailers;
+            await context.Response.WriteAsync($"{string.Join(' ', trailers.Select(static field => $"{field.Key}={field.Value}"))}; {context.Request.ContentType}; {context.Request.Headers.CacheControl}");
+        },
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            const string Trailers = "X-Sum: 1\r\ncontent-type: text/html\r\nCache-Control: no-store\r\nRange: bytes=0-1\r\nX-Last: 2\r\n";
+            Assert.Equal("X-Sum=1 X-Last=2; ; ", bench.Ask(peer, $"{Head}3\r\nabc\r\n0\r\n{Trailers}\r\n").BodyText);
+            Assert.Equal("; ; ", bench.Ask(peer, $"{Head}3\r\nabc\r\n0\r\nTE: trailers\r\n\r\n").BodyText);
+            Assert.Equal(0, bench.RefusedInAll);
+        });
 
     [Fact]
     public void A_fault_in_a_chunked_body_reaches_the_handler_that_reads_it_and_ends_the_connection_RFC9112_7_1()

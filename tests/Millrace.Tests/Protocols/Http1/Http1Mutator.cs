@@ -91,7 +91,7 @@ internal sealed class Http1Mutator(int seed)
             text.Append(Pick(["", "", ";a", ";a=b", " ; a = \"b c\" ;d"])).Append("\r\n").Append('d', size).Append("\r\n");
         }
 
-        text.Append(chunked ? "0\r\n" + Pick(["", "X-T: 1\r\n", "Host: x\r\n", "A:\r\nB: 2\r\n"]) + "\r\n" : "");
+        text.Append(chunked ? "0\r\n" + Pick(["", "X-T: 1\r\n", "Host: x\r\n", "A:\r\nB: 2\r\n", "A: 1\r\nTE: x\r\nB: 2\r\n", "Content-Type: x\r\n"]) + "\r\n" : "");
         return Encoding.Latin1.GetBytes(text.ToString());
     }
 

@@ -116,6 +116,7 @@ internal sealed class MessageReading
             facts.Add($"trailer {EscapedBytes.Format(field.Name(trailers))}: {EscapedBytes.Format(field.Value(trailers))}");
         }
 
+        facts.Add("trailers " + _chunked.Trailers.Length.ToString(CultureInfo.InvariantCulture));
         facts.Add("rest " + (length - end).ToString(CultureInfo.InvariantCulture));
     }
 
@@ -164,6 +165,7 @@ internal sealed class MessageReading
             end += body.Consumed;
             facts.Add("body " + Text(body.Data.ToString()));
             facts.AddRange(body.Trailers.Select(t => $"trailer {Text(t.Name)}: {Text(t.Value)}"));
+            facts.Add("trailers " + body.Trailers.Count.ToString(CultureInfo.InvariantCulture));
         }
 
         facts.Add("rest " + (bytes.Length - end).ToString(CultureInfo.InvariantCulture));
