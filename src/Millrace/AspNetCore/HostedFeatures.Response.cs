@@ -207,7 +207,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
             await starting;
         }
 
-        await _exchange.SendFileAsync(file, offset, bytes, _ticket, cancellationToken);
+        await _exchange.SendFileAsync(file, offset, bytes, count is null ? FileExtent.ToTheEnd : FileExtent.Counted, _ticket, cancellationToken);
     }
 
     // ---- callbacks ----

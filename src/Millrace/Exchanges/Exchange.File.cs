@@ -9,6 +9,9 @@ internal sealed partial class Exchange
     /// <summary>Smaller files are read: a second system call would cost more than the copy.</summary>
     private const int SendFileMin = 16 * 1024;
 
+    // Where a file ends of which the file system does not say where.
+    private const long UnsaidEnd = long.MaxValue;
+
     /// <summary>File bytes are on their way: no other record may come between.</summary>
     public bool IsSendingFile { get; private set; }
 
@@ -16,8 +19,16 @@ internal sealed partial class Exchange
     public int FileBytesLeft { get; private set; }
 
     /// <summary>Enters the gate by itself, and leaves it while it waits.</summary>
-    public async ValueTask SendFileAsync(SafeFileHandle file, long offset, long count, long ticket, CancellationToken cancellationToken)
+    /// <param name="file">The file.</param>
+    /// <param name="offset">Where to begin.</param>
+    /// <param name="count">Bytes to send. Where <paramref name="extent"/> is to the end: what the file system says is left.</param>
+    /// <param name="extent">Whether so many bytes are wanted, or all that the file holds.</param>
+    /// <param name="ticket">Says for which request.</param>
+    /// <param name="cancellationToken">Checked before each part.</param>
+    public async ValueTask SendFileAsync(SafeFileHandle file, long offset, long count, FileExtent extent, long ticket, CancellationToken cancellationToken)
     {
+        bool isUnsaid = extent == FileExtent.ToTheEnd && count == 0;
+        count = isUnsaid ? UnsaidEnd - offset : count;
         Enter(ticket);
         bool entered = true;
         bool held = false;
@@ -25,14 +36,22 @@ internal sealed partial class Exchange
         try
         {
             CheckWritable();
-            CheckCount(count);
-            Start();
+            CheckCount(isUnsaid ? 0 : count);
+            if (!isUnsaid)
+            {
+                Start();
+            }
+            else if (SuppressesBody)
+            {
+                return;     // it may have no end, and nobody wants it
+            }
+
             if (Output.ChunkStart >= 0)
             {
                 Connection.CloseChunk(this, Output);
             }
 
-            bool copies = count < SendFileMin || SuppressesBody;
+            bool copies = isUnsaid || count < SendFileMin || SuppressesBody;
             ValueTask writable = copies ? default : SendAsync();
             file.DangerousAddRef(ref held);
             int descriptor = (int)file.DangerousGetHandle();
@@ -59,7 +78,7 @@ internal sealed partial class Exchange
                     cancellationToken.ThrowIfCancellationRequested();
                 }
 
-                writable = copies ? CopyPart(file, ref offset, ref count) : SendPart(descriptor, ref offset, ref count);
+                writable = copies ? CopyPart(file, ref offset, ref count, extent) : SendPart(descriptor, ref offset, ref count);
             }
         }
         finally
@@ -131,19 +150,41 @@ internal sealed partial class Exchange
         }
     }
 
-    private ValueTask CopyPart(SafeFileHandle file, ref long offset, ref long count)
+    private ValueTask CopyPart(SafeFileHandle file, ref long offset, ref long count, FileExtent extent)
     {
         int want = (int)Math.Min(count, SendFileMin);
         Memory<byte> room = ReserveBody(want);
         int got = RandomAccess.Read(file, room.Span[..want], offset);
         if (got == 0)
         {
-            throw new IOException("The file became shorter while it was being sent.");
+            if (extent == FileExtent.Counted || !IsAsLongAsSaid(file, offset + count))
+            {
+                throw new IOException("The file became shorter while it was being sent.");
+            }
+
+            count = 0;
+            return default;
         }
 
         AdvanceBody(got);
         offset += got;
         count -= got;
-        return Output.Length >= OutputBuffer.SendAt ? FlushAsync() : default;
+        return (HasStarted ? Output.Length : _earlyLength) >= OutputBuffer.SendAt ? FlushAsync() : default;
     }
+
+    // Nothing is left to read, and its length has not changed: the file ends here, whatever its length says.
+    private static bool IsAsLongAsSaid(SafeFileHandle file, long end) => end == UnsaidEnd || RandomAccess.GetLength(file) >= end;
+}
+
+/// <summary>How much of a file is sent.</summary>
+internal enum FileExtent
+{
+    /// <summary>So many bytes; a file that has less of them is an error.</summary>
+    Counted,
+
+    /// <summary>
+    /// All that can be read. A file system that makes its files up while they are read says nothing of use about their length: procfs says 0,
+    /// sysfs says a page for each.
+    /// </summary>
+    ToTheEnd,
 }

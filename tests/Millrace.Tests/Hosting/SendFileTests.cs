@@ -1,0 +1,122 @@
+// Response.SendFileAsync of real files, among them those that a file system makes up while they are read: what it says of
+// their length is not what they hold (procfs says 0, sysfs a page).
+
+using Microsoft.AspNetCore.Builder;
+using Microsoft.AspNetCore.Http;
+using Millrace.Tests.Stress;
+
+namespace Millrace.Tests.Hosting;
+
+public sealed class SendFileTests
+{
+    private const int Page = 4_096;
+
+    public static TheoryData<ApplicationProtocol> Protocols => [ApplicationProtocol.Http, ApplicationProtocol.FastCgi];
+
+    private static Task<UnixApp> Sends(ApplicationProtocol protocol, string file, Action<HttpContext>? before = null) =>
+        UnixApp.StartAsync(protocol, web => web.MapMethods("/file", ["GET", "HEAD"], async context =>
+        {
+            before?.Invoke(context);
+            await context.Response.SendFileAsync(file);
+        }));
+
+    [Theory]
+    [MemberData(nameof(Protocols))]
+    public async Task A_file_that_says_it_is_empty_and_is_not_arrives_whole(ApplicationProtocol protocol)
+    {
+        const string File = "/proc/self/cmdline";
+        Assert.Equal(0, new FileInfo(File).Length);
+        string expected = await System.IO.File.ReadAllTextAsync(File);
+        Assert.NotEmpty(expected);
+        await using UnixApp app = await Sends(protocol, File);
+        for (int i = 0; i < 3; i++)
+        {
+            UnixAnswer answer = await app.Get("/file");
+            Assert.Equal((200, expected), (answer.Status, answer.Text));
+        }
+    }
+
+    [Theory]
+    [MemberData(nameof(Protocols))]
+    public async Task A_long_file_that_says_it_is_empty_is_streamed(ApplicationProtocol protocol)
+    {
+        const string File = "/proc/self/smaps";
+        Assert.Equal(0, new FileInfo(File).Length);
+        await using UnixApp app = await Sends(protocol, File);
+        string text = (await app.Get("/file")).Text;
+        Assert.InRange(text.Length, 100_000, 100_000_000);
+        Assert.Equal(0, text.Count(static c => c == '\0'));
+        string[] lines = text.Split('\n');
+        Assert.Equal("", lines[^1]);
+        Assert.StartsWith("VmFlags:", lines[^2], StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [MemberData(nameof(Protocols))]
+    public async Task A_file_that_says_it_is_a_page_and_is_not_arrives_whole(ApplicationProtocol protocol)
+    {
+        const string File = "/sys/devices/system/cpu/online";
+        Assert.Equal(Page, new FileInfo(File).Length);
+        string expected = await System.IO.File.ReadAllTextAsync(File);
+        Assert.InRange(expected.Length, 2, Page - 1);
+        await using UnixApp app = await Sends(protocol, File);
+        UnixAnswer answer = await app.Get("/file");
+        Assert.Equal((200, expected), (answer.Status, answer.Text));
+    }
+
+    // The length that was announced came from the file system as well: an answer that is wrong is none.
+    [Theory]
+    [MemberData(nameof(Protocols))]
+    public async Task A_file_that_holds_more_than_was_announced_is_an_error_and_not_an_empty_answer(ApplicationProtocol protocol)
+    {
+        await using UnixApp app = await Sends(protocol, "/proc/self/cmdline", static context => context.Response.ContentLength = 0);
+        Assert.Equal(500, (await app.Get("/file")).Status);
+    }
+
+    [Theory]
+    [MemberData(nameof(Protocols))]
+    public async Task A_file_that_is_empty_is_an_empty_answer(ApplicationProtocol protocol)
+    {
+        using var folder = new SocketFolder();
+        string file = folder.PathOf("empty");
+        await File.WriteAllTextAsync(file, "");
+        await using UnixApp app = await Sends(protocol, file);
+        UnixAnswer answer = await app.Get("/file");
+        Assert.Equal((200, ""), (answer.Status, answer.Text));
+    }
+
+    [Theory]
+    [MemberData(nameof(Protocols))]
+    public async Task What_is_written_around_a_file_stays_around_it(ApplicationProtocol protocol)
+    {
+        string expected = "before " + await File.ReadAllTextAsync("/proc/self/cmdline") + " behind";
+        await using UnixApp app = await UnixApp.StartAsync(protocol, static web => web.MapGet("/file", static async context =>
+        {
+            await context.Response.WriteAsync("before ");
+            await context.Response.SendFileAsync("/proc/self/cmdline");
+            await context.Response.WriteAsync(" behind");
+        }));
+        Assert.Equal(expected, (await app.Get("/file")).Text);
+    }
+
+    [Theory]
+    [InlineData(10_000)]        // read
+    [InlineData(1_000_000)]     // sent by the kernel
+    public async Task A_file_that_becomes_shorter_while_it_is_sent_breaks_the_answer_off(int size)
+    {
+        using var folder = new SocketFolder();
+        string file = folder.PathOf("shrinks");
+        await using HostedApp app = await HostedApp.StartAsync(web => web.MapGet("/file", async context =>
+        {
+            await File.WriteAllBytesAsync(file, new byte[size]);
+            context.Response.OnStarting(() =>
+            {
+                File.WriteAllBytes(file, new byte[size / 2]);   // its length has been looked at
+                return Task.CompletedTask;
+            });
+            await context.Response.SendFileAsync(file);
+        }));
+        Assert.False(app.Get("/file").IsWhole);
+        Assert.Equal(404, app.Get("/none").Status);
+    }
+}
