@@ -14,6 +14,7 @@ internal sealed partial class Exchange
     private const int LentSizeMin = 256;
     private const int LentSizeNext = 4096;
     private const int ErrorLineMax = 512;
+    private const int FramingMax = 64;      // what a protocol puts around reserved bytes at most
 
     private byte[]? _early;          // body bytes written before the head
     private byte[]? _earlyKept;      // where the next request's begin
@@ -106,9 +107,11 @@ internal sealed partial class Exchange
     // ---- the body ----
 
     /// <summary>Memory for body bytes that the application may keep, whatever it does with it later; <see cref="AdvanceBody"/> copies what was written.</summary>
+    /// <exception cref="ArgumentOutOfRangeException">Negative, or more than fits into an array behind what has been written and not sent.</exception>
     public Memory<byte> LendBody(int sizeHint)
     {
         CheckWritable();
+        CheckReserve(sizeHint);
         int size = Math.Max(sizeHint, _lent is null ? LentSizeMin : LentSizeNext);
         if (_lent is null || _lent.Length < size)
         {
@@ -121,9 +124,11 @@ internal sealed partial class Exchange
     }
 
     /// <summary>Room for body bytes where they will be sent from, for whoever is done with it before the request can end; <see cref="AdvanceBody"/> says how many were written.</summary>
+    /// <exception cref="ArgumentOutOfRangeException">The same.</exception>
     public Memory<byte> ReserveBody(int sizeHint)
     {
         CheckWritable();
+        CheckReserve(sizeHint);
         _lentAt = -1;
         sizeHint = Math.Max(sizeHint, 256);
         Memory<byte> room;
@@ -142,6 +147,19 @@ internal sealed partial class Exchange
 
         _reserved = room.Length;
         return room;
+    }
+
+    // Before anything is changed: the response goes on as if nothing had been asked.
+    private void CheckReserve(int sizeHint)
+    {
+        ArgumentOutOfRangeException.ThrowIfNegative(sizeHint);
+        int held = HasStarted && !SuppressesBody ? Output.End : _earlyLength;
+        int max = Array.MaxLength - FramingMax - held;
+        if (sizeHint > max)
+        {
+            throw new ArgumentOutOfRangeException(
+                nameof(sizeHint), sizeHint, $"At most {max} bytes of a response can be asked for while {held} wait to be sent; write in smaller parts and flush in between.");
+        }
     }
 
     public void AdvanceBody(int count)
@@ -241,7 +259,13 @@ internal sealed partial class Exchange
         _early ??= _earlyKept;
         if (_early is null || _early.Length - _earlyLength < size)
         {
-            int wanted = Math.Max(Math.Max(EarlySize, (_early?.Length ?? 0) * 2), _earlyLength + size);
+            long needed = (long)_earlyLength + size;
+            if (needed > Array.MaxLength)
+            {
+                throw new InvalidOperationException("A response part is larger than 2 GiB; flush in between.");
+            }
+
+            int wanted = (int)Math.Min(Array.MaxLength, Math.Max(Math.Max(EarlySize, (_early?.Length ?? 0) * 2L), needed));
             byte[] larger = wanted > EarlyKeptMax ? ArrayPool<byte>.Shared.Rent(wanted) : new byte[wanted];
             _early.AsSpan(0, _earlyLength).CopyTo(larger);
             _early = larger;

@@ -95,6 +95,53 @@ public sealed class MisuseTests
         }
     }
 
+    [Theory]
+    [InlineData(ApplicationProtocol.Http, false)]
+    [InlineData(ApplicationProtocol.Http, true)]
+    [InlineData(ApplicationProtocol.FastCgi, false)]
+    [InlineData(ApplicationProtocol.FastCgi, true)]
+    public async Task Asking_for_more_memory_than_there_can_be_is_refused_and_harms_nothing(ApplicationProtocol protocol, bool started)
+    {
+        var refused = new List<Exception?>();
+        await using UnixApp app = await UnixApp.StartAsync(protocol, web =>
+        {
+            web.MapGet("/much", async context =>
+            {
+                if (started)
+                {
+                    await context.Response.StartAsync();
+                }
+
+                PipeWriter writer = context.Response.BodyWriter;
+                AskForTooMuch(writer);
+                "one "u8.CopyTo(writer.GetSpan(4));
+                AskForTooMuch(writer);
+                writer.Advance(4);
+                writer.Write("two "u8);
+                AskForTooMuch(writer);
+                await writer.FlushAsync();
+                AskForTooMuch(writer);
+                await context.Response.WriteAsync("three");
+            });
+        });
+        for (int i = 0; i < 3; i++)
+        {
+            Assert.Equal("one two three", (await app.Get("/much")).Text);
+        }
+
+        Assert.Equal(3 * 4 * 8, refused.Count);
+        Assert.All(refused, static error => Assert.Equal("sizeHint", Assert.IsType<ArgumentOutOfRangeException>(error).ParamName));
+
+        void AskForTooMuch(PipeWriter writer)
+        {
+            foreach (int size in (int[])[int.MaxValue, int.MaxValue - 5, Array.MaxLength, -1])
+            {
+                refused.Add(Record.Exception(() => writer.GetMemory(size)));
+                refused.Add(Record.Exception(() => writer.GetSpan(size)));
+            }
+        }
+    }
+
     [Fact]
     public async Task Memory_taken_before_the_head_is_written_still_counts_after_it()
     {
