@@ -169,7 +169,7 @@ internal sealed partial class Http1Connection<TKernel>
         {
             output.AppendContentLength(length);
         }
-        else if (!exchange.HasNoBodyStatus && !exchange.Head.IsHead)
+        else if (!exchange.SuppressesBody)
         {
             if (_is11)
             {

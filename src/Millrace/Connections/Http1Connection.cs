@@ -225,7 +225,8 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     private void Begin(LoopDriver driver, Http1Head reader, byte[] source, int origin, byte[]? assembly)
     {
         _is11 = reader.Version == HttpVersion.Http11;
-        _keepAlive = reader.KeepAlive && reader.Form != TargetForm.Authority;   // after CONNECT nobody knows what the bytes are
+        _refused = reader.Form == TargetForm.Authority;     // after CONNECT nobody knows what the bytes are
+        _keepAlive = reader.KeepAlive && !_refused;
         _offersUpgrade = reader.IsUpgrade && !reader.IsChunked && reader.ContentLength <= 0;
         _expectsContinue = reader.ExpectsContinue;
         _continueSent = _bodyWanted = _closes = _chunking = false;

@@ -39,7 +39,7 @@ internal sealed partial class Exchange
     /// <summary>The head says how long the body is.</summary>
     public bool IsLengthDeclared => HasStarted && _declared >= 0;
 
-    /// <summary>HEAD, 204, 205 and 304 have no body, whatever the application writes.</summary>
+    /// <summary>HEAD, 204, 205, 304 and a 2xx to CONNECT have no body, whatever the application writes.</summary>
     public bool SuppressesBody { get; private set; }
 
     /// <summary>The end of the response has been written, perhaps sent.</summary>
@@ -71,13 +71,13 @@ internal sealed partial class Exchange
         }
 
         CheckStatus();
-        _declared = ResponseHeaders.ContentLength ?? -1;
-        if (_declared < 0 && length >= 0 && !HasNoBodyStatus && !Head.IsHead)
+        SuppressesBody |= HasNoBodyStatus || OpensTunnel;
+        _declared = OpensTunnel ? -1 : ResponseHeaders.ContentLength ?? -1;
+        if (_declared < 0 && length >= 0 && !SuppressesBody)
         {
             _declared = length;
         }
 
-        SuppressesBody |= HasNoBodyStatus;
         HasStarted = true;
         ResponseHeaders.Fix();
         Connection.WriteHead(this, Output, _declared);
@@ -91,6 +91,9 @@ internal sealed partial class Exchange
             }
         }
     }
+
+    // RFC 9110 §9.3.6: to the client all that follows is the tunnel's, and has no length. There is none here.
+    private bool OpensTunnel => StatusCode is >= 200 and < 300 && Head.IsConnect;
 
     public bool HasNoBodyStatus => StatusCode is 204 or 205 or 304 || (StatusCode == 101 && !IsUpgraded);
 

@@ -75,6 +75,8 @@ internal sealed class RequestHead
 
     public bool IsHead => this[Method].SequenceEqual("HEAD"u8);
 
+    public bool IsConnect => this[Method].SequenceEqual("CONNECT"u8);
+
     /// <summary>The name of a field, and whether its values must not be kept.</summary>
     public string FieldName(in HeaderSlice field, out bool isSecret) =>
         IsFastCgi ? StringTable.ForThisThread.GetVariableName(Name(field), out isSecret) : StringTable.ForThisThread.GetFieldName(Name(field), out isSecret);

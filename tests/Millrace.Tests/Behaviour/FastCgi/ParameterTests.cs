@@ -30,6 +30,34 @@ public sealed class ParameterTests
         Assert.Contains(expected, "\n" + response.BodyText, StringComparison.Ordinal);
     });
 
+    // ---- absolute targets and CONNECT ----
+
+    // RFC 9110 §7.4: a trusted gateway says what the connection of the client was. The scheme of the target does not.
+    [Theory]
+    [InlineData("https://example.org/a", "off", "http")]
+    [InlineData("https://example.org/a", "on", "https")]
+    [InlineData("http://example.org/a", "on", "https")]
+    [InlineData("http://example.org/a", "", "http")]
+    public void The_front_servers_scheme_counts_whatever_an_absolute_target_says_RFC9110_7_4(string target, string https, string scheme) =>
+        Says($"\npath /a\nquery \nscheme {scheme}\n", Get(target, "GET", ("HTTPS", https)));
+
+    [Fact]
+    public void A_2xx_to_CONNECT_has_neither_a_length_nor_a_body_RFC9110_9_3_6() => FastCgiBench.Run(
+        static (request, response) =>
+        {
+            response.ContentLength = 8;
+            response.WriteText("not here");
+            return default;
+        },
+        static bench =>
+        {
+            FrontEnd front = bench.Connect();
+            (string, string)[] parameters = [.. Wire.Get("example.org:443", "CONNECT").Where(static pair => pair.Name != "HTTP_HOST"), ("HTTP_HOST", "example.org:443")];
+            ReceivedResponse response = bench.Ask(front, WithParams(Wire.Pairs(parameters)));
+            Assert.Equal((200, null, 0), (response.Status, response.Field("Content-Length"), response.Body.Length));
+            Assert.Equal("not here", bench.Ask(front, Wire.Request("/")).BodyText);
+        });
+
     // ---- the coding, FastCGI 1.0 §3.4 ----
 
     [Fact]

@@ -75,7 +75,7 @@ internal sealed class HttpPeer(SimulatedSocket socket) : IClient
     /// <summary>Status codes of interim responses (RFC 9110 §15.2).</summary>
     public List<int> Interims { get; } = [];
 
-    /// <summary>What came behind a 101.</summary>
+    /// <summary>What came behind a 101, or behind a 2xx to CONNECT.</summary>
     public List<byte> Tunnel { get; } = [];
 
     public string? Fault { get; private set; }
@@ -231,6 +231,11 @@ internal sealed class HttpPeer(SimulatedSocket socket) : IClient
         if (answer.Status == 101)
         {
             _expecting = Expecting.Tunnel;
+            Finish();
+        }
+        else if (method == "CONNECT" && answer.Status is >= 200 and < 300)
+        {
+            _ = Check(encoding is null && length is null, "a length with a 2xx to CONNECT (RFC 9110 §9.3.6)", Expecting.Tunnel);
             Finish();
         }
         else if (method == "HEAD" || answer.Status is 204 or 304)

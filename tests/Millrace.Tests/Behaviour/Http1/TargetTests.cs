@@ -62,6 +62,71 @@ public sealed class TargetTests
             bench.OthersAreServed();
         });
 
+    // To the client everything behind the head of a 2xx is the tunnel's (RFC 9112 §6.3): nothing may come there, and nothing that the client sends is read.
+    [Theory]
+    [InlineData(200, "1.1", false)]
+    [InlineData(200, "1.1", true)]
+    [InlineData(200, "1.0", false)]
+    [InlineData(200, "1.0", true)]
+    [InlineData(204, "1.1", false)]
+    [InlineData(299, "1.1", true)]
+    public void A_2xx_to_CONNECT_has_neither_a_length_nor_a_body_and_the_connection_ends_RFC9110_9_3_6(int status, string version, bool withLength) => HttpBench.Run(
+        async (request, response) =>
+        {
+            response.StatusCode = status;
+            if (status == 204)
+            {
+                return;
+            }
+
+            response.ContentLength = withLength ? 8 : null;
+            await response.WriteAsync("not "u8.ToArray());
+            await response.FlushAsync();
+            await response.WriteAsync("here"u8.ToArray());
+        },
+        bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            peer.Expect("CONNECT", is10: version == "1.0");
+            peer.Socket.ClientSend(System.Text.Encoding.ASCII.GetBytes($"CONNECT example.org:443 HTTP/{version}\r\nHost: example.org:443\r\n\r\n"));
+            peer.Socket.ClientSend("GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"u8);
+            bench.Settle();
+            HttpAnswer answer = Assert.Single(peer.Answers);
+            Assert.Equal((status, true, null, null), (answer.Status, answer.Closes, answer.Field("Content-Length"), answer.Field("Transfer-Encoding")));
+            Assert.Empty(peer.Tunnel);
+            Assert.True(peer.IsAtEnd);
+            Assert.Equal(1, bench.Simulation.Handler.Started);
+        });
+
+    // What the client takes for a tunnel it begins to use: that must not become a reset over the answer.
+    [Theory]
+    [InlineData(200)]
+    [InlineData(405)]
+    public void The_answer_to_CONNECT_reaches_a_client_that_sends_on_RFC9112_9_6(int status) => HttpBench.Run(
+        (request, response) =>
+        {
+            response.StatusCode = status;
+            return default;
+        },
+        bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            peer.Expect("CONNECT");
+            bench.Reads = false;
+            bench.Send(peer, "CONNECT example.org:443 HTTP/1.1\r\nHost: example.org:443\r\n\r\n");
+            for (int i = 0; i < 10; i++)
+            {
+                bench.Send(peer, new byte[1_000]);
+            }
+
+            bench.Reads = true;
+            bench.Settle();
+            Assert.Equal(status, Assert.Single(peer.Answers).Status);
+            Assert.False(peer.Socket.AnswersLost);
+            bench.Pass(TimeSpan.FromSeconds(3));
+            Assert.Equal(0, bench.Connections);
+        });
+
     [Theory]
     [InlineData("PROPFIND")]
     [InlineData("QUERY")]
