@@ -198,13 +198,15 @@ internal abstract partial class Connection<TKernel>
             return;
         }
 
-        exchange.Body.Break(new ConnectionResetException("The peer closed the connection before the end of the request body."));
         if (finished)
         {
+            // It may have finished sending alone, and still listen.
+            exchange.Body.Break(new BadHttpRequestException("The peer finished sending before the end of the request body (RFC 9112 §8)."));
             exchange.CancelHandler();
         }
         else
         {
+            exchange.Body.Break(new ConnectionResetException("The peer reset the connection before the end of the request body."));
             exchange.Abort();
         }
     }

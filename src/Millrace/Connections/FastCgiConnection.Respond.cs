@@ -86,7 +86,7 @@ internal sealed partial class FastCgiConnection<TKernel>
 
     public override void WriteHead(Exchange exchange, OutputBuffer output, long length)
     {
-        if (exchange.IsAborted)
+        if (exchange.IsAborted || exchange.IsUnanswered)
         {
             return;
         }

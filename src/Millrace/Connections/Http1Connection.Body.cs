@@ -274,7 +274,8 @@ internal sealed partial class Http1Connection<TKernel>
         {
             // There are web servers that take the end of a connection for the end of a chunked body: a reset is what nobody mistakes.
             // Those do not pipeline. From who does, it would take answers before this one that he has not read yet; for him the framing shows enough.
-            bool showsCut = _pipelines && (_chunking || exchange.IsLengthDeclared);
+            // No answer at all shows it too.
+            bool showsCut = exchange.IsUnanswered || (_pipelines && (_chunking || exchange.IsLengthDeclared));
             ResetsOnClose = exchange.IsAborted || exchange.IsUpgraded || !(showsCut || exchange.SuppressesBody);
             _closes = true;
             return false;

@@ -38,7 +38,7 @@ internal sealed partial class Http1Connection<TKernel>
 
     public override void WriteHead(Exchange exchange, OutputBuffer output, long length)
     {
-        if (exchange.IsAborted)
+        if (exchange.IsAborted || exchange.IsUnanswered)
         {
             return;
         }

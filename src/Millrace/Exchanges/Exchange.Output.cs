@@ -354,6 +354,11 @@ internal sealed partial class Exchange
                 FailInside(new InvalidOperationException("The handler ended before a write that it had begun; await every write."));
                 IsCut = true;
             }
+            else if (!HasStarted && IsGivenUpByStatus)
+            {
+                ReplaceGivenUp(null);
+                Start(0);
+            }
             else if (!HasStarted)
             {
                 long declared = ResponseHeaders.ContentLength ?? -1;
@@ -418,7 +423,7 @@ internal sealed partial class Exchange
             AppStatus = 1;
             if (!HasStarted)
             {
-                ReplaceByStatus(HasTimedOut ? StatusCodes.Status504GatewayTimeout : StatusCodes.Status499ClientClosedRequest);
+                ReplaceGivenUp(error);
             }
             else
             {
@@ -514,7 +519,7 @@ internal sealed partial class Exchange
         _deferredEnd = 0;
         _declared = -1;
         _written = 0;
-        _ended = HasStarted = SuppressesBody = IsCut = IsUpgraded = IsEndSent = false;
+        _ended = HasStarted = SuppressesBody = IsCut = IsUnanswered = IsUpgraded = IsEndSent = false;
         StatusCode = StatusCodes.Status200OK;
         ReasonPhrase = null;
         AppStatus = 0;

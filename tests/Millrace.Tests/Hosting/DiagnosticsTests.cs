@@ -2,6 +2,8 @@
 
 using System.Collections.Concurrent;
 using System.Diagnostics.Metrics;
+using System.Net;
+using System.Net.Sockets;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.Extensions.Logging;
 using Millrace.Tests.Stress;
@@ -20,6 +22,34 @@ public sealed class DiagnosticsTests
         Assert.True(ProcessState.Becomes(() => log.Lines.Any(static line => line.Contains("Request finished HTTP/1.1 GET http://example.com/page?x=1 - 200", StringComparison.Ordinal))), string.Join('\n', log.Lines));
         Assert.Contains(log.Lines, static line => line.Contains("Request starting HTTP/1.1 GET http://example.com/page?x=1", StringComparison.Ordinal));
         Assert.Contains(log.Lines, line => line.Contains($"Now listening on: {app.Address}", StringComparison.Ordinal));
+    }
+
+    // The name that hosting has for it stays in its logs and metrics; the client, which has only finished sending, is told nothing.
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task A_request_that_its_client_gives_up_is_499_to_hosting_and_unanswered(bool handlesExceptions)
+    {
+        using var log = new CollectedLog();
+        await using HostedApp app = await HostedApp.StartAsync(
+            app =>
+            {
+                if (handlesExceptions)
+                {
+                    app.UseExceptionHandler("/error");
+                }
+
+                app.MapGet("/wait", static async context => await Task.Delay(Timeout.Infinite, context.RequestAborted));
+                app.MapGet("/error", static () => "an error page");
+            },
+            builder => builder.Logging.AddProvider(log),
+            address: "http://127.0.0.1:0");
+        using var client = new Socket(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp) { ReceiveTimeout = 10_000 };
+        await client.ConnectAsync(IPAddress.Loopback, new Uri(app.Address).Port, TestContext.Current.CancellationToken);
+        client.Send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n"u8);
+        client.Shutdown(SocketShutdown.Send);
+        Assert.Equal(0, client.Receive(new byte[1_000]));
+        Assert.True(ProcessState.Becomes(() => log.Lines.Any(static line => line.Contains("/wait - 499", StringComparison.Ordinal))), string.Join('\n', log.Lines));
     }
 
     [Fact]

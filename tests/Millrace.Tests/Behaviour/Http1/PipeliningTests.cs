@@ -76,6 +76,32 @@ public sealed class PipeliningTests
             });
     }
 
+    [Fact]
+    public void A_request_that_is_given_up_takes_no_answer_before_it_along_RFC9112_9_6() => HttpBench.Run(
+        static async (request, response) =>
+        {
+            response.WriteText(request.Path);
+            if (request.Path == "/given-up")
+            {
+                await Bench.Cancelled(request.Aborted);
+                throw new OperationCanceledException();
+            }
+        },
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            bench.Reads = false;
+            peer.Socket.ClientSend("GET /first HTTP/1.1\r\nHost: a\r\n\r\nGET /second HTTP/1.1\r\nHost: a\r\n\r\nGET /given-up HTTP/1.1\r\nHost: a\r\n\r\n"u8);
+            peer.Socket.ClientFinish();
+            bench.Settle();
+            Assert.Equal(0, bench.Connections);
+            bench.Reads = true;
+            bench.Settle();
+            Assert.Equal(["/first", "/second"], peer.Answers.Select(static answer => answer.BodyText));
+            Assert.Null(peer.Begun);
+            Assert.Equal((true, false), (peer.IsAtEnd, peer.Socket.WasReset));
+        });
+
     [Theory]
     [InlineData("GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 200)]
     [InlineData("GET /last HTTP/1.0\r\n\r\n", 200)]

@@ -1,0 +1,37 @@
+// How a request ends whose handler has been told that nobody may be waiting any more, and gives up before the first byte:
+//
+//   a time limit has passed                           504: the peer still waits
+//   the body ended too early, or is otherwise refused its status: a peer that has only finished sending still listens
+//   the peer has gone, or has finished sending        nothing; hosting sees 499, which is no status of HTTP and never leaves
+
+using Microsoft.AspNetCore.Http;
+
+namespace Millrace.Exchanges;
+
+internal sealed partial class Exchange
+{
+    /// <summary>No byte of this response leaves, and its connection ends: the handler has given up, and there is nothing to say.</summary>
+    public bool IsUnanswered { get; private set; }
+
+    // The exception handler of ASP.NET Core makes 499 of it before the server sees anything.
+    private bool IsGivenUpByStatus => IsCancelled && StatusCode == StatusCodes.Status499ClientClosedRequest;
+
+    private void ReplaceGivenUp(Exception? error)
+    {
+        if (HasTimedOut)
+        {
+            ReplaceByStatus(StatusCodes.Status504GatewayTimeout);
+            return;
+        }
+
+        if ((Body.Error ?? error) is BadHttpRequestException bad)
+        {
+            ReplaceByError(bad);
+            return;
+        }
+
+        ReplaceByStatus(StatusCodes.Status499ClientClosedRequest);
+        IsUnanswered = true;
+        IsCut |= !_givenUp;
+    }
+}

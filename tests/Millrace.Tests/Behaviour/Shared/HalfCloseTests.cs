@@ -1,0 +1,169 @@
+// Peers that have finished sending and still listen: what is short is refused, what is whole is answered, and what its handler
+// gives up is not answered at all. Nobody ever sees 499, which is no status of HTTP but the name hosting has for a request
+// that its client has given up. RFC 9112 §8, §9.6, RFC 9110 §15.
+
+using Millrace.Tests.Simulation;
+
+namespace Millrace.Tests.Behaviour.Shared;
+
+public abstract class HalfCloseTests(Way way) : SharedTests(way)
+{
+    public enum GivesUp
+    {
+        ByCancellation,
+        ByIOException,
+        ByStatus499,
+    }
+
+    private static async ValueTask GiveUp(Call call, GivesUp how)
+    {
+        call.AddHeader("X-Half", "made");
+        call.WriteText("half of an answer");
+        await Bench.Cancelled(call.Aborted);
+        switch (how)
+        {
+            case GivesUp.ByCancellation:
+                throw new OperationCanceledException(call.Aborted);
+            case GivesUp.ByIOException:
+                throw new IOException("The client has gone.");
+            default:
+                call.Status = 499;      // as the exception handler of ASP.NET Core does
+                break;
+        }
+    }
+
+    private static void IsUnanswered(SharedBench bench, Caller caller)
+    {
+        Assert.Empty(caller.Answers);
+        Assert.Null(caller.Begun);
+        Assert.Equal((true, 0), (caller.IsAtEnd, bench.Connections));
+    }
+
+    [Theory]
+    [InlineData(1_000L)]
+    [InlineData(null)]
+    public void A_body_that_is_cut_short_is_400_where_the_peer_still_listens_RFC9112_8(long? length) => Run(bench =>
+    {
+        Caller caller = bench.Connect();
+        bench.Send(caller, [.. caller.Head("/", "POST", length), .. caller.Part(new byte[100])]);
+        caller.Socket.ClientFinish();
+        bench.Settle();
+        Assert.Equal(400, Assert.Single(caller.Answers).Status);
+        Assert.Equal((true, 0), (caller.IsAtEnd, bench.Connections));
+        bench.OthersAreServed();
+    });
+
+    [Theory]
+    [InlineData(1_000L)]
+    [InlineData(null)]
+    public void A_body_that_is_cut_short_in_the_same_segment_is_400_RFC9112_8(long? length) => Run(bench =>
+    {
+        Caller caller = bench.Connect();
+        caller.Socket.ClientSend([.. caller.Head("/", "POST", length), .. caller.Part(new byte[100])]);
+        caller.Socket.ClientFinish();
+        bench.Settle();
+        Assert.Equal(400, Assert.Single(caller.Answers).Status);
+        Assert.Equal((true, 0), (caller.IsAtEnd, bench.Connections));
+    });
+
+    [Theory]
+    [InlineData(GivesUp.ByCancellation)]
+    [InlineData(GivesUp.ByIOException)]
+    [InlineData(GivesUp.ByStatus499)]
+    public void A_body_that_is_cut_short_is_400_however_its_handler_gives_up_RFC9112_8(GivesUp how) => Run(
+        call => GiveUp(call, how),
+        static bench =>
+        {
+            Caller caller = bench.Connect();
+            bench.Send(caller, [.. caller.Head("/", "POST", 1_000), .. caller.Part(new byte[100])]);
+            caller.Socket.ClientFinish();
+            bench.Settle();
+            Answer answer = Assert.Single(caller.Answers);
+            Assert.Equal((400, "0", null), (answer.Status, answer.Field("Content-Length"), answer.Field("X-Half")));
+            Assert.Equal((true, 0), (caller.IsAtEnd, bench.Connections));
+        });
+
+    [Theory]
+    [InlineData(GivesUp.ByCancellation)]
+    [InlineData(GivesUp.ByIOException)]
+    [InlineData(GivesUp.ByStatus499)]
+    public void A_whole_request_that_its_handler_gives_up_is_not_answered_RFC9110_15(GivesUp how) => Run(
+        call => GiveUp(call, how),
+        static bench =>
+        {
+            Caller caller = bench.Connect();
+            bench.Send(caller, caller.Request("/"));
+            caller.Socket.ClientFinish();
+            bench.Settle();
+            IsUnanswered(bench, caller);
+            Assert.False(caller.Socket.WasReset);
+        });
+
+    [Theory]
+    [InlineData(GivesUp.ByCancellation)]
+    [InlineData(GivesUp.ByIOException)]
+    [InlineData(GivesUp.ByStatus499)]
+    public void A_peer_that_is_gone_is_not_answered_RFC9110_15(GivesUp how) => Run(
+        call => GiveUp(call, how),
+        static bench =>
+        {
+            Caller[] callers = [bench.Connect(), bench.Connect()];
+            Array.ForEach(callers, caller => bench.Send(caller, caller.Request("/")));
+            callers[0].Socket.ClientReset();
+            callers[1].Socket.ClientClose();
+            bench.Settle();
+            Assert.All(callers, static caller => Assert.Empty(caller.Answers));
+            Assert.Equal(0, bench.Connections);
+        });
+
+    // The peer still waits: it is told that the time was too short, whoever of the application has caught the exception first.
+    [Theory]
+    [InlineData(GivesUp.ByCancellation)]
+    [InlineData(GivesUp.ByIOException)]
+    [InlineData(GivesUp.ByStatus499)]
+    public void A_request_that_takes_too_long_is_504_however_its_handler_gives_up_RequestTimeout(GivesUp how) => Run(
+        call => GiveUp(call, how),
+        static bench =>
+        {
+            Caller caller = bench.Connect();
+            bench.Send(caller, caller.Request("/forever"));
+            bench.Pass(TimeSpan.FromSeconds(6));
+            Assert.Equal((504, "0"), (Assert.Single(caller.Answers).Status, caller.Answers[0].Field("Content-Length")));
+        },
+        static options => options.RequestTimeout = TimeSpan.FromSeconds(5));
+
+    // 499 is an application's to use where nobody has given up.
+    [Fact]
+    public void An_applications_own_499_is_sent_to_who_waits_for_it() => Answers(
+        static call => call.Status = 499,
+        static (bench, caller) => Assert.Equal(499, Assert.Single(caller.Answers).Status));
+
+    // An answer that has begun is broken off as ever: its head has left.
+    [Fact]
+    public void An_answer_that_has_begun_is_broken_off_RFC9112_8() => Run(
+        static async call =>
+        {
+            await call.WriteAsync("begun"u8.ToArray());
+            await call.FlushAsync();
+            await Bench.Cancelled(call.Aborted);
+            throw new OperationCanceledException();
+        },
+        static bench =>
+        {
+            Caller caller = bench.Connect();
+            bench.Send(caller, caller.Request("/"));
+            Assert.NotNull(caller.Begun);
+            caller.Socket.ClientFinish();
+            bench.Settle();
+            Assert.Empty(caller.Answers);
+            Assert.Equal((true, 0), (caller.IsAtEnd, bench.Connections));
+        });
+}
+
+public sealed class FastCgiHalfCloseTests() : HalfCloseTests(Way.FastCgiToPlain);
+
+public sealed class HttpHalfCloseTests() : HalfCloseTests(Way.HttpToPlain);
+
+public sealed class FastCgiHostedHalfCloseTests() : HalfCloseTests(Way.FastCgiToHosted);
+
+public sealed class HttpHostedHalfCloseTests() : HalfCloseTests(Way.HttpToHosted);
