@@ -14,17 +14,11 @@ internal sealed class TunnelStream(BodyReader reader, Stream output) : Sequentia
     public override ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default) =>
         reader.ReadAsync(buffer, cancellationToken);
 
-    public override Task<int> ReadAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken) =>
-        reader.ReadAsync(buffer.AsMemory(offset, count), cancellationToken).AsTask();
-
     public override int Read(byte[] buffer, int offset, int count) =>
         reader.ReadAsync(buffer.AsMemory(offset, count), CancellationToken.None).AsTask().GetAwaiter().GetResult();
 
     public override ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default) =>
         output.WriteAsync(buffer, cancellationToken);
-
-    public override Task WriteAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken) =>
-        output.WriteAsync(buffer, offset, count, cancellationToken);
 
     public override void Write(byte[] buffer, int offset, int count) =>
         output.WriteAsync(buffer.AsMemory(offset, count)).AsTask().GetAwaiter().GetResult();

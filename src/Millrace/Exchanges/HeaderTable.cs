@@ -1,5 +1,6 @@
 // Header fields by name, in the order they came: a short table searched from the front. The name constants of the
-// framework are the same strings as ours, so that most look-ups are comparisons of references.
+// framework are the same strings as ours, so that most look-ups are comparisons of references. A table that has grown long
+// has an index, so that many names, whatever they look like, cost no more each than few.
 
 using System.Collections;
 using System.Diagnostics.CodeAnalysis;
@@ -14,8 +15,14 @@ namespace Millrace.Exchanges;
 /// <summary>Fields of a request or of a response.</summary>
 internal class HeaderTable : IHeaderDictionary
 {
-    private KeyValuePair<string, StringValues>[] _entries = new KeyValuePair<string, StringValues>[16];
+    /// <summary>Tables up to this length are searched from the front.</summary>
+    internal const int ShortMax = 16;
+
+    private const int KeptMax = 128;
+
+    private KeyValuePair<string, StringValues>[] _entries = new KeyValuePair<string, StringValues>[ShortMax];
     private int _count;
+    private Dictionary<string, int>? _index;    // position by name, of a long table
 
     protected virtual void BeforeRead()
     {
@@ -186,7 +193,16 @@ internal class HeaderTable : IHeaderDictionary
 
     protected void Drop()
     {
-        Array.Clear(_entries, 0, _count);
+        _index = null;
+        if (_entries.Length > KeptMax)
+        {
+            _entries = new KeyValuePair<string, StringValues>[ShortMax];
+        }
+        else
+        {
+            Array.Clear(_entries, 0, _count);
+        }
+
         _count = 0;
     }
 
@@ -197,11 +213,17 @@ internal class HeaderTable : IHeaderDictionary
             Array.Resize(ref _entries, _count * 2);
         }
 
+        _index?.Add(name, _count);
         _entries[_count++] = new(name, values);
     }
 
     private int Find(string name)
     {
+        if (_count > ShortMax)
+        {
+            return (_index ??= MakeIndex()).TryGetValue(name, out int at) ? at : -1;
+        }
+
         KeyValuePair<string, StringValues>[] entries = _entries;
         int count = _count;
         for (int i = 0; i < count; i++)
@@ -233,7 +255,20 @@ internal class HeaderTable : IHeaderDictionary
 
         Array.Copy(_entries, index + 1, _entries, index, _count - index - 1);
         _entries[--_count] = default;
+        _index = null;      // the positions behind it have moved
         return true;
+    }
+
+    // The comparer's hash has a seed: nobody can make names that collide.
+    private Dictionary<string, int> MakeIndex()
+    {
+        var index = new Dictionary<string, int>(_count * 2, StringComparer.OrdinalIgnoreCase);
+        for (int i = 0; i < _count; i++)
+        {
+            index.Add(_entries[i].Key, i);
+        }
+
+        return index;
     }
 }
 

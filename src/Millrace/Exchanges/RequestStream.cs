@@ -11,9 +11,6 @@ internal sealed class RequestStream(BodyReader reader, Exchange exchange, long t
     public override ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default) =>
         reader.ReadAsync(buffer, cancellationToken);
 
-    public override Task<int> ReadAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken) =>
-        reader.ReadAsync(buffer.AsMemory(offset, count), cancellationToken).AsTask();
-
     public override int Read(byte[] buffer, int offset, int count)
     {
         exchange.CheckSynchronousIO("ReadAsync", ticket);
@@ -26,6 +23,4 @@ internal sealed class RequestStream(BodyReader reader, Exchange exchange, long t
     }
 
     public override Task FlushAsync(CancellationToken cancellationToken) => Task.CompletedTask;
-
-    public override void Write(byte[] buffer, int offset, int count) => throw new NotSupportedException();
 }

@@ -84,12 +84,6 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, IResponseSt
         await FlushAsync(CancellationToken.None);
     }
 
-    public override Task WriteAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken)
-    {
-        ValueTask written = WriteAsync(buffer.AsMemory(offset, count), cancellationToken);
-        return written.IsCompletedSuccessfully ? Task.CompletedTask : written.AsTask();
-    }
-
     public override void Write(byte[] buffer, int offset, int count)
     {
         exchange.CheckSynchronousIO("WriteAsync", ticket);
@@ -115,6 +109,4 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, IResponseSt
             task.AsTask().GetAwaiter().GetResult();
         }
     }
-
-    public override int Read(byte[] buffer, int offset, int count) => throw new NotSupportedException();
 }

@@ -1,4 +1,5 @@
-// A stream without a position: what all body streams refuse, and the old pattern of beginning and ending over the new one.
+// A stream without a position: what all body streams refuse, and the older forms of reading and writing over the newest. One
+// that cannot be read, or not be written, refuses that here: the base class would go round in circles between the forms.
 
 namespace Millrace.Exchanges;
 
@@ -13,6 +14,25 @@ internal abstract class SequentialStream : Stream
         get => throw new NotSupportedException();
         set => throw new NotSupportedException();
     }
+
+    public override ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default) =>
+        throw new NotSupportedException("This stream can only be written.");
+
+    public sealed override Task<int> ReadAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken) =>
+        ReadAsync(buffer.AsMemory(offset, count), cancellationToken).AsTask();
+
+    public override int Read(byte[] buffer, int offset, int count) => throw new NotSupportedException("This stream can only be written.");
+
+    public override ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default) =>
+        throw new NotSupportedException("This stream can only be read.");
+
+    public sealed override Task WriteAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken)
+    {
+        ValueTask written = WriteAsync(buffer.AsMemory(offset, count), cancellationToken);
+        return written.IsCompletedSuccessfully ? Task.CompletedTask : written.AsTask();
+    }
+
+    public override void Write(byte[] buffer, int offset, int count) => throw new NotSupportedException("This stream can only be read.");
 
     public sealed override IAsyncResult BeginRead(byte[] buffer, int offset, int count, AsyncCallback? callback, object? state) =>
         TaskToAsyncResult.Begin(ReadAsync(buffer, offset, count, CancellationToken.None), callback, state);

@@ -35,9 +35,9 @@ public readonly struct Response
 
         set
         {
+            using ExchangeUse use = Use(out Exchange exchange);
             ArgumentOutOfRangeException.ThrowIfLessThan(value, 200);
             ArgumentOutOfRangeException.ThrowIfGreaterThan(value, 999);
-            using ExchangeUse use = Use(out Exchange exchange);
             if (exchange.HasStarted)
             {
                 throw new InvalidOperationException("The response has started; its status cannot be changed any more.");

@@ -12,11 +12,20 @@ internal abstract class KeptConnection : IDisposable
     /// <param name="address">As the server reports it.</param>
     /// <param name="target">What is asked.</param>
     /// <param name="fields">Header fields beside Host.</param>
-    public static KeptConnection Open(string address, string target, params (string Name, string Value)[] fields) =>
-        address.StartsWith("http:", StringComparison.Ordinal) ? new OverHttp(address, target, fields) : new OverFastCgi(address, target, fields);
+    public static KeptConnection Open(string address, string target, params (string Name, string Value)[] fields) => Open(address, target, body: null, fields);
+
+    /// <param name="address">As the server reports it.</param>
+    /// <param name="target">What is asked.</param>
+    /// <param name="body">What is posted with it; null for GET.</param>
+    /// <param name="fields">Header fields beside Host.</param>
+    public static KeptConnection Open(string address, string target, string? body, params (string Name, string Value)[] fields) =>
+        address.StartsWith("http:", StringComparison.Ordinal) ? new OverHttp(address, target, body, fields) : new OverFastCgi(address, target, body, fields);
 
     /// <summary>Asks once more and answers the status and the text.</summary>
     public abstract (int Status, string Text) Ask();
+
+    /// <summary>The fields of the last answer.</summary>
+    public abstract string Fields { get; }
 
     public abstract void Dispose();
 
@@ -25,10 +34,12 @@ internal abstract class KeptConnection : IDisposable
         private readonly FastCgiPeer _peer;
         private readonly byte[] _request;
 
-        public OverFastCgi(string address, string target, (string Name, string Value)[] fields)
+        private FastCgiResponse? _last;
+
+        public OverFastCgi(string address, string target, string? body, (string Name, string Value)[] fields)
         {
             _peer = FastCgiPeer.Connect(address);
-            var request = new FastCgiRequest(target);
+            var request = new FastCgiRequest(target, body is null ? "GET" : "POST") { Body = body is null ? null : Encoding.ASCII.GetBytes(body) };
             Array.ForEach(fields, field => request.WithHeader(field.Name, field.Value));
             _request = request.ToBytes();
         }
@@ -36,10 +47,12 @@ internal abstract class KeptConnection : IDisposable
         public override (int Status, string Text) Ask()
         {
             _peer.Send(_request);
-            FastCgiResponse response = _peer.Receive();
-            Assert.True(response.IsWhole, response.ToString());
-            return (response.Status, response.Text);
+            _last = _peer.Receive();
+            Assert.True(_last.IsWhole, _last.ToString());
+            return (_last.Status, _last.Text);
         }
+
+        public override string Fields => string.Join('\n', _last!.Fields);
 
         public override void Dispose() => _peer.Dispose();
     }
@@ -49,12 +62,17 @@ internal abstract class KeptConnection : IDisposable
         private readonly Socket _socket = new(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified) { ReceiveTimeout = 20_000 };
         private readonly byte[] _request;
         private byte[] _buffer = new byte[8 * 1024];
+        private int _count;
 
-        public OverHttp(string address, string target, (string Name, string Value)[] fields)
+        public OverHttp(string address, string target, string? body, (string Name, string Value)[] fields)
         {
             _socket.Connect(new UnixDomainSocketEndPoint(address["http://unix:".Length..].Split('?')[0]));
-            _request = Encoding.ASCII.GetBytes($"GET {target} HTTP/1.1\r\nHost: example.com\r\n{string.Concat(fields.Select(static field => $"{field.Name}: {field.Value}\r\n"))}\r\n");
+            string length = body is null ? "" : string.Create(CultureInfo.InvariantCulture, $"Content-Length: {body.Length}\r\n");
+            _request = Encoding.ASCII.GetBytes(
+                $"{(body is null ? "GET" : "POST")} {target} HTTP/1.1\r\nHost: example.com\r\n{length}{string.Concat(fields.Select(static field => $"{field.Name}: {field.Value}\r\n"))}\r\n{body}");
         }
+
+        public override string Fields => Encoding.Latin1.GetString(_buffer, 0, _buffer.AsSpan(0, _count).IndexOf("\r\n\r\n"u8));
 
         public override (int Status, string Text) Ask()
         {
@@ -64,7 +82,7 @@ internal abstract class KeptConnection : IDisposable
             {
                 int received = _socket.Receive(_buffer, count, _buffer.Length - count, SocketFlags.None);
                 Assert.True(received > 0, "the server closed the connection");
-                count += received;
+                _count = count += received;
                 if (Whole(_buffer.AsSpan(0, count)) is { } answer)
                 {
                     return answer;

@@ -1,0 +1,279 @@
+// Whatever an application keeps of a request that has ended answers ObjectDisposedException, or what it was, and neither shows
+// nor touches another request: also while the objects behind it begin to serve that one, on another thread.
+
+using System.Collections.Concurrent;
+using System.Globalization;
+using System.Text;
+using Microsoft.AspNetCore.Builder;
+using Microsoft.AspNetCore.Hosting;
+using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
+using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Primitives;
+using Millrace.Tests.Allocation;
+using Millrace.Tests.Stress;
+
+namespace Millrace.Tests.Kept;
+
+[Collection(AloneCollection.Name)]
+public sealed class KeptObjectsTests(ITestOutputHelper output) : IDisposable
+{
+    private const int Others = 100_000;
+    private const int Clients = 4;
+    private const int Kept = 12;
+
+    // What says nothing of a request, and does nothing.
+    private static readonly string[] s_constant =
+    [
+        "get_CanRead", "get_CanWrite", "get_CanSeek", "get_CanTimeout", "get_IsReadOnly", "get_CanGetUnflushedBytes", "Dispose", "DisposeAsync", "Close", "Complete",
+        "CompleteAsync", "Abort", "Flush", "FlushAsync", "GetEnumerator", "AsStream", "OnReaderCompleted", "OnWriterCompleted",
+        "MoveNext", "get_Current",
+    ];
+
+    private readonly SocketFolder _folder = new();
+    private readonly ConcurrentQueue<string> _wrong = new();
+    private readonly ConcurrentQueue<KeptObjects> _kept = new();
+    private volatile Live? _live;
+
+    public void Dispose() => _folder.Dispose();
+
+    /// <summary>A request that is running, or was a moment ago: what it says must be its own.</summary>
+    private sealed record Live(string Mark, Func<string> Ask);
+
+    [Theory]
+    [InlineData("fastcgi")]
+    [InlineData("http")]
+    public async Task What_an_ASPNET_application_keeps_never_reaches_another_request(string scheme)
+    {
+        WebApplicationBuilder builder = WebApplication.CreateBuilder();
+        builder.Logging.ClearProviders();
+        builder.WebHost.UseMillrace(static options => options.Loops = 2);
+        await using WebApplication app = builder.Build();
+        app.Run(Handle);
+        app.Urls.Add(_folder.NewAddress(scheme));
+        await app.StartAsync();
+        Attack(app.Urls.Single());
+    }
+
+    [Theory]
+    [InlineData("fastcgi")]
+    [InlineData("http")]
+    public async Task What_a_plain_handler_keeps_never_reaches_another_request(string scheme)
+    {
+        await using MillraceServer server = await MillraceServer.StartAsync(_folder.NewAddress(scheme), Handle, new MillraceOptions { Loops = 2 });
+        Attack(server.Addresses[0]);
+    }
+
+    // ---- the applications ----
+
+    private async Task Handle(HttpContext context)
+    {
+        IHeaderDictionary headers = context.Request.Headers;
+        string mark = headers["X-Mark"].ToString();
+        _live = new Live(mark, () => headers["X-Mark"].ToString());
+        if (context.Request.Query.ContainsKey("async"))
+        {
+            await Task.Yield();
+        }
+
+        if (context.Request.Path == "/keep")
+        {
+            context.Items["mark"] = mark;
+            context.Response.Headers["X-Mine"] = mark;
+            _ = await context.Request.Body.ReadAsync(new byte[5]);
+            IEnumerator<KeyValuePair<string, StringValues>> fields = context.Request.Headers.GetEnumerator();
+            _ = fields.MoveNext();
+            Memory<byte> memory = context.Response.BodyWriter.GetMemory(64);
+            _kept.Enqueue(KeptObjects.Of(mark, context, fields, memory));
+            Block(context.Request.Query.ContainsKey("block"));
+            return;
+        }
+
+        CancellationToken aborted = context.RequestAborted;
+        if (context.Items.Count > 0 || context.Response.Headers.Count > 0 || context.Response.StatusCode != 200 || context.TraceIdentifier.Contains(KeptMember.Probe, StringComparison.Ordinal))
+        {
+            _wrong.Enqueue($"the request of {mark} began with what is not its own: {string.Join(' ', context.Items.Keys)} {string.Join(' ', context.Response.Headers.Keys)}");
+        }
+
+        using var reader = new StreamReader(context.Request.Body, Encoding.ASCII);
+        string body = await reader.ReadToEndAsync();
+        string fieldText = string.Join('|', context.Request.Headers.Where(static field => field.Key.StartsWith("X-", StringComparison.Ordinal) || field.Key == "Authorization"));
+        await context.Response.WriteAsync($"{body} {context.Request.Path} {context.Features.GetRequiredFeature<IHttpRequestFeature>().RawTarget} {fieldText}");
+        if (aborted.IsCancellationRequested)
+        {
+            _wrong.Enqueue($"the token of {mark} was cancelled");
+        }
+    }
+
+    private async ValueTask Handle(Request request, Response response)
+    {
+        string mark = request.Header("X-Mark") ?? "";
+        _live = new Live(mark, () => request.Header("X-Mark") ?? "");
+        if (request.QueryString.Contains("async", StringComparison.Ordinal))
+        {
+            await Task.Yield();
+        }
+
+        if (request.Path == "/keep")
+        {
+            response.AddHeader("X-Mine", mark);
+            _ = await request.ReadAsync(new byte[5]);
+            IEnumerator<KeyValuePair<string, StringValues>> fields = request.Headers.GetEnumerator();
+            _ = fields.MoveNext();
+            _kept.Enqueue(KeptObjects.Of(mark, request, response, fields));
+            Block(request.QueryString.Contains("block", StringComparison.Ordinal));
+            return;
+        }
+
+        CancellationToken aborted = request.Aborted;
+        if (response.StatusCode != 200 || response.ContentType is not null)
+        {
+            _wrong.Enqueue($"the request of {mark} began with a response that is not its own");
+        }
+
+        using var reader = new StreamReader(request.Body, Encoding.ASCII);
+        string body = await reader.ReadToEndAsync();
+        string fieldText = string.Join('|', request.Headers.Where(static field => field.Key.StartsWith("X-", StringComparison.Ordinal) || field.Key == "Authorization"));
+        response.WriteText($"{body} {request.Path} {request.Target} {fieldText}");
+        if (aborted.IsCancellationRequested)
+        {
+            _wrong.Enqueue($"the token of {mark} was cancelled");
+        }
+    }
+
+    private static void Block(bool blocks)
+    {
+        if (blocks)
+        {
+            Thread.Sleep(20);       // its loop is handed over
+        }
+    }
+
+    // ---- the attack ----
+
+    private void Attack(string address)
+    {
+        for (int i = 0; i < Kept; i++)
+        {
+            string how = (i % 4) switch { 0 => "", 1 => "?async", 2 => "?block", _ => "?async&block" };
+            using KeptConnection owner = KeptConnection.Open(address, "/keep" + how, "KEPT body", ("X-Mark", $"KEPT{i}"), ("Authorization", $"KEPT{i}"));
+            Assert.Equal(200, owner.Ask().Status);
+        }
+
+        Assert.Equal(Kept, _kept.Count);
+        output.WriteLine($"{_kept.Sum(static each => each.Members.Count)} members of {string.Join(", ", _kept.SelectMany(static each => each.Classes).Distinct().Order())}");
+        bool over = false;
+        long calls = 0;
+        long live = 0;
+        var pokers = ClientThreads.Start(2, index =>
+        {
+            while (!Volatile.Read(ref over))
+            {
+                if (index == 0)
+                {
+                    calls += Poke();
+                }
+                else
+                {
+                    live += AskTheLiving();
+                }
+            }
+        });
+        ClientThreads others = ClientThreads.Start(Clients, index => Visit(address, index));
+        others.Join();
+        Volatile.Write(ref over, true);
+        pokers.Join();
+        output.WriteLine($"{calls} calls of kept members, {live} questions to requests that run or have just ended");
+        Assert.True(calls > _kept.Sum(static each => each.Members.Count), "not every member was called while others were served");
+        Assert.True(live > 10_000, "hardly a living request was asked");
+        Assert.All(_kept.SelectMany(static each => each.Tokens), static token => Assert.False(token.IsCancellationRequested));
+        Assert.Equal(_kept.Count, _kept.Select(static each => each.Tokens.First()).Distinct().Count());
+        foreach (string wrong in _wrong.Distinct().Take(20))
+        {
+            output.WriteLine(wrong);
+        }
+
+        Assert.Empty(_wrong);
+    }
+
+    // Another user: everything that comes back must be his, and nothing of it anybody else's.
+    private void Visit(string address, int index)
+    {
+        string mark = string.Create(CultureInfo.InvariantCulture, $"MARK{index}");
+        foreach (string how in (string[])["", "?async"])
+        {
+            string target = $"/{mark}{how}";
+            using KeptConnection connection = KeptConnection.Open(address, target, $"{mark} body", ("X-Mark", mark), ("Authorization", mark));
+            string expected = $"{mark} body /{mark} {target} ";
+            for (int i = 0; i < Others / Clients / 2; i++)
+            {
+                (int status, string text) = connection.Ask();
+                string fields = text.StartsWith(expected, StringComparison.Ordinal) ? text[expected.Length..] : text;
+                if (status != 200 || fields.Split('|').Order().SequenceEqual([$"[Authorization, {mark}]", $"[X-Mark, {mark}]"]) is false)
+                {
+                    _wrong.Enqueue($"{mark} was answered {status} {text}");
+                }
+
+                if (connection.Fields.Contains(KeptMember.Probe, StringComparison.OrdinalIgnoreCase) || connection.Fields.Contains("KEPT", StringComparison.Ordinal))
+                {
+                    _wrong.Enqueue($"{mark} was answered with the fields {connection.Fields}");
+                }
+            }
+        }
+    }
+
+    private int Poke()
+    {
+        int calls = 0;
+        foreach (KeptObjects kept in _kept)
+        {
+            foreach (KeptMember member in kept.Members)
+            {
+                calls++;
+                (string? said, Exception? threw) = member.Ask();
+                string all = said ?? threw!.ToString();
+                if (all.Contains("MARK", StringComparison.Ordinal) || all.Contains("KEPT", StringComparison.Ordinal) && !all.Contains(kept.Mark, StringComparison.Ordinal) && !all.Contains("KEPT body", StringComparison.Ordinal))
+                {
+                    _wrong.Enqueue($"{member.Name} of {kept.Mark} answered {all}");
+                }
+                else if (member.IsOurs && threw is not (ObjectDisposedException or NotSupportedException) && !IsRefusedByBase(threw) && !s_constant.Contains(member.Name.Split('.')[^1]))
+                {
+                    _wrong.Enqueue($"{member.Name} does not say that its request has ended, but {(threw is null ? $"\"{said}\"" : threw.ToString())}");
+                }
+            }
+        }
+
+        return calls;
+    }
+
+    // Stream and PipeReader look at arguments, and refuse timeouts, before they ask the class below them.
+    private static bool IsRefusedByBase(Exception? threw) =>
+        threw is ArgumentException or InvalidOperationException && threw.TargetSite?.DeclaringType?.Assembly != typeof(MillraceServer).Assembly;
+
+    // The end of the request, and the beginning of the next, come at some point between two of these.
+    private int AskTheLiving()
+    {
+        int questions = 0;
+        if (_live is { } live)
+        {
+            try
+            {
+                while (true)
+                {
+                    questions++;
+                    string said = live.Ask();
+                    if (said != live.Mark)
+                    {
+                        _wrong.Enqueue($"the headers of {live.Mark} said {said}");
+                    }
+                }
+            }
+            catch (ObjectDisposedException)
+            {
+                // it has ended
+            }
+        }
+
+        return questions;
+    }
+}
