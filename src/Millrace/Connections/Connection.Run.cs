@@ -273,7 +273,7 @@ internal abstract partial class Connection<TKernel>
         Services.Detached.CountStatusShared(exchange.StatusCode);
 
         // Nobody acts for the request from here on: its connection may serve the next at once.
-        exchange.NextTicket();
+        exchange.Retire();
 
         // Read without the lock: what the loop adds from now on it notes in the word.
         if (rest is null && !HasMoreToSend && keepsOpen && !Loop.IsDraining && !_readable && !IsHolding && exchange.Body.State == BodyState.Complete && TryGiveBack(exchange))

@@ -1,6 +1,6 @@
 // Where the pipe of a request body keeps its bytes. Memory is used again for other requests, unless the application has been
 // given a view of it (the sequences of a PipeReader): such memory is left to the garbage collector with whoever still looks
-// at it. Rented and given back within the pipe's own lock.
+// at it, and so is the pipe, whose segments those sequences are made of. Rented and given back within the pipe's own lock.
 
 using System.Buffers;
 

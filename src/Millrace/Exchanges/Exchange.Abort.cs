@@ -155,10 +155,13 @@ internal sealed partial class Exchange
     /// <summary>The same for a request that has ended in its driver's turn: its connection is given on when the last use of the exchange has ended.</summary>
     public void SealInline() => _answered = _sealed = true;
 
+    // After Seal: no other follows.
+    private void EndCancellation() => _cancellation?.End();
+
     // After Seal, and after the loop has let go: nobody else is here.
     private void ResetAbort()
     {
-        _cancellation?.End();
+        EndCancellation();
         _cancellation = null;
         _abortSource = null;
         _abortToken = null;

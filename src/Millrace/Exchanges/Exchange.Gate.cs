@@ -88,8 +88,8 @@ internal sealed partial class Exchange
 
     private void OpenGate() => Volatile.Write(ref _gate, Ticket | Open);
 
-    /// <summary>The request is over: its ticket opens nothing any more, and what it opened has ended.</summary>
-    public void NextTicket() => Volatile.Write(ref _gate, EndUses() | Closed);
+    // The request is over: its ticket opens nothing any more, and what it opened has ended.
+    private void NextTicket() => Volatile.Write(ref _gate, EndUses() | Closed);
 
     [DoesNotReturn]
     private void ThrowNotOpen(long ticket)

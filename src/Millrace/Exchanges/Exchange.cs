@@ -128,6 +128,14 @@ internal sealed partial class Exchange
         return null;
     }
 
+    /// <summary>Nobody acts for the request any more: what its ticket opened has ended, and opens nothing. <see cref="Reset"/> follows.</summary>
+    public void Retire()
+    {
+        NextTicket();
+        Body.Expire();
+        EndCancellation();
+    }
+
     /// <summary>Ends the request. True when the object may serve another one; otherwise something still hangs on to it.</summary>
     public bool Reset()
     {

@@ -26,7 +26,7 @@ internal sealed class RequestBody
     private readonly Exchange _exchange;
     private readonly int _pauseAt;
     private readonly ContinuationCatcher _readers;
-    private readonly BodyMemory _memory = new();
+    private BodyMemory? _memory;
     private Pipe? _pipe;
     private Exception? _error;
     private bool _used;
@@ -251,7 +251,16 @@ internal sealed class RequestBody
     internal PipeReader? Inner => State == BodyState.Complete && !_used ? null : Use().Reader;
 
     /// <summary>What the pipe holds, and will hold, is about to be shown to the application as it lies there.</summary>
-    internal void Lend() => _memory.IsLent = true;
+    internal void Lend()
+    {
+        if (_memory is { } memory)
+        {
+            memory.IsLent = true;
+        }
+    }
+
+    /// <summary>The request has ended: nobody reads any more. What still waits is let go by <see cref="Reset"/>.</summary>
+    public void Expire() => _ = _reader?.Expire();
 
     // ---- the end ----
 
@@ -264,14 +273,22 @@ internal sealed class RequestBody
         if (_used)
         {
             FinishWriting(null);
-            _pipe!.Reader.Complete();
-            if (reusable)
+            if (_memory is { IsLent: true })
             {
-                _pipe.Reset();
+                // The application may have sequences of it still: they stay what they are.
+                _pipe = null;
+                _memory = null;
+            }
+            else
+            {
+                _pipe!.Reader.Complete();
+                if (reusable)
+                {
+                    _pipe.Reset();
+                }
             }
         }
 
-        _memory.IsLent = false;
         reusable &= _readers.IsEmpty;
         _error = null;
         _used = _unflushed = _writerDone = _readerDone = false;
@@ -286,7 +303,7 @@ internal sealed class RequestBody
         if (!_used)
         {
             _pipe ??= new Pipe(new PipeOptions(
-                _memory,
+                _memory = new BodyMemory(),
                 readerScheduler: _readers,
                 writerScheduler: PipeScheduler.Inline,
                 pauseWriterThreshold: _pauseAt,

@@ -33,6 +33,8 @@ internal abstract class Call
 
     public abstract ValueTask<int> ReadAsync(Memory<byte> destination);
 
+    public abstract Stream RequestBody { get; }
+
     // ---- the response ----
 
     public abstract int Status { get; set; }
@@ -109,6 +111,8 @@ internal sealed class PlainCall(Request request, Response response) : Call
 
     public override ValueTask<int> ReadAsync(Memory<byte> destination) => request.ReadAsync(destination);
 
+    public override Stream RequestBody => request.Body;
+
     public override int Status { get => response.StatusCode; set => response.StatusCode = value; }
 
     public override long? Length { get => response.ContentLength; set => response.ContentLength = value; }
@@ -150,6 +154,8 @@ internal sealed class HostedCall(HttpContext context) : Call
     public override CancellationToken Aborted => context.RequestAborted;
 
     public override ValueTask<int> ReadAsync(Memory<byte> destination) => context.Request.Body.ReadAsync(destination);
+
+    public override Stream RequestBody => context.Request.Body;
 
     public override int Status { get => context.Response.StatusCode; set => context.Response.StatusCode = value; }
 

@@ -277,6 +277,7 @@ public sealed class MisuseTests
     [Fact]
     public async Task Callbacks_and_loggers_that_throw_end_nothing_but_themselves()
     {
+        var registered = new TaskCompletionSource();
         var cancelled = new TaskCompletionSource();
         await using HostedApp app = await Start(
             web =>
@@ -285,6 +286,7 @@ public sealed class MisuseTests
                 {
                     context.RequestAborted.Register(static () => throw new InvalidTimeZoneException("thrown by a callback"));
                     context.RequestAborted.Register(() => cancelled.TrySetResult());
+                    registered.SetResult();
                     await cancelled.Task;
                 });
                 web.MapGet("/fails", static string () => throw new InvalidTimeZoneException("thrown by a handler"));
@@ -294,8 +296,10 @@ public sealed class MisuseTests
         using HttpClient client = Client(app);
         using (var patience = CancellationTokenSource.CreateLinkedTokenSource(Ended))
         {
-            patience.CancelAfter(200);
-            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => client.GetStringAsync("/callback", patience.Token));
+            Task<string> asking = client.GetStringAsync("/callback", patience.Token);
+            await registered.Task.WaitAsync(TimeSpan.FromSeconds(20), Ended);
+            await patience.CancelAsync();
+            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => asking);
         }
 
         await cancelled.Task.WaitAsync(TimeSpan.FromSeconds(10), Ended);

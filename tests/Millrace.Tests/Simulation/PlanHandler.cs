@@ -9,6 +9,9 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
     // Bytes of a response that the server may keep to itself beyond those written without waiting: what it collects before it sends.
     private const int UnsentMax = 40_000;
 
+    private const int KeptMax = 6;
+
+    private readonly Queue<KeptRequest> _kept = new();
     private int _files = 1_000_000;
 
     public ValueTask Handle(Request request, Response response)
@@ -30,7 +33,30 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
             world.Violated($"request {plan.Name} was run twice");
         }
 
+        if (plan.Id % 2 == 0)
+        {
+            Keep(world, new KeptRequest(world.Handler.Current!, plan, request, response));
+        }
+
         return Perform(world, world.Handler.Current!, plan, request, response);
+    }
+
+    // What others have kept is used while this one runs: in its turn, on its thread.
+    private void Keep(Simulation world, KeptRequest kept)
+    {
+        foreach (KeptRequest each in _kept)
+        {
+            if (each.Misuse() is { } wrong)
+            {
+                world.Violated(wrong);
+            }
+        }
+
+        _kept.Enqueue(kept);
+        if (_kept.Count > KeptMax)
+        {
+            _ = _kept.Dequeue();
+        }
     }
 
     private async ValueTask Perform(Simulation world, Exchange exchange, Plan plan, Request request, Response response)

@@ -1,6 +1,7 @@
 // Bodies that an application keeps and reads when their request is over: they never give a byte of another request's body,
 // and never take one from it.
 
+using System.Buffers;
 using System.Collections.Concurrent;
 using System.IO.Pipelines;
 using System.Threading.Channels;
@@ -43,7 +44,7 @@ public sealed class KeptBodyTests : IDisposable
                     {
                         for (int count = 1; count > 0;)
                         {
-                            ValueTask<int> read = kind == "stream" ? one.Body.ReadAsync(buffer) : Take(one.Pipe, waits);
+                            ValueTask<int> read = kind == "stream" ? one.Body.ReadAsync(buffer) : Take(one.Pipe, waits, one.Tag, foreign);
                             if (first && (!waits || !read.IsCompleted))
                             {
                                 first = false;
@@ -118,11 +119,22 @@ public sealed class KeptBodyTests : IDisposable
         Assert.True(raced > 0 || !waits, "no read outlived its request");    // one that need not wait outlives it only by chance
     }
 
-    // Looks at no byte: the memory is the pipe's, and only valid until the request ends.
-    private static async ValueTask<int> Take(PipeReader pipe, bool waits)
+    // What a reader has shown stays as it was, also when its request has ended meanwhile.
+    private static async ValueTask<int> Take(PipeReader pipe, bool waits, byte tag, ConcurrentQueue<string> foreign)
     {
         ReadResult read = await pipe.ReadAsync();
-        pipe.AdvanceTo(read.Buffer.Start, waits ? read.Buffer.End : read.Buffer.Start);
+        try
+        {
+            pipe.AdvanceTo(read.Buffer.Start, waits ? read.Buffer.End : read.Buffer.Start);
+        }
+        finally
+        {
+            if (read.Buffer.ToArray().AsSpan().ContainsAnyExcept(tag))
+            {
+                foreign.Enqueue($"the bytes that the reader of request {tag} was shown have become another's");
+            }
+        }
+
         return read.IsCompleted && waits ? 0 : 1;
     }
 

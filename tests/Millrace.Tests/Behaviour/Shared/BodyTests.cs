@@ -26,6 +26,26 @@ public abstract class BodyTests(Way way) : SharedTests(way)
         }
     });
 
+    [Fact]
+    public void Reading_a_response_and_writing_a_request_is_refused_in_every_form() => Run(
+        static async call =>
+        {
+            byte[] bytes = new byte[3];
+            await Assert.ThrowsAsync<NotSupportedException>(() => call.RequestBody.WriteAsync(bytes, 0, 3));
+            await Assert.ThrowsAsync<NotSupportedException>(async () => await call.RequestBody.WriteAsync(bytes.AsMemory()));
+            Assert.Throws<NotSupportedException>(() => call.RequestBody.Write(bytes, 0, 3));
+            Assert.Throws<NotSupportedException>(() => call.RequestBody.WriteByte(1));
+            Assert.Throws<NotSupportedException>(() => call.RequestBody.BeginWrite(bytes, 0, 3, null, null));
+            await Assert.ThrowsAsync<NotSupportedException>(() => call.Body.ReadAsync(bytes, 0, 3));
+            await Assert.ThrowsAsync<NotSupportedException>(async () => await call.Body.ReadAsync(bytes.AsMemory()));
+            Assert.Throws<NotSupportedException>(() => call.Body.Read(bytes, 0, 3));
+            Assert.Throws<NotSupportedException>(() => call.Body.ReadByte());
+            Assert.Throws<NotSupportedException>(() => call.Body.BeginRead(bytes, 0, 3, null, null));
+            await Assert.ThrowsAsync<NotSupportedException>(() => call.Body.CopyToAsync(Stream.Null));
+            await call.Body.WriteAsync("whole"u8.ToArray(), 0, 5);
+        },
+        static bench => Assert.Equal("whole", bench.Get("/").BodyText));
+
     [Theory]
     [InlineData(true)]
     [InlineData(false)]
