@@ -277,7 +277,7 @@ public sealed class MisuseTests
     [Fact]
     public async Task Callbacks_and_loggers_that_throw_end_nothing_but_themselves()
     {
-        var registered = new TaskCompletionSource();
+        var registered = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
         var cancelled = new TaskCompletionSource();
         await using HostedApp app = await Start(
             web =>
