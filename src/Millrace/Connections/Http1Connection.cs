@@ -257,7 +257,8 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
             slices[i] = new HeaderSlice(field.NameStart, field.NameLength, field.ValueStart, field.ValueLength);
         }
 
-        // RFC 9112 §3.2.2: the authority of an absolute target stands in for whatever Host says.
+        // RFC 9112 §3.2.2: the authority of an absolute target stands in for whatever Host says, and for a Host that HTTP/1.0 does not need.
+        head.HasHostInTargetOnly = reader.HostIndex < 0 && reader.Authority.Length > 0;
         if (reader.Form == TargetForm.Absolute && reader.HostIndex >= 0)
         {
             ref HeaderSlice host = ref slices[reader.HostIndex];

@@ -323,6 +323,10 @@ internal sealed class RequestHeaders(RequestHead head) : HeaderTable
                 Join(HeaderNames.ContentLength, DecimalText.Of(head.ContentLength));
             }
         }
+        else if (head.HasHostInTargetOnly)
+        {
+            this[HeaderNames.Host] = head.HostText;
+        }
     }
 }
 

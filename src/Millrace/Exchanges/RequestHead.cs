@@ -28,6 +28,9 @@ internal sealed class RequestHead
     public long ContentLength = -1;
     public bool IsHttps;
 
+    /// <summary>The target says the host, and no Host field does (HTTP/1.0).</summary>
+    public bool HasHostInTargetOnly;
+
     /// <summary>FastCGI only: addresses of the client and of the front server, and all parameters as they came.</summary>
     public Slice RemoteAddress, RemotePort, ServerAddress, ServerPort, ServerName, Parameters;
 
@@ -150,6 +153,6 @@ internal sealed class RequestHead
         Method = Target = Path = Query = Protocol = Host = ContentType = default;
         RemoteAddress = RemotePort = ServerAddress = ServerPort = ServerName = Parameters = default;
         ContentLength = -1;
-        IsHttps = IsFastCgi = false;
+        IsHttps = IsFastCgi = HasHostInTargetOnly = false;
     }
 }

@@ -43,6 +43,31 @@ public sealed class TargetTests
         Assert.Contains("\nhost \n", bench.Ask(peer, "GET / HTTP/1.0\r\n\r\n").BodyText, StringComparison.Ordinal);
     });
 
+    // Whoever filters by host looks at the field: it must not be empty where the target says the host.
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void HTTP_1_0_may_say_the_host_in_the_target_alone_RFC9112_3_2_2(bool hosted)
+    {
+        Action<HttpBench> test = static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            peer.Expect("GET", is10: true);
+            string text = bench.Ask(peer, "GET http://real.example:8080/p HTTP/1.0\r\n\r\n").BodyText;
+            Assert.Contains("\npath /p\n", text, StringComparison.Ordinal);
+            Assert.Contains("\nhost real.example:8080\n", text, StringComparison.Ordinal);
+            Assert.Contains("\nHost: real.example:8080\n", text, StringComparison.Ordinal);
+        };
+        if (hosted)
+        {
+            HttpBench.RunHosted(static context => Call.Echo(new HostedCall(context)).AsTask(), test);
+        }
+        else
+        {
+            HttpBench.Run(test);
+        }
+    }
+
     // A server that is no proxy has no tunnel to offer: RFC 9110 §9.3.6.
     [Fact]
     public void CONNECT_reaches_the_application_as_authority_form_and_opens_no_tunnel_RFC9112_3_2_3() => HttpBench.Run(
