@@ -35,7 +35,7 @@ public enum Http1Fault : byte
     /// <summary>White space, a control, a byte over 0x7E, a fragment or a backslash in the target (RFC 9112 §3.2, RFC 3986 §3). 400.</summary>
     TargetSyntax,
 
-    /// <summary>A percent sign in the path that is not followed by two hexadecimal digits, or that encodes NUL (RFC 3986 §2.1). 400.</summary>
+    /// <summary>NUL, percent-encoded in the path (RFC 3986 §2.1). A percent sign that no two hexadecimal digits follow is no fault. 400.</summary>
     TargetEscape,
 
     /// <summary>A target form that the method does not allow, or a scheme that is not http (RFC 9112 §3.2). 400.</summary>

@@ -201,14 +201,13 @@ public sealed partial class Http1Head
     {
         while (at < targetEnd && Unsafe.Add(ref start, at) == '%')
         {
-            // pct-encoded = "%" HEXDIG HEXDIG  (RFC 3986 §2.1); %00 would end the path for whoever reads it as a C string.
-            if (targetEnd - at < 3 || !HttpChars.IsHexDigit(Unsafe.Add(ref start, at + 1)) || !HttpChars.IsHexDigit(Unsafe.Add(ref start, at + 2)) ||
-                (Unsafe.Add(ref start, at + 1) == '0' && Unsafe.Add(ref start, at + 2) == '0'))
+            // A "%" that two hexadecimal digits do not follow is itself (TargetPath); %00 would end the path for whoever reads it as a C string.
+            if (targetEnd - at >= 3 && Unsafe.Add(ref start, at + 1) == '0' && Unsafe.Add(ref start, at + 2) == '0')
             {
                 return Http1Fault.TargetEscape;
             }
 
-            at = HttpChars.PlainPath.IndexOfStop(ref start, at + 3, length);
+            at = HttpChars.PlainPath.IndexOfStop(ref start, at + 1, length);
         }
 
         _now.Path = new ByteRange(path, at - path);

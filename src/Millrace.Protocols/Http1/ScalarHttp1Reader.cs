@@ -169,11 +169,7 @@ internal static class ScalarHttp1Reader
         for (int i = 0; i < head.Path.Length; i++)
         {
             Check(head.Path[i] != '\\', 400, "backslash");
-            if (head.Path[i] == '%')
-            {
-                Check(i + 2 < head.Path.Length && char.IsAsciiHexDigit(head.Path[i + 1]) && char.IsAsciiHexDigit(head.Path[i + 2]), 400, "escape");
-                Check(head.Path.Substring(i, 3) != "%00", 400, "escaped NUL");
-            }
+            Check(!head.Path.AsSpan(i).StartsWith("%00"), 400, "escaped NUL");
         }
     }
 
