@@ -1,4 +1,5 @@
-// Status lines ready to be copied: "HTTP/1.1 200 OK\r\n" for every status with a registered reason phrase (RFC 9110 §15 and the IANA registry).
+// Status lines ready to be copied: "HTTP/1.1 200 OK\r\n" for every status with a reason phrase. The phrases are those that ASP.NET Core
+// sends (some of them older than RFC 9110 §15): a client that reads them finds what it has always found.
 
 using System.Text;
 
@@ -11,13 +12,12 @@ public static class StatusLines
     private const int Count = 500;
     private static readonly byte[]?[] Lines = MakeLines();
 
-    /// <summary>The reason phrase of a registered status, else an empty string (RFC 9112 §4: the phrase may be empty).</summary>
+    /// <summary>The reason phrase of a status, as ASP.NET Core has it, else an empty string (RFC 9112 §4: the phrase may be empty).</summary>
     public static string ReasonOf(int status) => status switch
     {
         100 => "Continue",
         101 => "Switching Protocols",
         102 => "Processing",
-        103 => "Early Hints",
         200 => "OK",
         201 => "Created",
         202 => "Accepted",
@@ -34,12 +34,13 @@ public static class StatusLines
         303 => "See Other",
         304 => "Not Modified",
         305 => "Use Proxy",
+        306 => "Switch Proxy",
         307 => "Temporary Redirect",
         308 => "Permanent Redirect",
         _ => ErrorReasonOf(status),
     };
 
-    /// <summary>The status line with CRLF, or empty for a status without registered phrase.</summary>
+    /// <summary>The status line with CRLF, or empty for a status without a phrase.</summary>
     public static ReadOnlySpan<byte> LineOf(int status) => (uint)(status - First) < Count ? Lines[status - First] : default;
 
     private static string ErrorReasonOf(int status) => status switch
@@ -57,21 +58,23 @@ public static class StatusLines
         410 => "Gone",
         411 => "Length Required",
         412 => "Precondition Failed",
-        413 => "Content Too Large",
+        413 => "Payload Too Large",
         414 => "URI Too Long",
         415 => "Unsupported Media Type",
         416 => "Range Not Satisfiable",
         417 => "Expectation Failed",
+        418 => "I'm a teapot",
+        419 => "Authentication Timeout",
         421 => "Misdirected Request",
-        422 => "Unprocessable Content",
+        422 => "Unprocessable Entity",
         423 => "Locked",
         424 => "Failed Dependency",
-        425 => "Too Early",
         426 => "Upgrade Required",
         428 => "Precondition Required",
         429 => "Too Many Requests",
         431 => "Request Header Fields Too Large",
         451 => "Unavailable For Legal Reasons",
+        499 => "Client Closed Request",
         500 => "Internal Server Error",
         501 => "Not Implemented",
         502 => "Bad Gateway",

@@ -112,6 +112,11 @@ internal sealed partial class FastCgiConnection<TKernel>
             }
         }
 
+        if (exchange.StatusCode == 205)
+        {
+            length = 0;     // RFC 9110 §15.3.6: said, or the web server would send an empty body in chunks
+        }
+
         if (length >= 0 && exchange.StatusCode is not (204 or 101))
         {
             output.AppendContentLength(length);

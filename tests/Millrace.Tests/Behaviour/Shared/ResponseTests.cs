@@ -102,6 +102,38 @@ public abstract class ResponseTests(Way way) : SharedTests(way)
         call => call.Status = status,
         (_, caller) => Assert.Equal(status, Assert.Single(caller.Answers).Status));
 
+    [Fact]
+    public void Every_status_has_the_reason_phrase_that_ASP_NET_Core_gives_it() => Run(
+        static call =>
+        {
+            call.Status = int.Parse(call.Target[1..], System.Globalization.CultureInfo.InvariantCulture);
+            return default;
+        },
+        static bench =>
+        {
+            Caller caller = bench.Connect();
+            for (int status = 200; status <= 999; status++)
+            {
+                string line = bench.Get(caller, "/" + status).Head.Split("\r\n")[0];
+                string phrase = Microsoft.AspNetCore.WebUtilities.ReasonPhrases.GetReasonPhrase(status);
+                Assert.Equal($"{status} {phrase}".TrimEnd(), line[(line.IndexOf(' ', StringComparison.Ordinal) + 1)..].TrimEnd());
+            }
+        });
+
+    [Fact]
+    public void A_reset_of_the_content_says_that_it_is_empty_RFC9110_15_3_6() => Answers(
+        static call => call.Status = 205,
+        static (_, caller) => Assert.Equal((205, "0"), (Assert.Single(caller.Answers).Status, caller.Answers[0].Field("Content-Length"))));
+
+    [Theory]
+    [InlineData(100)]
+    [InlineData(101)]
+    [InlineData(103)]
+    [InlineData(199)]
+    public void An_interim_status_is_no_answer_and_goes_out_as_500_RFC9110_15_2(int status) => Answers(
+        call => call.Status = status,
+        static (_, caller) => Assert.Equal(500, Assert.Single(caller.Answers).Status));
+
     // ---- handlers that fail ----
 
     [Fact]
