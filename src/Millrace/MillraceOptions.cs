@@ -1,6 +1,8 @@
-// Every limit of the server: its name, its default and its range. Bound from the configuration section "Millrace".
+// Every limit of the server: its name, its default and its range. Read from the configuration section "Millrace"
+// (AspNetCore/OptionsSection.cs). Options that Kestrel knows too remember that they have been set: what is said to Kestrel
+// stands in for those that have not (AspNetCore/KestrelSettings.cs).
 
-using System.Globalization;
+using System.Runtime.CompilerServices;
 
 namespace Millrace;
 
@@ -9,6 +11,8 @@ public sealed class MillraceOptions
 {
     /// <summary>Name of the configuration section these options are bound from.</summary>
     public const string SectionName = "Millrace";
+
+    private HashSet<string>? _set;
 
     // ---- threads ----
 
@@ -27,7 +31,11 @@ public sealed class MillraceOptions
     // ---- connections and requests ----
 
     /// <summary>Open connections; further ones are closed as soon as they are accepted. Range 1 to 1,000,000. Default 65,536.</summary>
-    public int MaxConnections { get; set; } = 65_536;
+    public int MaxConnections { get; set => field = Set(value); } = 65_536;
+
+    /// <summary>Connections that have switched protocols (WebSockets), of all that are open; a further switch fails in the handler that asks for it.
+    /// Null means no limit of their own. Range 0 to 1,000,000. Default null.</summary>
+    public int? MaxUpgradedConnections { get; set => field = Set(value); }
 
     /// <summary>Descriptors that are left to the application and the runtime when connections take all others; further connections wait in the
     /// listening socket's queue. A quarter of the process's descriptors (RLIMIT_NOFILE) is reserved at most. Range 0 to 1,000,000. Default 256.</summary>
@@ -47,36 +55,36 @@ public sealed class MillraceOptions
 
     /// <summary>FastCGI parameters, or HTTP header fields, of one request; more are answered 431. Range 10 to 100,000. Default 1,000 parameters
     /// (header fields: at most a tenth, 100).</summary>
-    public int MaxParameters { get; set; } = 1_000;
+    public int MaxParameters { get; set => field = Set(value); } = 1_000;
 
     /// <summary>Bytes of all FastCGI parameters, or of the header section of an HTTP request, which is never allowed more than 32,768; more are answered 431.
     /// Range 1,024 to 16 MiB. Default 65,536.</summary>
-    public int MaxHeadBytes { get; set; } = 65_536;
+    public int MaxHeadBytes { get; set => field = Set(value); } = 65_536;
 
     /// <summary>Bytes of a request target (FastCGI: of REQUEST_URI, where at least 16,384 are taken) or of an HTTP request line; more are answered 414. Range 64 to <see cref="MaxHeadBytes"/>. Default 8,192.</summary>
-    public int MaxRequestLineBytes { get; set; } = 8_192;
+    public int MaxRequestLineBytes { get; set => field = Set(value); } = 8_192;
 
     /// <summary>Time from the first byte of a request to the end of its head. Range 100 ms to 1 day. Default 30 s.</summary>
-    public TimeSpan HeadTimeout { get; set; } = TimeSpan.FromSeconds(30);
+    public TimeSpan HeadTimeout { get; set => field = Set(value); } = TimeSpan.FromSeconds(30);
 
     // ---- the body ----
 
     /// <summary>Bytes of a request body, counted as they arrive; null means no limit. An application may set another limit per request
     /// (413 when it is exceeded). Default 30,000,000.</summary>
-    public long? MaxRequestBodySize { get; set; } = 30_000_000;
+    public long? MaxRequestBodySize { get; set => field = Set(value); } = 30_000_000;
 
     /// <summary>Bytes of a request body kept for a handler that does not read; then the server stops reading from the connection.
     /// Range 4,096 to 64 MiB. Default 1 MiB.</summary>
-    public int RequestBodyBuffer { get; set; } = 1024 * 1024;
+    public int RequestBodyBuffer { get; set => field = Set(value); } = 1024 * 1024;
 
     /// <summary>Longest silence of a peer in the middle of a request body. Range 100 ms to 1 day. Default 60 s.</summary>
     public TimeSpan BodyTimeout { get; set; } = TimeSpan.FromSeconds(60);
 
     /// <summary>Bytes a second a request body must reach on average, after <see cref="MinBodyRateGrace"/>; 0 switches the rule off. Default 240.</summary>
-    public int MinBodyBytesPerSecond { get; set; } = 240;
+    public int MinBodyBytesPerSecond { get; set => field = Set(value); } = 240;
 
     /// <summary>Time before <see cref="MinBodyBytesPerSecond"/> applies. Default 5 s.</summary>
-    public TimeSpan MinBodyRateGrace { get; set; } = TimeSpan.FromSeconds(5);
+    public TimeSpan MinBodyRateGrace { get; set => field = Set(value); } = TimeSpan.FromSeconds(5);
 
     // ---- the response and the connection ----
 
@@ -88,7 +96,7 @@ public sealed class MillraceOptions
 
     /// <summary>Time a keep-alive connection may be idle. Longer than the front server's own, so that it is the one that closes.
     /// Range 100 ms to 1 day. Default 130 s.</summary>
-    public TimeSpan IdleTimeout { get; set; } = TimeSpan.FromSeconds(130);
+    public TimeSpan IdleTimeout { get; set => field = Set(value); } = TimeSpan.FromSeconds(130);
 
     /// <summary>Bytes of an unwanted request body that are read and thrown away to keep a connection in step; more of them end the connection.
     /// Range 0 to 1 GiB. Default 16 MiB.</summary>
@@ -102,21 +110,54 @@ public sealed class MillraceOptions
     public TimeSpan SlowRequestThreshold { get; set; } = TimeSpan.Zero;
 
     /// <summary>Whether handlers may read and write bodies synchronously. Default false.</summary>
-    public bool AllowSynchronousIO { get; set; }
+    public bool AllowSynchronousIO { get; set => field = Set(value); }
 
     /// <summary>Whether HTTP responses carry <c>Server: Millrace</c>. FastCGI responses never do. Default true.</summary>
-    public bool AddServerHeader { get; set; } = true;
+    public bool AddServerHeader { get; set => field = Set(value); } = true;
+
+    // ---- what only Kestrel has a name for ----
+
+    /// <summary>Bytes of the header section of an HTTP request.</summary>
+    internal int HttpHeaderBytesMax { get => field > 0 ? field : Math.Min(MaxHeadBytes, 32 * 1024); set; }
+
+    /// <summary>Field lines of an HTTP request.</summary>
+    internal int HttpHeaderCountMax { get => field > 0 ? field : MaxParameters / 10; set; }
 
     internal int EffectiveLoops => Loops > 0 ? Loops : Environment.ProcessorCount;
+
+    /// <summary>Whether an option has been given a value, be it the default. Known of those that Kestrel has too.</summary>
+    internal bool IsSet(string option) => _set?.Contains(option) == true;
+
+    private T Set<T>(T value, [CallerMemberName] string option = "")
+    {
+        (_set ??= []).Add(option);
+        return value;
+    }
 
     /// <summary>Checks every range.</summary>
     /// <exception cref="ArgumentOutOfRangeException">A value is outside its range; the message names it.</exception>
     internal MillraceOptions Validate()
     {
+        foreach (OptionRange range in Ranges())
+        {
+            if (!range.Holds)
+            {
+                throw new ArgumentOutOfRangeException(range.Name, range.Fault);
+            }
+        }
+
+        return this;
+    }
+
+    /// <summary>The ranges of all options that have one, and whether the values are within.</summary>
+    internal IReadOnlyList<OptionRange> Ranges()
+    {
+        List<OptionRange> ranges = [];
         Check(nameof(Loops), Loops, 0, 256);
         Check(nameof(DriversMax), DriversMax, EffectiveLoops + 1, 32_767);
         Check(nameof(StandbyDriversMin), StandbyDriversMin, 0, DriversMax);
         Check(nameof(MaxConnections), MaxConnections, 1, 1_000_000);
+        Check(nameof(MaxUpgradedConnections), MaxUpgradedConnections ?? 0, 0, 1_000_000);
         Check(nameof(ReservedDescriptors), ReservedDescriptors, 0, 1_000_000);
         Check(nameof(MaxConcurrentRequests), MaxConcurrentRequests ?? 1, 1, 1_000_000);
         Check(nameof(RequestQueueLimit), RequestQueueLimit, 0, 1_000_000);
@@ -136,24 +177,10 @@ public sealed class MillraceOptions
         CheckTime(nameof(IdleTimeout), IdleTimeout, TimeSpan.FromMilliseconds(100));
         CheckTime(nameof(DrainTimeout), DrainTimeout, TimeSpan.Zero);
         CheckTime(nameof(SlowRequestThreshold), SlowRequestThreshold, TimeSpan.Zero);
-        return this;
-    }
+        return ranges;
 
-    private static void Check(string name, long value, long min, long max)
-    {
-        if (value < min || value > max)
-        {
-            throw new ArgumentOutOfRangeException(name, string.Create(CultureInfo.InvariantCulture,
-                $"Millrace option {name} is {value}; it must be from {min} to {max}."));
-        }
-    }
+        void Check(string name, long value, long min, long max) => ranges.Add(OptionRange.Of(name, value, min, max));
 
-    private static void CheckTime(string name, TimeSpan value, TimeSpan min)
-    {
-        if (value < min || value > TimeSpan.FromDays(1))
-        {
-            throw new ArgumentOutOfRangeException(name, string.Create(CultureInfo.InvariantCulture,
-                $"Millrace option {name} is {value}; it must be from {min} to 1.00:00:00."));
-        }
+        void CheckTime(string name, TimeSpan value, TimeSpan min) => ranges.Add(OptionRange.Of(name, value, min, TimeSpan.FromDays(1)));
     }
 }

@@ -71,6 +71,7 @@ internal sealed partial class HostedFeatures :
         }
 
         CheckNotStarted("The protocol");
+        _exchange.Services.CheckUpgraded();
         _exchange.StatusCode = StatusCodes.Status101SwitchingProtocols;
     }
 

@@ -2,12 +2,13 @@
 // created, pipeline run, response ended, OnCompleted, context disposed.
 
 using Microsoft.AspNetCore.Hosting.Server;
+using Microsoft.Extensions.Logging;
 using Millrace.Exchanges;
 using Millrace.Handlers;
 
 namespace Millrace.AspNetCore;
 
-internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> application) : RequestHandler
+internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> application, ILogger logger) : RequestHandler
     where TContext : notnull
 {
     public override void Prepare(Exchange exchange) => _ = new HostedFeatures(exchange);
@@ -26,6 +27,7 @@ internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> applica
         Task task;
         try
         {
+            ConnectionLogScope.Enter(exchange.Connection, logger);
             context = application.CreateContext(features);
         }
         catch (Exception error)

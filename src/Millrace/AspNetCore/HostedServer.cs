@@ -1,4 +1,6 @@
-// Millrace as the server of an ASP.NET Core host.
+// Millrace as the server of an ASP.NET Core host. Where it listens, in this order: addresses that are to win
+// (PreferHostingUrls) or that only Millrace understands, endpoints that are set for Kestrel, other addresses, sockets that
+// were passed (spawn-fcgi, lighttpd, systemd); passed sockets come before endpoints where there is no address at all.
 
 using Microsoft.AspNetCore.Hosting.Server;
 using Microsoft.AspNetCore.Hosting.Server.Features;
@@ -6,18 +8,23 @@ using Microsoft.AspNetCore.Http.Features;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Options;
 using Millrace.Listeners;
+using Millrace.Observe;
 
 namespace Millrace.AspNetCore;
 
 internal sealed class HostedServer : IServer
 {
-    private readonly MillraceOptions _options;
+    private readonly IOptions<MillraceOptions> _options;
+    private readonly OptionsSetup _setup;
+    private readonly KestrelSettings _kestrel;
     private readonly ILogger _logger;
     private Engine? _engine;
 
-    public HostedServer(IOptions<MillraceOptions> options, ILoggerFactory loggers)
+    public HostedServer(IOptions<MillraceOptions> options, OptionsSetup setup, KestrelSettings kestrel, ILoggerFactory loggers)
     {
-        _options = options.Value;
+        _options = options;
+        _setup = setup;
+        _kestrel = kestrel;
         _logger = loggers.CreateLogger("Millrace");
         Features.Set<IServerAddressesFeature>(new Addresses());
     }
@@ -32,8 +39,12 @@ internal sealed class HostedServer : IServer
             throw new InvalidOperationException("The server has already been started.");
         }
 
-        ICollection<string> addresses = Features.Get<IServerAddressesFeature>()!.Addresses;
-        _engine = Engine.Start(WhatToListenOn(addresses), new HostedHandler<TContext>(application), _options, _logger);
+        MillraceOptions options = _options.Value;
+        var log = new Log(_logger);
+        Report(log);
+        IServerAddressesFeature feature = Features.Get<IServerAddressesFeature>()!;
+        ICollection<string> addresses = feature.Addresses;
+        _engine = Engine.Start(WhatToListenOn(feature, log), new HostedHandler<TContext>(application, _logger), options, _logger);
         addresses.Clear();
         foreach (ListenAddress address in _engine.Addresses)
         {
@@ -43,18 +54,46 @@ internal sealed class HostedServer : IServer
         return Task.CompletedTask;
     }
 
-    // Inherited listeners (spawn-fcgi, lighttpd, systemd) count where no address was given.
-    private static List<ListenAddress> WhatToListenOn(ICollection<string> addresses)
+    // What was asked for in vain.
+    private void Report(Log log)
     {
-        if (addresses.Count > 0)
+        foreach ((string key, string nearest) in _setup.UnknownKeys())
         {
-            return [.. addresses.SelectMany(ListenAddress.ParseList)];
+            log.UnknownOption(key, nearest);
         }
 
-        IReadOnlyList<ListenAddress> inherited = InheritedListeners.Find();
-        if (inherited.Count > 0)
+        if (_kestrel.Unreadable is { } error)
+        {
+            log.KestrelSettingsUnreadable(error);
+        }
+        else if (_kestrel.WithoutEffect.Count > 0)
+        {
+            log.KestrelSettingsWithoutEffect(string.Join(", ", _kestrel.WithoutEffect));
+        }
+    }
+
+    private List<ListenAddress> WhatToListenOn(IServerAddressesFeature feature, Log log)
+    {
+        List<ListenAddress> asked = [.. feature.Addresses.SelectMany(ListenAddress.ParseList)];
+        IReadOnlyList<string> endpoints = _kestrel.Endpoints.Http;
+        if (asked.Count > 0 && (endpoints.Count == 0 || feature.PreferHostingUrls || asked.Exists(static address => address.Protocol == ListenProtocol.FastCgi)))
+        {
+            return asked;
+        }
+
+        if (asked.Count == 0 && InheritedListeners.Find() is { Count: > 0 } inherited)
         {
             return [.. inherited];
+        }
+
+        if (endpoints.Count > 0)
+        {
+            if (asked.Count > 0)
+            {
+                log.EndpointsOverride(string.Join(", ", endpoints), string.Join(", ", feature.Addresses));
+            }
+
+            return [.. endpoints.SelectMany(ListenAddress.ParseList)];
         }
 
         throw new MillraceStartException(

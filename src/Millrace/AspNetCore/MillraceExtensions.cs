@@ -1,7 +1,6 @@
 // How an application says that Millrace is its server.
 
 using Microsoft.AspNetCore.Hosting.Server;
-using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.DependencyInjection.Extensions;
 using Microsoft.Extensions.Options;
@@ -56,15 +55,14 @@ namespace Microsoft.Extensions.DependencyInjection
             }
 
             services.AddOptions<MillraceOptions>();
-            services.TryAddEnumerable(ServiceDescriptor.Singleton<IConfigureOptions<MillraceOptions>, BindMillraceOptions>());
+            services.TryAddSingleton<KestrelSettings>();
+            services.TryAddSingleton<OptionsSetup>();
+            services.TryAddEnumerable(ServiceDescriptor.Singleton<IConfigureOptions<MillraceOptions>, OptionsSetup>(Setup));
+            services.TryAddEnumerable(ServiceDescriptor.Singleton<IPostConfigureOptions<MillraceOptions>, OptionsSetup>(Setup));
+            services.TryAddEnumerable(ServiceDescriptor.Singleton<IValidateOptions<MillraceOptions>, OptionsSetup>(Setup));
             return services;
         }
-    }
 
-    /// <summary>Options from the configuration section "Millrace", where the host has a configuration.</summary>
-    internal sealed class BindMillraceOptions(IServiceProvider services) : IConfigureOptions<MillraceOptions>
-    {
-        public void Configure(MillraceOptions options) =>
-            services.GetService<IConfiguration>()?.GetSection(MillraceOptions.SectionName).Bind(options);
+        private static OptionsSetup Setup(IServiceProvider services) => services.GetRequiredService<OptionsSetup>();
     }
 }

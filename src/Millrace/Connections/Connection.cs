@@ -17,7 +17,6 @@
 // Connection.pml checks this exhaustively. Its states: PROCESS (loop's, until Exchanging is set), HANDLER, LEAVE and FINISH
 // (exchange's), FEED_HELD to RELEASE (Touching held), TAKE_BACK (GivenBack and posted), EVENT, POSTED, DEADLINE (the loop's turn).
 
-using System.Globalization;
 using Millrace.Exchanges;
 using Millrace.Loops;
 
@@ -38,7 +37,6 @@ internal abstract class Connection
     protected const int PostedDeadline = 8;
     protected const int PostedContinue = 16;     // others had their turn
 
-    private static long s_lastId;
     private string? _id;
 
     protected int Word;
@@ -52,8 +50,8 @@ internal abstract class Connection
 
     public bool IsClosed { get; protected set; }
 
-    /// <summary>Made when somebody asks.</summary>
-    public string Id => _id ??= string.Create(CultureInfo.InvariantCulture, $"M{Interlocked.Increment(ref s_lastId):X}");
+    /// <summary>Made when somebody asks. No other connection has it, of this process or of one before it.</summary>
+    public string Id => _id ??= ConnectionIds.Next();
 
     // ---- deadline (DeadlineWheel) ----
     public long DeadlineMs = long.MaxValue;
@@ -141,6 +139,9 @@ internal abstract class Connection
     public IDictionary<object, object?> State => _state ??= new Dictionary<object, object?>();
 
     private Dictionary<object, object?>? _state;
+
+    /// <summary>What AspNetCore/ConnectionLogScope.cs keeps with the connection.</summary>
+    public object? LogContext { get; set; }
 
     // ---- framing: how a response looks in this protocol ----
 

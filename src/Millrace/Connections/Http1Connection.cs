@@ -24,8 +24,6 @@ namespace Millrace.Connections;
 internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     where TKernel : struct, IKernel
 {
-    /// <summary>Largest header section, whatever the options allow for FastCGI parameters.</summary>
-    private const int HeaderBytesMax = 32 * 1024;
     private const int RequestsPerTurn = 128;    // pipelined ones; then the loop's other connections have their turn
 
     private readonly byte[] _peer;
@@ -66,8 +64,8 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     private Http1Limits Limits => new()
     {
         RequestLineMax = Options.MaxRequestLineBytes,
-        HeaderBytesMax = Math.Min(Options.MaxHeadBytes, HeaderBytesMax),
-        HeaderCountMax = Options.MaxParameters / 10,
+        HeaderBytesMax = Options.HttpHeaderBytesMax,
+        HeaderCountMax = Options.HttpHeaderCountMax,
     };
 
     // ---- reading ----

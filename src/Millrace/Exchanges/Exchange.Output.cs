@@ -519,6 +519,11 @@ internal sealed partial class Exchange
         _deferredEnd = 0;
         _declared = -1;
         _written = 0;
+        if (IsUpgraded)
+        {
+            Services.RemoveUpgraded();
+        }
+
         _ended = HasStarted = SuppressesBody = IsCut = IsUnanswered = IsUpgraded = IsEndSent = false;
         StatusCode = StatusCodes.Status200OK;
         ReasonPhrase = null;

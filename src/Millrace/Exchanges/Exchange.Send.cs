@@ -77,8 +77,10 @@ internal sealed partial class Exchange
     }
 
     /// <summary>Switches protocols (RFC 9110 §7.8): writes the 101; from here on the connection carries raw bytes both ways.</summary>
+    /// <exception cref="InvalidOperationException">As many connections as may have switched already.</exception>
     public void Upgrade()
     {
+        Services.AddUpgraded();
         StatusCode = StatusCodes.Status101SwitchingProtocols;
         IsUpgraded = true;
         Start();

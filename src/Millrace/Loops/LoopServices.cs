@@ -19,6 +19,7 @@ internal sealed class LoopServices : IDisposable
     private readonly DriverPool? _pool;
     private readonly CountdownEvent _driving = new(1);
     private int _connections;
+    private int _upgraded;
     private long _handOversRefused;
 
     public LoopServices(MillraceOptions options, RequestHandler handler, Log log, IDriverSource? drivers = null)
@@ -67,6 +68,31 @@ internal sealed class LoopServices : IDisposable
     }
 
     public void RemoveConnection() => Interlocked.Decrement(ref _connections);
+
+    /// <summary>Counts one more connection that switches protocols.</summary>
+    /// <exception cref="InvalidOperationException">As many as may have done so.</exception>
+    public void AddUpgraded()
+    {
+        if (Interlocked.Increment(ref _upgraded) > (Options.MaxUpgradedConnections ?? int.MaxValue))
+        {
+            Interlocked.Decrement(ref _upgraded);
+            throw TooManyUpgraded();
+        }
+    }
+
+    /// <exception cref="InvalidOperationException">As many connections as may have switched protocols.</exception>
+    public void CheckUpgraded()
+    {
+        if (Volatile.Read(ref _upgraded) >= (Options.MaxUpgradedConnections ?? int.MaxValue))
+        {
+            throw TooManyUpgraded();
+        }
+    }
+
+    private InvalidOperationException TooManyUpgraded() =>
+        new($"The protocol cannot be switched: as many connections as may ({Options.MaxUpgradedConnections}, MaxUpgradedConnections) have done so.");
+
+    public void RemoveUpgraded() => Interlocked.Decrement(ref _upgraded);
 
     // ---- spares ----
 

@@ -74,6 +74,18 @@ internal sealed partial class Log(ILogger logger)
     [LoggerMessage(14, LogLevel.Information, "Stopped in {Seconds} s: {Ended} requests ended during the drain, {Cut} were cut when its time was over (DrainTimeout).")]
     public partial void Drained(double seconds, long ended, long cut);
 
+    [LoggerMessage(21, LogLevel.Warning, "Set for Kestrel, and without effect here: {Settings}.")]
+    public partial void KestrelSettingsWithoutEffect(string settings);
+
+    [LoggerMessage(22, LogLevel.Warning, "What the application sets for Kestrel could not be read, and has no effect here.")]
+    public partial void KestrelSettingsUnreadable(Exception error);
+
+    [LoggerMessage(23, LogLevel.Warning, "Listening on the endpoints that are set for Kestrel ({Endpoints}), which override the addresses {Addresses}.")]
+    public partial void EndpointsOverride(string endpoints, string addresses);
+
+    [LoggerMessage(24, LogLevel.Warning, "The configuration section Millrace has the key {Key}, which is no option. The nearest is {Nearest}.")]
+    public partial void UnknownOption(string key, string nearest);
+
     [LoggerMessage(11, LogLevel.Error, "Internal error on a connection; it was closed. Please report this.")]
     public partial void InternalError(Exception error);
 }

@@ -4,6 +4,7 @@
 using Microsoft.AspNetCore.Hosting.Server;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
+using Microsoft.Extensions.Logging.Abstractions;
 using Millrace.AspNetCore;
 using Millrace.Handlers;
 
@@ -15,7 +16,7 @@ internal static class HandlerFaces
 
     public static RequestHandler Hosted(Func<Call, ValueTask> handler) => Hosted(context => handler(new HostedCall(context)).AsTask());
 
-    public static RequestHandler Hosted(Func<HttpContext, Task> handler) => new HostedHandler<HttpContext>(new OneDelegate(handler));
+    public static RequestHandler Hosted(Func<HttpContext, Task> handler) => new HostedHandler<HttpContext>(new OneDelegate(handler), NullLogger.Instance);
 
     private sealed class OneDelegate(Func<HttpContext, Task> handler) : IHttpApplication<HttpContext>
     {

@@ -62,7 +62,7 @@ public sealed class StartTests
     [Fact]
     public async Task An_option_outside_its_range_stops_the_start_and_is_named()
     {
-        ArgumentOutOfRangeException error = await Assert.ThrowsAsync<ArgumentOutOfRangeException>(
+        OptionsValidationException error = await Assert.ThrowsAsync<OptionsValidationException>(
             static () => HostedApp.StartAsync(static _ => { }, options: static options => options.MaxParameters = 5));
         Assert.Contains("MaxParameters is 5; it must be from 10 to 100000", error.Message, StringComparison.Ordinal);
     }

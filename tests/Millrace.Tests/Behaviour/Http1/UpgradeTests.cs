@@ -37,6 +37,33 @@ public sealed class UpgradeTests
     private static string Text(HttpPeer peer) => Encoding.ASCII.GetString([.. peer.Tunnel]);
 
     [Fact]
+    public void No_more_connections_switch_protocols_than_may_and_one_that_ends_makes_room() => HttpBench.RunHosted(
+        static async context =>
+        {
+            try
+            {
+                await Shout(context);
+            }
+            catch (InvalidOperationException error)
+            {
+                Assert.Contains("(1, MaxUpgradedConnections)", error.Message, StringComparison.Ordinal);
+                context.Response.ContentLength = 0;
+            }
+        },
+        static bench =>
+        {
+            HttpPeer first = bench.Connect();
+            Assert.Equal(101, bench.Ask(first, Ask).Status);
+            HttpPeer second = bench.Connect();
+            Assert.Equal(200, bench.Ask(second, Ask).Status);
+            first.Socket.ClientFinish();
+            bench.Settle();
+            Assert.Equal("BYE", Text(first));
+            Assert.Equal(101, bench.Ask(second, Ask).Status);
+        },
+        static options => options.MaxUpgradedConnections = 1);
+
+    [Fact]
     public void After_101_the_bytes_of_both_sides_are_the_applications_RFC9110_7_8() => HttpBench.RunHosted(Shout, static bench =>
     {
         HttpPeer peer = bench.Connect();

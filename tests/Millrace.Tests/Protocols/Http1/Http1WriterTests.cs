@@ -25,7 +25,7 @@ public sealed class Http1WriterTests
 
     [Theory]
     [InlineData(404, "HTTP/1.1 404 Not Found\r\n")]
-    [InlineData(413, "HTTP/1.1 413 Content Too Large\r\n")]
+    [InlineData(413, "HTTP/1.1 413 Payload Too Large\r\n")]
     [InlineData(299, "HTTP/1.1 299 \r\n")]
     [InlineData(999, "HTTP/1.1 999 \r\n")]
     public void Writes_status_lines_RFC9112_4(int status, string expected)
