@@ -7,9 +7,6 @@ internal static class EnvironmentList
     /// <summary>Read by the runtime before Main; separated by ':' on Unix.</summary>
     public const string StartupHooks = "DOTNET_STARTUP_HOOKS";
 
-    /// <summary>Read by ASP.NET Core's web host builders; separated by ';'.</summary>
-    public const string HostingStartupAssemblies = "ASPNETCORE_HOSTINGSTARTUPASSEMBLIES";
-
     public static void Add(string variable, char separator, string entry)
     {
         string? list = Environment.GetEnvironmentVariable(variable);

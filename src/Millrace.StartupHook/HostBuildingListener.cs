@@ -11,6 +11,9 @@ internal sealed class HostBuildingListener : IObserver<DiagnosticListener>, IObs
     private const string Source = "Microsoft.Extensions.Hosting";
     private const string HostBuilding = "HostBuilding";
 
+    // Made by every web host while it is built; on road 2 after the hosting start-ups have been asked.
+    private const string WebHost = "Microsoft.AspNetCore";
+
     public static void Subscribe() => DiagnosticListener.AllListeners.Subscribe(new HostBuildingListener());
 
     public void OnNext(DiagnosticListener value)
@@ -18,6 +21,10 @@ internal sealed class HostBuildingListener : IObserver<DiagnosticListener>, IObs
         if (value.Name == Source)
         {
             value.Subscribe(this, static (name, _, _) => name == HostBuilding);
+        }
+        else if (value.Name == WebHost && RunsOnAspNetCore())
+        {
+            LegacyHostGuard.Check();
         }
     }
 

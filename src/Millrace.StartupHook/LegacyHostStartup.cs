@@ -19,6 +19,7 @@ public sealed class LegacyHostStartup : IHostingStartup
         if (builder is WebHostBuilder)
 #pragma warning restore ASPDEPR004, ASPDEPR008
         {
+            LegacyHostGuard.WasAsked = true;
             builder.ConfigureServices(ServerSwap.Apply);
         }
     }

@@ -12,6 +12,7 @@ namespace Millrace.StartupHooks;
 internal static partial class RunRequest
 {
     private const string UrlsVariable = "MILLRACE_RUN_URLS";
+    private const string ChosenVariable = "MILLRACE_RUN_CHOSEN";
     private const string ReportVariable = "MILLRACE_RUN_REPORT";
 
     // The process sockets were passed to: the command, which passes them on.
@@ -26,6 +27,9 @@ internal static partial class RunRequest
     /// <summary>The addresses to listen on, or null for those of the app.</summary>
     public static IReadOnlyList<string>? Addresses { get; private set; }
 
+    /// <summary>Whether the command chose the addresses because nobody named any: HTTP endpoints that the app sets for Kestrel stand in for its HTTP ones.</summary>
+    public static bool AddressesAreChosen { get; private set; }
+
     public static bool HasReportPipe => s_reportDescriptor >= 0;
 
     public static void TakeFromEnvironment()
@@ -34,6 +38,7 @@ internal static partial class RunRequest
         {
             Addresses = urls.Split(';', StringSplitOptions.RemoveEmptyEntries | StringSplitOptions.TrimEntries);
         }
+        AddressesAreChosen = Environment.GetEnvironmentVariable(ChosenVariable) is not null;
         if (int.TryParse(Environment.GetEnvironmentVariable(ReportVariable), NumberStyles.None, CultureInfo.InvariantCulture, out int descriptor))
         {
             s_reportDescriptor = descriptor;
@@ -47,6 +52,7 @@ internal static partial class RunRequest
         }
         Environment.SetEnvironmentVariable(ListenVariable, null);
         Environment.SetEnvironmentVariable(UrlsVariable, null);
+        Environment.SetEnvironmentVariable(ChosenVariable, null);
         Environment.SetEnvironmentVariable(ReportVariable, null);
     }
 

@@ -5,10 +5,13 @@ using System.Diagnostics.CodeAnalysis;
 using Microsoft.AspNetCore.Hosting.Server;
 using Microsoft.AspNetCore.Hosting.Server.Features;
 using Microsoft.AspNetCore.Http.Features;
+using Microsoft.AspNetCore.Server.Kestrel.Core;
+using Microsoft.Extensions.Options;
+using Millrace.AspNetCore;
 
 namespace Millrace.StartupHooks;
 
-internal sealed class RunServer(IServer server) : IServer
+internal sealed class RunServer(IServer server, IOptions<KestrelServerOptions> kestrel) : IServer
 {
     // A process may build several hosts. The first that starts has the addresses that were asked for, and is reported; the others
     // have their own. When it stops, a host that is built in its place may have them.
@@ -24,22 +27,27 @@ internal sealed class RunServer(IServer server) : IServer
             await server.StartAsync(application, cancellationToken);
             return;
         }
-        var addresses = Features.Get<IServerAddressesFeature>()!.Addresses;
+        var feature = Features.Get<IServerAddressesFeature>()!;
+        var addresses = feature.Addresses;
+        bool isAsApp = false;
         if (RunRequest.Addresses is { } wanted)
         {
+            var endpoints = RunRequest.AddressesAreChosen ? OwnEndpoints() : [];
+            isAsApp = endpoints.Count > 0;
             addresses.Clear();
-            foreach (string address in wanted)
+            foreach (string address in isAsApp ? [.. endpoints, .. wanted.Where(static address => !IsHttp(address))] : wanted)
             {
                 addresses.Add(address);
             }
+            feature.PreferHostingUrls = true;
         }
         try
         {
             await server.StartAsync(application, cancellationToken);
         }
-        catch (Exception error) when (RunRequest.HasReportPipe && error is MillraceStartException or FormatException or ArgumentOutOfRangeException)
+        catch (Exception error) when (RunRequest.HasReportPipe && error is MillraceStartException or FormatException or OptionsValidationException)
         {
-            GiveUp(error);
+            GiveUp(error, isAsApp);
         }
         catch
         {
@@ -63,13 +71,26 @@ internal sealed class RunServer(IServer server) : IServer
 
     private void Leave() => Interlocked.CompareExchange(ref s_first, null, this);
 
+    // Where the app tells Kestrel to listen. The server says it where that cannot be read.
+    private IReadOnlyList<string> OwnEndpoints()
+    {
+        try
+        {
+            return KestrelEndpoints.Of(kestrel.Value).Http;
+        }
+        catch (Exception)
+        {
+            return [];
+        }
+    }
+
+    private static bool IsHttp(string address) => address.StartsWith("http:", StringComparison.OrdinalIgnoreCase);
+
     // The message tells the user what to do; the stack trace of an app he did not write would only bury it.
     [DoesNotReturn]
-    private static void GiveUp(Exception error)
+    private static void GiveUp(Exception error, bool isAsApp)
     {
-        // An option outside its range is the last; the runtime appends the parameter's name, which the sentence holds already.
-        string reason = error is ArgumentException { ParamName: { } name } ? error.Message.Replace($" (Parameter '{name}')", "", StringComparison.Ordinal) : error.Message;
-        RunRequest.ReportFailure(reason, isAddress: error is MillraceStartException);
+        RunRequest.ReportFailure(error.Message, isAddress: error is MillraceStartException && !isAsApp);
         Environment.Exit(1);
     }
 }

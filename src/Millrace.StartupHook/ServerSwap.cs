@@ -2,12 +2,17 @@
 
 using Microsoft.AspNetCore.Hosting.Server;
 using Microsoft.Extensions.DependencyInjection;
+using Microsoft.AspNetCore.Server.Kestrel.Core;
 using Microsoft.Extensions.Hosting;
+using Microsoft.Extensions.Options;
 
 namespace Millrace.StartupHooks;
 
 internal static class ServerSwap
 {
+    /// <summary>Whether a host of this process has had its server replaced.</summary>
+    public static bool HasSwapped { get; private set; }
+
     public static void OnGenericHost(object payload)
     {
         if (payload is IHostBuilder builder)
@@ -22,7 +27,8 @@ internal static class ServerSwap
         {
             return; // a worker without a web server
         }
-        EnvironmentList.Remove(EnvironmentList.HostingStartupAssemblies, ';', static entry => entry == AssemblyLookup.HookName);
+        HasSwapped = true;
+        HostingStartups.PutBack();
         services.AddMillrace();
         if (RunRequest.Addresses is not null || RunRequest.HasReportPipe)
         {
@@ -33,6 +39,7 @@ internal static class ServerSwap
     private static void Wrap(IServiceCollection services, ServiceDescriptor real)
     {
         services.Remove(real);
-        services.AddSingleton<IServer>(provider => new RunServer((IServer)ActivatorUtilities.CreateInstance(provider, real.ImplementationType!)));
+        services.AddSingleton<IServer>(provider => new RunServer(
+            (IServer)ActivatorUtilities.CreateInstance(provider, real.ImplementationType!), provider.GetRequiredService<IOptions<KestrelServerOptions>>()));
     }
 }

@@ -19,7 +19,7 @@ internal static class StartupHook
         HostBuildingListener.Subscribe();
 
         // :: Step 4: legacy web hosts ask their hosting start-up assemblies.
-        EnvironmentList.Add(EnvironmentList.HostingStartupAssemblies, ';', AssemblyLookup.HookName);
+        HostingStartups.AddOurs();
     }
 
     private static bool IsThisAssembly(string entry)

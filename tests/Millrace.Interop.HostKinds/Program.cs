@@ -3,6 +3,8 @@
 
 using Microsoft.AspNetCore;
 
+[assembly: HostingStartup(typeof(HostKinds.OwnStartup))]
+
 string kind = args.Length > 0 ? args[0] : "";
 const string OwnAddress = "http://127.0.0.1:1";
 switch (kind)
@@ -26,6 +28,17 @@ switch (kind)
         break;
     case "Bare":
         await new WebHostBuilder().UseKestrel().UseUrls(OwnAddress).Configure(app => app.Run(Page)).Build().RunAsync();
+        break;
+    case "Prevented":
+        await new WebHostBuilder().UseKestrel().UseUrls(OwnAddress).UseSetting(WebHostDefaults.PreventHostingStartupKey, "true").Configure(app => app.Run(Page)).Build().RunAsync();
+        break;
+    case "Limits":
+        await Host.CreateDefaultBuilder(args).ConfigureWebHostDefaults(web => web.Configure(app => app.Run(Page)).UseKestrel(kestrel =>
+        {
+            kestrel.AllowSynchronousIO = true;
+            kestrel.Limits.MaxRequestLineSize = 100;
+            kestrel.DisableStringReuse = true;
+        })).Build().RunAsync();
         break;
     case "Two":
         var main = WebApplication.CreateSlimBuilder(args).Build();
@@ -56,6 +69,15 @@ Task RunAsync(WebApplication app)
     return app.RunAsync();
 }
 
-Task Page(HttpContext context) => context.Response.WriteAsync(
+Task Page(HttpContext context) => context.Request.Path == "/startups" ? Startups(context) : context.Response.WriteAsync(
     $"kind={kind} environment={Environment.GetEnvironmentVariable("ASPNETCORE_ENVIRONMENT")} hooks={Environment.GetEnvironmentVariable("DOTNET_STARTUP_HOOKS")} "
     + $"hosting={Environment.GetEnvironmentVariable("ASPNETCORE_HOSTINGSTARTUPASSEMBLIES")} arguments={string.Join(',', args)}");
+
+// Written synchronously where it may be.
+Task Startups(HttpContext context)
+{
+    context.Response.Body.Write(System.Text.Encoding.ASCII.GetBytes(
+        $"prevent={Environment.GetEnvironmentVariable("ASPNETCORE_PREVENTHOSTINGSTARTUP")} assemblies={Environment.GetEnvironmentVariable("ASPNETCORE_HOSTINGSTARTUPASSEMBLIES")} "
+        + $"excluded={Environment.GetEnvironmentVariable("ASPNETCORE_HOSTINGSTARTUPEXCLUDEASSEMBLIES")} own={HostKinds.OwnStartup.HasRun}"));
+    return Task.CompletedTask;
+}

@@ -9,9 +9,10 @@ namespace Millrace.Command.Running;
 
 /// <param name="App">What to start.</param>
 /// <param name="Addresses">Addresses to listen on, or null for those of the app and its environment.</param>
+/// <param name="AreChosen">Whether nobody named these addresses.</param>
 /// <param name="EnvironmentName">ASP.NET Core's environment (Development, Production), or null for the one that is set.</param>
 /// <param name="Arguments">Arguments for the app.</param>
-internal sealed record AppStart(RunnableApp App, IReadOnlyList<string>? Addresses, string? EnvironmentName, IReadOnlyList<string> Arguments);
+internal sealed record AppStart(RunnableApp App, IReadOnlyList<string>? Addresses, bool AreChosen, string? EnvironmentName, IReadOnlyList<string> Arguments);
 
 internal sealed class AppProcess : IDisposable
 {
@@ -111,6 +112,10 @@ internal sealed class AppProcess : IDisposable
             string addresses = string.Join(';', start.Addresses);
             info.Environment["MILLRACE_RUN_URLS"] = addresses;
             info.Environment["ASPNETCORE_URLS"] = addresses;
+            if (start.AreChosen)
+            {
+                info.Environment["MILLRACE_RUN_CHOSEN"] = "1";
+            }
         }
         if (start.EnvironmentName is not null)
         {

@@ -19,7 +19,7 @@ internal static class Banner
     {
         var text = new StringBuilder();
         text.AppendLine($"{name} listens on {console.Bold(string.Join(" and ", addresses.Select(WithoutQuery)))}");
-        if (chosen?.HttpNotice is { } notice)
+        if (chosen?.HttpNotice is { } notice && !addresses.Any(static address => address.StartsWith("http://", StringComparison.OrdinalIgnoreCase)))
         {
             text.AppendLine(notice);
         }

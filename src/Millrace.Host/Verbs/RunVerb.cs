@@ -57,7 +57,7 @@ internal static class RunVerb
         bool isNamed = addresses is not null || AppHasAddresses(arguments, Environment.GetEnvironmentVariable) || PassedSockets.OfProcess().Any;
         var chosen = isNamed ? null : Choose(app);
 
-        using var process = AppProcess.Start(new AppStart(app, chosen?.List ?? addresses, environment, arguments));
+        using var process = AppProcess.Start(new AppStart(app, chosen?.List ?? addresses, chosen is not null, environment, arguments));
         var listening = await WaitAsync(process, app, chosen, console.Error);
         if (listening.Count > 0)
         {

@@ -64,6 +64,9 @@ internal sealed partial class CommandProcess : IAsyncDisposable
 
     public static CommandProcess Millrace(params IEnumerable<string> arguments) => Start(HostAssembly, arguments);
 
+    /// <summary>The command with variables in its environment.</summary>
+    public static CommandProcess MillraceWith(IEnumerable<string> variables, params IEnumerable<string> arguments) => StartProgram("env", [.. variables, "dotnet", HostAssembly, .. arguments]);
+
     /// <summary>The command as a terminal starts it: what a shell starts in the background ignores SIGINT, and so does all that it starts.</summary>
     public static CommandProcess HeedingSignals(params IEnumerable<string> arguments) =>
         StartProgram("env", ["--default-signal=INT", "dotnet", HostAssembly, .. arguments]);
@@ -82,9 +85,11 @@ internal sealed partial class CommandProcess : IAsyncDisposable
     /// <summary>Waits until a text has been printed on standard error.</summary>
     public Task WaitForErrorAsync(string text) => WaitForAsync(() => Error, text);
 
-    public async Task<int> WaitForExitAsync()
+    public Task<int> WaitForExitAsync() => WaitForExitAsync(Patience);
+
+    public async Task<int> WaitForExitAsync(TimeSpan patience)
     {
-        using var deadline = new CancellationTokenSource(Patience);
+        using var deadline = new CancellationTokenSource(patience);
         await _process.WaitForExitAsync(deadline.Token);
         return _process.ExitCode;
     }

@@ -55,6 +55,82 @@ public sealed class RunTests : IDisposable
         Assert.Equal($"kind={kind} environment=Staging hooks= hosting= arguments={kind},--a=b c\n", page.Output);
     }
 
+    [Theory]
+    [InlineData("Legacy")]
+    [InlineData("Bare")]
+    [InlineData("WebApplication")]
+    public async Task Where_hosting_startups_are_prevented_the_server_is_swapped_and_the_others_stay_prevented(string kind)
+    {
+        await using var app = CommandProcess.MillraceWith(
+            ["ASPNETCORE_PREVENTHOSTINGSTARTUP=true", "ASPNETCORE_HOSTINGSTARTUPASSEMBLIES=Nobody.Has.This", "Kestrel__AllowSynchronousIO=true"],
+            "run", HostKinds, "--urls", Address, "--", kind, "--Millrace:AllowSynchronousIO=true");
+        await app.WaitForOutputAsync("listens on " + Address);
+
+        var page = await CommandProcess.RunAsync("get", Address, "/", "--body-only");
+
+        Assert.Equal($"kind={kind} environment= hooks= hosting=Nobody.Has.This arguments={kind},--Millrace:AllowSynchronousIO=true\n", page.Output);
+    }
+
+    [Theory]
+    [InlineData("true", "own=False")]
+    [InlineData("false", "own=True")]
+    public async Task Start_up_of_the_app_itself_runs_unless_it_is_prevented(string prevent, string own)
+    {
+        await using var app = CommandProcess.MillraceWith(["ASPNETCORE_PREVENTHOSTINGSTARTUP=" + prevent], "run", HostKinds, "--urls", Address, "--", "Limits");
+        await app.WaitForOutputAsync("listens on " + Address);
+
+        var page = await CommandProcess.RunAsync("get", Address, "/startups", "--body-only");
+
+        Assert.Equal($"prevent={prevent} assemblies= excluded= {own}\n", page.Output);
+    }
+
+    [Theory]
+    [InlineData("fastcgi")]
+    [InlineData("http")]
+    public async Task Host_whose_code_prevents_hosting_startups_is_refused_with_a_sentence(string scheme)
+    {
+        var result = await CommandProcess.RunAsync("run", HostKinds, "--urls", scheme + "://127.0.0.1:0", "--", "Prevented");
+
+        Assert.Equal(1, result.ExitCode);
+        Assert.StartsWith("millrace: The application's WebHostBuilder asks no hosting start-up assembly", result.Error, StringComparison.Ordinal);
+        Assert.DoesNotContain("   at ", result.Error + result.Output, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task What_the_app_says_to_Kestrel_counts_and_what_cannot_count_is_said_once()
+    {
+        await using var app = CommandProcess.Millrace("run", HostKinds, "--urls", Address + ";http://127.0.0.1:0", "--", "Limits");
+        await app.WaitForOutputAsync("Set for Kestrel, and without effect here: DisableStringReuse.");
+        await app.WaitForOutputAsync("listens on " + Address);
+        string http = app.Output.Split('\n').Single(line => line.Contains("listens on", StringComparison.Ordinal)).Split(" and ")[1];
+
+        Assert.StartsWith("200 OK\n", (await CommandProcess.RunAsync("get", Address, "/startups")).Output, StringComparison.Ordinal);
+        Assert.StartsWith("414 ", (await CommandProcess.RunAsync("get", http, "/" + new string('a', 100))).Output, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Endpoints_of_the_app_stand_in_for_the_address_for_browsers_that_nobody_named()
+    {
+        await using var app = CommandProcess.StartProgram(
+            "env", $"DOTNET_STARTUP_HOOKS={CommandProcess.AssemblyOf("src/Millrace.Host", "Millrace.StartupHook")}", "MILLRACE_RUN_CHOSEN=1",
+            $"MILLRACE_RUN_URLS=http://127.0.0.1:1;{Address}", "dotnet", HostKinds, "WebApplication", "--Kestrel:Endpoints:Web:Url=http://127.0.0.1:0");
+        await app.WaitForOutputAsync("Now listening on: " + Address);
+        string[] listening = [.. app.Output.Split('\n').Where(line => line.Contains("Now listening on: ", StringComparison.Ordinal)).Select(line => line.Split("on: ")[1])];
+
+        Assert.Equal(2, listening.Length);
+        Assert.NotEqual("http://127.0.0.1:1", listening[0]);
+        Assert.Equal(0, (await CommandProcess.RunAsync("get", listening[0], "/")).ExitCode);
+    }
+
+    [Fact]
+    public async Task Addresses_that_somebody_named_win_over_endpoints_of_the_app()
+    {
+        await using var app = CommandProcess.Millrace("run", HostKinds, "--urls", "http://127.0.0.1:0", "--", "WebApplication", "--Kestrel:Endpoints:Web:Url=http://127.0.0.1:1");
+        await app.WaitForOutputAsync("Application started.");
+        Assert.Contains("listens on http://127.0.0.1:", app.Output, StringComparison.Ordinal);
+        Assert.DoesNotContain("http://127.0.0.1:1\n", app.Output, StringComparison.Ordinal);
+    }
+
     [Fact]
     public async Task Of_several_hosts_the_first_has_the_addresses_and_the_others_their_own()
     {

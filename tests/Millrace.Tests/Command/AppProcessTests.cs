@@ -44,10 +44,10 @@ public sealed class AppProcessTests
     [Fact]
     public void App_that_cannot_be_started_is_refused_with_its_name()
     {
-        var failure = Assert.Throws<CommandFailure>(() => AppProcess.Start(new AppStart(new RunnableApp("/nowhere/App.dll", "/", "/nowhere/App"), null, null, [])));
+        var failure = Assert.Throws<CommandFailure>(() => AppProcess.Start(new AppStart(new RunnableApp("/nowhere/App.dll", "/", "/nowhere/App"), null, false, null, [])));
 
         Assert.StartsWith("/nowhere/App cannot be started", failure.Message, StringComparison.Ordinal);
     }
 
-    private static AppProcess Start(string script) => AppProcess.Start(new AppStart(new RunnableApp("/nowhere/App.dll", "/", "/bin/sh"), null, null, ["-c", script]));
+    private static AppProcess Start(string script) => AppProcess.Start(new AppStart(new RunnableApp("/nowhere/App.dll", "/", "/bin/sh"), null, false, null, ["-c", script]));
 }

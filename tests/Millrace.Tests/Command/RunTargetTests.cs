@@ -104,7 +104,7 @@ public sealed class RunTargetTests : IDisposable
     [Fact]
     public void Child_gets_the_hook_the_addresses_and_its_own_arguments()
     {
-        var start = AppProcess.Describe(new AppStart(new RunnableApp("/srv/Shop.dll", "/srv", null), ["fastcgi://127.0.0.1:9000", "http://127.0.0.1:5000"], "Development", ["--a", "b c"]), "17");
+        var start = AppProcess.Describe(new AppStart(new RunnableApp("/srv/Shop.dll", "/srv", null), ["fastcgi://127.0.0.1:9000", "http://127.0.0.1:5000"], false, "Development", ["--a", "b c"]), "17");
 
         Assert.Equal(["/srv/Shop.dll", "--a", "b c"], start.ArgumentList);
         Assert.Equal("/srv", start.WorkingDirectory);
