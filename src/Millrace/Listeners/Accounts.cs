@@ -10,6 +10,7 @@ internal static unsafe class Accounts
 {
     private const int BufferSizeFirst = 4 * 1024;
     private const int BufferSizeMax = 1024 * 1024;
+    private const string UserMap = "/proc/self/uid_map";
 
     /// <exception cref="MillraceStartException">There is no such group.</exception>
     public static uint GroupId(string name) =>
@@ -20,6 +21,22 @@ internal static unsafe class Accounts
     public static uint UserId(string name) =>
         FindNumber(name) ?? FindByName(name, isGroup: false)
         ?? throw new MillraceStartException($"There is no user '{name}' on this machine; create it (useradd --system {name}) or name another one (getent passwd lists them).");
+
+    /// <summary>
+    /// Whether this is a user of this user namespace. Files of users that are not (user_namespaces(7)) show the overflow user, who is nobody here and can do nothing.
+    /// </summary>
+    public static bool IsMapped(uint user) => IsMapped(user, File.Exists(UserMap) ? File.ReadAllLines(UserMap) : []);
+
+    /// <param name="user">The number inside.</param>
+    /// <param name="map">Lines of "first inside, first outside, count"; none where the kernel has no user namespaces.</param>
+    internal static bool IsMapped(uint user, string[] map) => map.Length == 0 || Array.Exists(map, line =>
+    {
+        string[] fields = line.Split(' ', StringSplitOptions.RemoveEmptyEntries);
+        return fields.Length == 3
+            && ulong.TryParse(fields[0], NumberStyles.None, CultureInfo.InvariantCulture, out ulong first)
+            && ulong.TryParse(fields[2], NumberStyles.None, CultureInfo.InvariantCulture, out ulong count)
+            && user >= first && user - first < count;
+    });
 
     private static uint? FindNumber(string name) =>
         uint.TryParse(name, NumberStyles.None, CultureInfo.InvariantCulture, out uint id) && id != SystemCalls.KeepId ? id : null;

@@ -57,6 +57,8 @@ internal sealed class ListenSocket : IDisposable
         if (descriptor >= 0)
         {
             _file?.RemoveIfSame();
+            _file?.Dispose();
+            _file?.Directory.Dispose();
             _ = SystemCalls.Close(descriptor);
         }
     }

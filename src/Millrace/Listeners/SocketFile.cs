@@ -1,78 +1,112 @@
-// The file-system entry of a Unix socket: what is there, whose it is, and that what is removed is what was meant.
+// The file of a Unix socket, held open. What is done to it is done to this very file, wherever its name may lead meanwhile: whoever may
+// write in the directory can put a link or another file under the name between any two calls.
+//
+// Holding it (O_PATH) keeps its inode number from being given to another file, so that "the same file" is never a guess.
 
-using System.Text;
+using System.Globalization;
+using System.Security.Cryptography;
 using Millrace.Loops;
 
 namespace Millrace.Listeners;
 
-/// <summary>A path and the file found there. Two files are the same when device and inode are.</summary>
-internal sealed unsafe class SocketFile
+/// <summary>An entry of a directory and the file it named when it was opened. Any thread.</summary>
+internal sealed unsafe class SocketFile : IDisposable
 {
-    private readonly SystemCalls.FileStatus _status;
+    private readonly string _name;
+    private readonly Lock _closing = new();
+    private int _descriptor;
 
-    private SocketFile(string path, in SystemCalls.FileStatus status)
+    private SocketFile(SocketDirectory directory, string name, int descriptor, in FileFacts facts)
     {
-        Path = path;
-        _status = status;
+        Directory = directory;
+        _name = name;
+        _descriptor = descriptor;
+        Facts = facts;
     }
 
-    public string Path { get; }
+    /// <summary>Where it lies; the caller's to close, after this.</summary>
+    public SocketDirectory Directory { get; }
 
-    public bool IsSocket => (_status.Mode & SystemCalls.S_IFMT) == SystemCalls.S_IFSOCK;
+    /// <summary>As they were when the file was opened.</summary>
+    public FileFacts Facts { get; }
 
-    public UnixFileMode Mode => (UnixFileMode)(_status.Mode & 0xFFF);
+    /// <summary>Leads to this file and no other while it is held.</summary>
+    public string HeldPath => SystemCalls.PathOf(_descriptor);
 
-    public uint User => _status.User;
+    /// <summary>Whether the name leads to this file now.</summary>
+    public bool IsInPlace => FileFacts.At(Directory.Descriptor, _name, out _) is FileFacts now && now.IsSame(Facts);
 
-    public uint Group => _status.Group;
-
-    /// <summary>What is at this path now, links not followed. Null with <paramref name="errno"/> set when there is nothing or it cannot be seen.</summary>
-    public static SocketFile? Find(string path, out int errno)
+    /// <summary>Opens what the name leads to now, a link itself. Null with <paramref name="errno"/> set when there is nothing or it cannot be opened.</summary>
+    public static SocketFile? Open(SocketDirectory directory, string name, out int errno)
     {
-        SystemCalls.FileStatus status = default;
-        fixed (byte* name = NameOf(path))
+        int descriptor = directory.OpenEntry(name, out errno);
+        if (descriptor < 0)
         {
-            int result = SystemCalls.StatX(SystemCalls.AT_FDCWD, name, SystemCalls.AT_SYMLINK_NOFOLLOW, SystemCalls.STATX_BASIC_STATS, &status);
-            errno = result < 0 ? SystemCalls.Errno : 0;
+            return null;
         }
 
-        return errno == 0 ? new SocketFile(path, status) : null;
-    }
-
-    /// <summary>Removes the file unless another has taken its place. Answers 0, or the error number of the removal.</summary>
-    public int RemoveIfSame()
-    {
-        if (Find(Path, out int errno) is not SocketFile now || !IsSame(now))
+        if (FileFacts.Of(descriptor, out errno) is FileFacts facts)
         {
-            return errno == SystemCalls.ENOENT ? 0 : errno;
+            return new SocketFile(directory, name, descriptor, facts);
         }
 
-        fixed (byte* name = NameOf(Path))
-        {
-            return SystemCalls.Unlink(name) < 0 ? SystemCalls.Errno : 0;
-        }
+        _ = SystemCalls.Close(descriptor);
+        return null;
     }
 
     /// <summary>Answers 0 or an error number. A null id leaves that owner as it is.</summary>
-    public static int SetOwner(string path, uint? user, uint? group)
-    {
-        fixed (byte* name = NameOf(path))
-        {
-            return SystemCalls.ChangeOwner(name, user ?? SystemCalls.KeepId, group ?? SystemCalls.KeepId) < 0 ? SystemCalls.Errno : 0;
-        }
-    }
+    public int SetOwner(uint? user, uint? group) =>
+        SystemCalls.ChangeOwner(_descriptor, user ?? SystemCalls.KeepId, group ?? SystemCalls.KeepId) < 0 ? SystemCalls.Errno : 0;
 
     /// <summary>Answers 0 or an error number.</summary>
-    public static int SetMode(string path, UnixFileMode mode)
+    public int SetMode(UnixFileMode mode) => SystemCalls.ChangeMode(_descriptor, (uint)mode) < 0 ? SystemCalls.Errno : 0;
+
+    /// <summary>Removes the file unless another has taken its place. Answers 0, or the error number of the removal.</summary>
+    /// <param name="compared">Called between looking and removing; a test steps in there.</param>
+    /// <remarks>
+    /// Between looking at a name and removing it another process may put its own file there. So the entry is moved aside first, looked at
+    /// once more, and moved back when it is not the one that was meant.
+    /// </remarks>
+    public int RemoveIfSame(Action? compared = null)
     {
-        fixed (byte* name = NameOf(path))
+        lock (_closing)
         {
-            return SystemCalls.ChangeMode(name, (uint)mode) < 0 ? SystemCalls.Errno : 0;
+            if (_descriptor < 0 || !IsInPlace)
+            {
+                return 0;
+            }
+
+            compared?.Invoke();
+            string aside = string.Create(CultureInfo.InvariantCulture, $".millrace-{RandomNumberGenerator.GetHexString(16)}");
+            fixed (byte* name = FileFacts.Encode(_name), other = FileFacts.Encode(aside))
+            {
+                int errno = SystemCalls.RenameAt(Directory.Descriptor, name, other) < 0 ? SystemCalls.Errno : 0;
+                return errno switch
+                {
+                    0 when FileFacts.At(Directory.Descriptor, aside, out _) is FileFacts moved && moved.IsSame(Facts) => Unlink(other),
+                    0 => SystemCalls.RenameAt(Directory.Descriptor, other, name) < 0 ? SystemCalls.Errno : 0,
+                    SystemCalls.ENOENT => 0,
+
+                    // A file system, or a kernel, that cannot rename so.
+                    SystemCalls.EINVAL or SystemCalls.ENOSYS => IsInPlace ? Unlink(name) : 0,
+                    _ => errno,
+                };
+            }
         }
     }
 
-    private bool IsSame(SocketFile other) =>
-        _status.Inode == other._status.Inode && _status.DeviceMajor == other._status.DeviceMajor && _status.DeviceMinor == other._status.DeviceMinor;
+    /// <summary>Lets go of the file, which stays.</summary>
+    public void Dispose()
+    {
+        lock (_closing)
+        {
+            if (_descriptor >= 0)
+            {
+                _ = SystemCalls.Close(_descriptor);
+                _descriptor = -1;
+            }
+        }
+    }
 
-    private static byte[] NameOf(string path) => Encoding.UTF8.GetBytes(path + '\0');
+    private int Unlink(byte* name) => SystemCalls.UnlinkAt(Directory.Descriptor, name, 0) < 0 ? SystemCalls.Errno : 0;
 }

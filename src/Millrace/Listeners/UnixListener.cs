@@ -1,14 +1,18 @@
 // A Unix socket, and the file beside it: what is already there is looked at first, and nobody can connect before mode, owner
 // and group are as asked. One descriptor for all loops.
 //
+//   open the directory; for root: nobody else may exchange what is in it (GuardedWalk)
 //   look: nothing ............................ go on
 //         not a socket ....................... refuse
 //         a socket, something answers ........ refuse, and say who
 //         a socket, nobody answers (stale) ... remove that very file
-//   socket -> narrow mode on the descriptor -> bind -> owner and group -> mode -> listen
+//   socket -> narrow mode on the descriptor -> bind -> hold the file -> owner and group -> mode -> listen -> look again
 //
-// bind gives the file the descriptor's mode, so it is never wider than its owner's rights before it is what was asked
-// for; and until listen, connect is refused whatever the mode says.
+// bind gives the file the descriptor's mode, so it is never wider than its owner's rights before it is what was asked for; and until
+// listen, connect is refused whatever the mode says. The umask is the whole process's and is left alone.
+//
+// Between bind and the rest somebody who may write in the directory can put another file under the name. So the file is held open, must
+// bear the marks of the one that was made this moment, and owner and mode are given to what is held, never to what a path leads to.
 
 using System.Globalization;
 using Millrace.Loops;
@@ -17,40 +21,57 @@ namespace Millrace.Listeners;
 
 internal static unsafe class UnixListener
 {
-    private const uint OwnerOnly = 0x180; // 0600
+    // 0600 and the sticky bit, which means nothing for a socket and is on no other file of this user: so a new one is known.
+    private const UnixFileMode NewFile = UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.StickyBit;
 
-    public static ListenSocket Open(ListenAddress address, int backlog)
+    private const UnixFileMode RightsOfOthers =
+        UnixFileMode.GroupRead | UnixFileMode.GroupWrite | UnixFileMode.GroupExecute | UnixFileMode.OtherRead | UnixFileMode.OtherWrite | UnixFileMode.OtherExecute;
+
+    /// <param name="address">Where, and with what rights.</param>
+    /// <param name="backlog">See <see cref="ListenSockets.DefaultBacklog"/>.</param>
+    /// <param name="between">Called after each step that makes or changes the file, with its name; a test steps in there.</param>
+    public static ListenSocket Open(ListenAddress address, int backlog, Action<string>? between = null)
     {
         string path = address.Path!;
         uint? group = address.Group is null ? null : Accounts.GroupId(address.Group);
         uint? user = address.Owner is null ? null : Accounts.UserId(address.Owner);
-        MakeRoom(path);
-
-        int descriptor = CreateSocket(path);
+        SocketDirectory directory = SocketDirectory.Open(path, out int errno) ?? throw CannotCreate(path, errno);
+        int descriptor = -1;
         SocketFile? file = null;
         try
         {
+            MakeRoom(directory, path);
+            descriptor = CreateSocket(path);
             Bind(descriptor, path);
-            file = SocketFile.Find(path, out int errno) ?? throw Failed(path, "has vanished right after it was made", errno);
-            SetRights(address, user, group);
+            between?.Invoke("bind");
+            file = HoldNew(directory, path);
+            between?.Invoke("hold");
+            SetRights(address, file, user, group);
+            between?.Invoke("rights");
             if (SystemCalls.Listen(descriptor, backlog) < 0)
             {
                 throw Failed(path, "cannot be listened on", SystemCalls.Errno);
             }
 
-            return new ListenSocket(descriptor, address, new SocketName(null, 0, path), loop: -1, file);
+            return file.IsInPlace ? new ListenSocket(descriptor, address, new SocketName(null, 0, path), loop: -1, file) : throw Exchanged(path);
         }
         catch
         {
             file?.RemoveIfSame();
-            _ = SystemCalls.Close(descriptor);
+            file?.Dispose();
+            directory.Dispose();
+            if (descriptor >= 0)
+            {
+                _ = SystemCalls.Close(descriptor);
+            }
+
             throw;
         }
     }
 
-    private static void MakeRoom(string path)
+    private static void MakeRoom(SocketDirectory directory, string path)
     {
-        SocketFile? found = SocketFile.Find(path, out int errno);
+        using SocketFile? found = SocketFile.Open(directory, Path.GetFileName(path), out int errno);
         if (found is null)
         {
             if (errno != SystemCalls.ENOENT)
@@ -61,12 +82,12 @@ internal static unsafe class UnixListener
             return;
         }
 
-        if (!found.IsSocket)
+        if (!found.Facts.IsSocket)
         {
             throw new MillraceStartException($"{path} exists and is not a socket; remove it or choose another path.");
         }
 
-        errno = TryConnect(path, out string owner);
+        errno = TryConnect(found, path, out string owner);
         if (errno != SystemCalls.ECONNREFUSED)
         {
             throw new MillraceStartException(ExplainLive(path, owner, errno));
@@ -80,6 +101,26 @@ internal static unsafe class UnixListener
         }
     }
 
+    // The file that bind has made. Where others may write, a file under its name is not yet the one: it must be new, and this user's.
+    private static SocketFile HoldNew(SocketDirectory directory, string path)
+    {
+        SocketFile? file = SocketFile.Open(directory, Path.GetFileName(path), out _);
+        if (file is { Facts: { IsSocket: true } facts } && (!directory.OthersMayWrite || IsNew(facts)))
+        {
+            return file;
+        }
+
+        file?.Dispose();
+        throw Exchanged(path);
+    }
+
+    // The umask may have taken rights of the owner's away.
+    private static bool IsNew(in FileFacts facts) =>
+        facts.User == SystemCalls.GetEffectiveUser() && facts.Links == 1 && facts.Mode.HasFlag(UnixFileMode.StickyBit) && (facts.Mode & RightsOfOthers) == 0;
+
+    private static MillraceStartException Exchanged(string path) =>
+        new($"The socket {path} was exchanged for another file, or removed, at the moment it was made, and that file was left as it is; find out who may write in {Path.GetDirectoryName(path)} (ls -ld), take that right from others (chmod go-w), or choose another directory.");
+
     private static string ExplainLive(string path, string owner, int errno) => errno switch
     {
         0 when owner == SocketOwner.Self =>
@@ -92,11 +133,11 @@ internal static unsafe class UnixListener
     };
 
     /// <summary>Answers 0 and who listens, or the error number: ECONNREFUSED is a file without a process.</summary>
-    private static int TryConnect(string path, out string owner)
+    private static int TryConnect(SocketFile file, string path, out string owner)
     {
         owner = string.Empty;
         int descriptor = CreateSocket(path);
-        byte[] name = SocketName.Write(path);
+        byte[] name = SocketName.Write(file.HeldPath);
         fixed (byte* bytes = name)
         {
             int errno = SystemCalls.Connect(descriptor, bytes, (uint)name.Length) < 0 ? SystemCalls.Errno : 0;
@@ -124,7 +165,7 @@ internal static unsafe class UnixListener
         byte[] name = SocketName.Write(path);
         fixed (byte* bytes = name)
         {
-            _ = SystemCalls.ChangeDescriptorMode(descriptor, OwnerOnly);
+            _ = SystemCalls.ChangeDescriptorMode(descriptor, (uint)NewFile);
             if (SystemCalls.Bind(descriptor, bytes, (uint)name.Length) < 0)
             {
                 throw CannotCreate(path, SystemCalls.Errno);
@@ -132,17 +173,17 @@ internal static unsafe class UnixListener
         }
     }
 
-    private static void SetRights(ListenAddress address, uint? user, uint? group)
+    private static void SetRights(ListenAddress address, SocketFile file, uint? user, uint? group)
     {
         string path = address.Path!;
-        int errno = user is null && group is null ? 0 : SocketFile.SetOwner(path, user, group);
+        int errno = user is null && group is null ? 0 : file.SetOwner(user, group);
         if (errno != 0)
         {
             throw new MillraceStartException(
                 $"The socket {path} cannot be given to {Recipient(address)} ({SystemCalls.Describe(errno)}); run this process as root or as a member of that group, or leave owner= and group= out.");
         }
 
-        errno = SocketFile.SetMode(path, address.Mode);
+        errno = file.SetMode(address.Mode);
         if (errno != 0)
         {
             throw Failed(path, "cannot be given its mode", errno);

@@ -71,13 +71,18 @@ internal static unsafe partial class SystemCalls
     public const int FD_CLOEXEC = 1;
     public const int O_NONBLOCK = 0x800;
     public const int O_CLOEXEC = 0x80000;
+    public const int O_PATH = 0x20_0000;
 
-    // statx(2), inode(7), chown(2)
+    // statx(2), inode(7), chown(2), rename(2)
     public const int AT_FDCWD = -100;
     public const int AT_SYMLINK_NOFOLLOW = 0x100;
+    public const int AT_EMPTY_PATH = 0x1000;
     public const uint STATX_BASIC_STATS = 0x7ff;
     public const int S_IFMT = 0xF000;
     public const int S_IFSOCK = 0xC000;
+    public const int S_IFLNK = 0xA000;
+    public const int S_IFDIR = 0x4000;
+    public const int RENAME_NOREPLACE = 1;
     public const uint KeepId = uint.MaxValue;
 
     // getrlimit(2)

@@ -14,9 +14,9 @@ internal static unsafe partial class SystemCalls
     // An array of them is therefore bytes with a stride; both numbers fold to constants once the methods are compiled for speed.
 
     /// <summary>Bytes per event in the array that <see cref="EpollWait"/> fills.</summary>
-    public static readonly int EpollEventSize = RuntimeInformation.ProcessArchitecture == Architecture.X64 ? 12 : 16;
+    public static readonly int EpollEventSize = ArchitectureNumbers.Here.EpollEventSize;
 
-    private static readonly int EpollDataOffset = RuntimeInformation.ProcessArchitecture == Architecture.X64 ? 4 : 8;
+    private static readonly int EpollDataOffset = ArchitectureNumbers.Here.EpollDataOffset;
 
     /// <summary>The EPOLL* bits of event number <paramref name="index"/>.</summary>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
@@ -27,6 +27,14 @@ internal static unsafe partial class SystemCalls
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     public static ulong EpollData(byte* events, int index) =>
         Unsafe.ReadUnaligned<ulong>(events + ((nint)index * EpollEventSize) + EpollDataOffset);
+
+    /// <summary>struct timespec.</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    public struct TimeSpecification
+    {
+        public long Seconds;
+        public long Nanoseconds;
+    }
 
     /// <summary>struct iovec.</summary>
     [StructLayout(LayoutKind.Sequential)]
@@ -78,6 +86,10 @@ internal static unsafe partial class SystemCalls
     [StructLayout(LayoutKind.Explicit, Size = 256)]
     public struct FileStatus
     {
+        /// <summary>How many entries name the file.</summary>
+        [FieldOffset(16)]
+        public uint Links;
+
         [FieldOffset(20)]
         public uint User;
 

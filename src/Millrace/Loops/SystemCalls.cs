@@ -1,6 +1,8 @@
 // The one place for system calls: Linux on x64 and arm64, through libc, with blittable signatures only.
 // No policy here: nothing retries, nothing throws. A call that fails answers -1; the caller reads Errno right after it.
-// The numbers these calls take and give are in SystemCalls.Constants.cs and SystemCalls.Errors.cs, their structs in SystemCalls.Structs.cs.
+// The numbers these calls take and give are in SystemCalls.Constants.cs and SystemCalls.Errors.cs, their structs in SystemCalls.Structs.cs,
+// what differs by architecture in SystemCalls.Architecture.cs; calls on files are in SystemCalls.Files.cs. A test compiles all of it against the C headers
+// (tests/Millrace.Tests/Loops/CHeaderTests.cs).
 
 using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
@@ -35,15 +37,13 @@ internal static unsafe partial class SystemCalls
     // ---- time ----
 
     [LibraryImport("libc", EntryPoint = "nanosleep")]
-    private static partial int NanoSleep(long* request, long* remaining);
+    private static partial int NanoSleep(TimeSpecification* request, TimeSpecification* remaining);
 
     /// <summary>Sleeps about this long: less than a second. Half the cost of the runtime's own sleep.</summary>
     public static void SleepMs(int milliseconds)
     {
-        long* time = stackalloc long[2];
-        time[0] = 0;
-        time[1] = milliseconds * 1_000_000L;
-        _ = NanoSleep(time, null);
+        var time = new TimeSpecification { Nanoseconds = milliseconds * 1_000_000L };
+        _ = NanoSleep(&time, null);
     }
 
     // ---- bytes ----
@@ -130,30 +130,6 @@ internal static unsafe partial class SystemCalls
     /// <summary><paramref name="priority"/> points at the int of a sched_param: 0 for SCHED_BATCH.</summary>
     [LibraryImport("libc", EntryPoint = "pthread_setschedparam")]
     public static partial int SetScheduling(nint thread, int policy, int* priority);
-
-    // ---- the file system entry of a Unix socket: paths are UTF-8 ending in NUL ----
-
-    [LibraryImport("libc", EntryPoint = "chmod")]
-    public static partial int ChangeMode(byte* path, uint mode);
-
-    [LibraryImport("libc", EntryPoint = "fchmod")]
-    public static partial int ChangeDescriptorMode(int descriptor, uint mode);
-
-    /// <summary>An id of <see cref="KeepId"/> leaves that owner as it is.</summary>
-    [LibraryImport("libc", EntryPoint = "lchown")]
-    public static partial int ChangeOwner(byte* path, uint user, uint group);
-
-    [LibraryImport("libc", EntryPoint = "umask")]
-    public static partial uint SetFileCreationMask(uint mask);
-
-    [LibraryImport("libc", EntryPoint = "unlink")]
-    public static partial int Unlink(byte* path);
-
-    [LibraryImport("libc", EntryPoint = "rename")]
-    public static partial int Rename(byte* from, byte* to);
-
-    [LibraryImport("libc", EntryPoint = "statx")]
-    public static partial int StatX(int directory, byte* path, int flags, uint mask, FileStatus* status);
 
     // ---- users and groups: these answer an error number themselves, and result is null when there is no such name ----
 

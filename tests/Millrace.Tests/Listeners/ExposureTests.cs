@@ -75,7 +75,7 @@ public sealed class ExposureTests
         string path = address["fastcgi://unix:".Length..].Split('?')[0];
         using (ListenSocket first = Open(address))
         {
-            SocketFile before = SocketFile.Find(path, out _)!;
+            FileFacts before = FileFacts.At(path, out _)!.Value;
             Assert.Throws<MillraceStartException>(() => Open(address));
             Assert.True(before.IsSocket);
             using Socket client = Connect(path);
@@ -115,13 +115,13 @@ public sealed class ExposureTests
             {
                 while (!stop.IsCancellationRequested)
                 {
-                    seen |= SocketFile.Find(path, out _)?.Mode ?? UnixFileMode.None;
+                    seen |= FileFacts.At(path, out _)?.Mode ?? UnixFileMode.None;
                 }
             });
             watcher.Start();
             using (Open(address))
             {
-                Assert.Equal(UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.GroupRead | UnixFileMode.GroupWrite, SocketFile.Find(path, out _)!.Mode);
+                Assert.Equal(UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.GroupRead | UnixFileMode.GroupWrite, FileFacts.At(path, out _)!.Value.Mode);
             }
 
             stop.Cancel();
