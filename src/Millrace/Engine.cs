@@ -1,7 +1,6 @@
 // A running server: its loops, their listeners and the threads that drive them. MillraceServer (plain handlers) and
 // AspNetCore/HostedServer are two faces of it.
 
-using System.Runtime.InteropServices;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
 using Millrace.Handlers;
@@ -36,15 +35,11 @@ internal sealed class Engine : IAsyncDisposable
 
     public IReadOnlyList<EventLoop> Loops => _loops;
 
-    /// <exception cref="PlatformNotSupportedException">This is not Linux.</exception>
+    /// <exception cref="PlatformNotSupportedException">This is not Linux on x64 or arm64.</exception>
     /// <exception cref="MillraceStartException">An address cannot be listened on.</exception>
     public static Engine Start(IReadOnlyList<ListenAddress> addresses, RequestHandler handler, MillraceOptions options, ILogger? logger)
     {
-        if (!RuntimeInformation.IsOSPlatform(OSPlatform.Linux))
-        {
-            throw new PlatformNotSupportedException("Millrace runs on Linux. Elsewhere use Kestrel for http://; FastCGI needs Linux.");
-        }
-
+        Platform.Require();
         var engine = new Engine(options.Validate(), handler, logger ?? NullLogger.Instance);
         try
         {

@@ -12,14 +12,14 @@ namespace Millrace.Command.Running;
 /// <param name="UserId">Effective user.</param>
 /// <param name="RunIsWritable">Whether sockets may be made in /run.</param>
 /// <param name="WebGroup">The web server's group if this user may give files to it, else null.</param>
-/// <param name="RuntimeDirectory">$XDG_RUNTIME_DIR, or null.</param>
+/// <param name="RuntimeDirectory">$XDG_RUNTIME_DIR, or null where it is not this user's own: one that came along with `su` or `sudo` is another's.</param>
 internal sealed record UserFacts(uint UserId, bool RunIsWritable, WebServerGroup? WebGroup, string? RuntimeDirectory)
 {
     public static UserFacts OfProcess() => new(
         Posix.GetEffectiveUser(),
         Posix.IsWritable("/run"),
         WebServerGroup.Find(File.Exists("/etc/group") ? File.ReadLines("/etc/group") : [], group => Posix.GetEffectiveUser() == 0 || Posix.Groups().Contains(group)),
-        Environment.GetEnvironmentVariable("XDG_RUNTIME_DIR") is { Length: > 0 } directory && Posix.IsWritable(directory) ? directory : null);
+        Environment.GetEnvironmentVariable("XDG_RUNTIME_DIR") is ['/', ..] directory && OwnDirectory.IsOwn(directory) ? directory : null);
 }
 
 /// <param name="Directory">Holds the socket.</param>
@@ -66,32 +66,12 @@ internal static class DefaultAddress
     }
 
     /// <summary>Makes the directory, open to nobody but the user and the web server's group.</summary>
-    /// <exception cref="CommandFailure">Somebody else made it first.</exception>
+    /// <exception cref="CommandFailure">It cannot be made, or somebody else made it first.</exception>
     public static void Prepare(SocketPlace place)
     {
-        if (!place.IsOwn || OperatingSystem.IsWindows())
+        if (place.IsOwn && OperatingSystem.IsLinux())
         {
-            return;
-        }
-        const UnixFileMode user = UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.UserExecute;
-        try
-        {
-            var directory = Directory.CreateDirectory(place.Directory, user);
-            directory.Refresh();
-            if (directory.LinkTarget is not null)
-            {
-                throw new UnauthorizedAccessException();    // whose rights would be changed is for somebody else to say
-            }
-            // Only its owner may do this: a directory that somebody else put there fails here.
-            File.SetUnixFileMode(place.Directory, place.Group is null ? user : user | UnixFileMode.GroupExecute);
-        }
-        catch (Exception error) when (error is UnauthorizedAccessException or IOException)
-        {
-            throw new CommandFailure(ExitCode.Failure, $"{place.Directory} cannot hold the socket: it belongs to somebody else. Name a place of your own with --urls fastcgi://unix:/PATH.");
-        }
-        if (place.Group is not null && !Posix.TryChangeGroup(place.Directory, place.Group.Id))
-        {
-            throw new CommandFailure(ExitCode.Failure, $"{place.Directory} cannot be given to the group {place.Group.Name}. Name another place with --urls fastcgi://unix:/PATH.");
+            OwnDirectory.Prepare(place.Directory, place.Group);
         }
     }
 }

@@ -1,4 +1,4 @@
-// The few system calls the command needs that .NET does not offer. The server's own are elsewhere.
+// The few system calls the command needs that .NET does not offer. Those on files are the server's (SystemCalls.Files.cs).
 
 using System.Runtime.InteropServices;
 
@@ -33,9 +33,6 @@ internal static partial class Posix
         return groups;
     }
 
-    /// <summary>Gives a file to a group, leaving its owner.</summary>
-    public static bool TryChangeGroup(string path, uint group) => ChangeOwner(path, uint.MaxValue, group) == 0;
-
     [LibraryImport("libc", EntryPoint = "kill")]
     public static partial int Kill(int process, int signal);
 
@@ -53,7 +50,4 @@ internal static partial class Posix
 
     [LibraryImport("libc", EntryPoint = "access", StringMarshalling = StringMarshalling.Utf8)]
     private static partial int Access(string path, int mode);
-
-    [LibraryImport("libc", EntryPoint = "chown", StringMarshalling = StringMarshalling.Utf8)]
-    private static partial int ChangeOwner(string path, uint owner, uint group);
 }

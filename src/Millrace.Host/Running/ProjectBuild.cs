@@ -58,9 +58,3 @@ internal static class ProjectBuild
         return assembly;
     }
 }
-
-internal static class DotNet
-{
-    /// <summary>The `dotnet` that runs this command, else the one on PATH.</summary>
-    public static string Path { get; } = Environment.ProcessPath is { } self && System.IO.Path.GetFileName(self) == "dotnet" ? self : "dotnet";
-}

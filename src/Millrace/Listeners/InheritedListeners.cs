@@ -20,7 +20,7 @@ internal static class InheritedListeners
     /// all others FastCGI. Variables that were used are removed, so that child processes do not take them for theirs.
     /// </summary>
     /// <exception cref="MillraceStartException">A descriptor is not what it was said to be, FCGI_WEB_SERVER_ADDRS is not a list of addresses, or a FastCGI
-    /// socket is open to other machines without such a list.</exception>
+    /// socket is open to other machines without such a list, or abstract.</exception>
     public static IReadOnlyList<ListenAddress> Find() =>
         Find(
             Environment.GetEnvironmentVariable,
@@ -50,7 +50,7 @@ internal static class InheritedListeners
     }
 
     /// <summary>Takes an inherited descriptor over: non-blocking, close-on-exec, and number 0 to 2 replaced by /dev/null for everyone else.</summary>
-    /// <exception cref="MillraceStartException">It is not a listening socket, or is open to other machines without an allow-list.</exception>
+    /// <exception cref="MillraceStartException">It is not a listening socket, or one that would let in whoever comes: open to other machines without an allow-list, or abstract without allow=local.</exception>
     public static ListenSocket Open(ListenAddress address)
     {
         int descriptor = address.InheritedDescriptor;
@@ -58,7 +58,7 @@ internal static class InheritedListeners
             ?? throw new MillraceStartException(string.Create(
                 CultureInfo.InvariantCulture,
                 $"Descriptor {descriptor} is not a listening stream socket; have it opened by what starts this process (systemd socket unit, spawn-fcgi), or write an address instead of fd:{descriptor}."));
-        real = Restrict(real with { Allow = address.Allow }, allow: null);
+        real = Restrict(real with { Allow = address.Allow, AllowLocal = address.AllowLocal }, allow: null);
         SocketName name = SocketName.Of(descriptor)!.Value;
         if (name.Path is null)
         {
@@ -141,6 +141,7 @@ internal static class InheritedListeners
                 Address = name.Address,
                 Port = name.Port,
                 Path = name.Path,
+                IsAbstract = name.IsAbstract,
             }
             : null;
     }
@@ -160,7 +161,26 @@ internal static class InheritedListeners
 
     internal static ListenAddress Restrict(ListenAddress address, AllowList? allow)
     {
-        if (address.Protocol == ListenProtocol.Http1 || address.Address is null)
+        if (address.AllowLocal && !address.IsAbstract)
+        {
+            throw new MillraceStartException(string.Create(
+                CultureInfo.InvariantCulture,
+                $"Descriptor {address.InheritedDescriptor} has allow=local, which is for abstract Unix sockets, and it is none; {(address.Address is null ? "leave it out: the mode of its file says who may connect" : "write the web server's address, such as allow=10.0.0.5")}."));
+        }
+
+        if (address.Protocol == ListenProtocol.Http1)
+        {
+            return address;
+        }
+
+        if (address.IsAbstract && !address.AllowLocal)
+        {
+            throw new MillraceStartException(string.Create(
+                CultureInfo.InvariantCulture,
+                $"Descriptor {address.InheritedDescriptor} is the abstract Unix socket {address.Path}, which has no file and so no rights: every process of this machine may connect, and whoever can speak FastCGI to it is trusted; pass a socket with a file (systemd: ListenStream=/run/app.sock with SocketMode=0600), or write fastcgi://fd:{address.InheritedDescriptor}?allow=local to let all of them in."));
+        }
+
+        if (address.Address is null)
         {
             return address;
         }

@@ -49,8 +49,11 @@ internal sealed record ListenAddress
     /// <summary>Written <c>localhost</c>: 127.0.0.1 and ::1.</summary>
     public bool Localhost { get; init; }
 
-    /// <summary>Absolute, at most 107 bytes in UTF-8.</summary>
+    /// <summary>Absolute, at most 107 bytes in UTF-8. Of an inherited descriptor what it is bound to, abstract names with '@' in front.</summary>
     public string? Path { get; init; }
+
+    /// <summary>An inherited Unix socket without a file, known once it was looked at: every process of the machine may connect.</summary>
+    public bool IsAbstract { get; init; }
 
     public UnixFileMode Mode { get; init; } = DefaultMode;
 
@@ -62,6 +65,9 @@ internal sealed record ListenAddress
 
     /// <summary>The peers that may connect over TCP; null is everyone.</summary>
     public AllowList? Allow { get; init; }
+
+    /// <summary>Written <c>allow=local</c>: every process of the machine may connect to an inherited abstract socket.</summary>
+    public bool AllowLocal { get; init; }
 
     /// <summary>The descriptor of <see cref="EndPointKind.Inherited"/>, otherwise -1.</summary>
     public int InheritedDescriptor { get; init; } = -1;
@@ -111,7 +117,7 @@ internal sealed record ListenAddress
         Append("mode", Mode == DefaultMode ? null : Convert.ToString((int)Mode, 8).PadLeft(3, '0'));
         Append("owner", Owner);
         Append("group", Group);
-        Append("allow", Allow?.ToString());
+        Append("allow", AllowLocal ? ListenAddressParser.LocalPeers : Allow?.ToString());
         return text.ToString();
 
         void Append(string name, string? value)

@@ -4,7 +4,7 @@
 // scheme   = "fastcgi" / "http"
 // tcp      = ( IPv4 / "[" IPv6 "]" / "localhost" / "*" / "+" ) ":" port [ "/" ]      options: allow
 // unix     = "unix:" absolute-path                                                  options: mode, group, owner
-// fd       = "fd:" number                                                           options: allow
+// fd       = "fd:" number                                                           options: allow (a list, or "local")
 
 using System.Globalization;
 using System.Net;
@@ -17,6 +17,9 @@ internal static class ListenAddressParser
 {
     /// <summary>sun_path has 108 bytes, the last of them NUL (unix(7)).</summary>
     public const int PathBytesMax = 107;
+
+    /// <summary>In place of a list: whoever can connect to an abstract socket.</summary>
+    public const string LocalPeers = "local";
 
     private const int HttpDefaultPort = 80;
 
@@ -60,6 +63,11 @@ internal static class ListenAddressParser
 
     private static ListenAddress ReadUnix(string address, ListenProtocol protocol, string path)
     {
+        if (path.StartsWith('@'))
+        {
+            throw Bad(address, $"names an abstract socket, which has no file and so no rights: every process of this machine may connect; name a file, such as {SchemeOf(protocol)}://unix:/run/app.sock");
+        }
+
         if (!path.StartsWith('/'))
         {
             throw Bad(address, $"needs an absolute path after unix:, such as {SchemeOf(protocol)}://unix:/run/app.sock");
@@ -175,6 +183,7 @@ internal static class ListenAddressParser
         (EndPointKind.Unix, "owner") => parsed with { Owner = ReadName(address, name, value) },
         (EndPointKind.Unix, "allow") => throw Bad(address, "has allow=, which is for TCP; who may use a Unix socket is set with mode=, group= and owner="),
         (EndPointKind.Unix, _) => throw Bad(address, $"has the unknown option '{name}'; a Unix socket knows mode, group and owner"),
+        (EndPointKind.Inherited, "allow") when value == LocalPeers => parsed with { AllowLocal = true },
         (_, "allow") => parsed with { Allow = ReadAllow(address, value) },
         (_, "mode" or "group" or "owner") => throw Bad(address, $"has {name}=, which is for Unix sockets made here; who may connect is set with allow= in this case"),
         _ => throw Bad(address, $"has the unknown option '{name}'; the known one is allow"),

@@ -14,7 +14,11 @@ namespace Millrace.Listeners;
 // sockaddr_un    family(2)              path(108), ending in NUL
 
 /// <summary>What a socket is bound to, or connected to: either an end point or a path, both null for a nameless Unix socket.</summary>
-internal readonly record struct SocketName(IPAddress? Address, int Port, string? Path)
+/// <param name="Address">Of an internet socket.</param>
+/// <param name="Port">In [0, 65535]; 0 for a Unix socket.</param>
+/// <param name="Path">Of a Unix socket; an abstract name has '@' in front.</param>
+/// <param name="IsAbstract">A Unix socket whose name is no file: without owner, group and mode, open to every process of its network namespace.</param>
+internal readonly record struct SocketName(IPAddress? Address, int Port, string? Path, bool IsAbstract = false)
 {
     private const int IPv4Size = 16;
     private const int IPv6Size = 28;
@@ -56,7 +60,7 @@ internal readonly record struct SocketName(IPAddress? Address, int Port, string?
             SystemCalls.AF_INET when bytes.Length >= 8 => new(new IPAddress(bytes.Slice(4, 4)), BinaryPrimitives.ReadUInt16BigEndian(bytes[2..]), null),
             SystemCalls.AF_INET6 when bytes.Length >= IPv6Size => new(
                 new IPAddress(bytes.Slice(8, 16), MemoryMarshal.Read<uint>(bytes[24..])), BinaryPrimitives.ReadUInt16BigEndian(bytes[2..]), null),
-            SystemCalls.AF_UNIX => new(null, 0, ReadPath(bytes[PathOffset..])),
+            SystemCalls.AF_UNIX => new(null, 0, ReadPath(bytes[PathOffset..]), IsAbstract: bytes.Length > PathOffset + 1 && bytes[PathOffset] == 0),
             _ => null,
         };
     }

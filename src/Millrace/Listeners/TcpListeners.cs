@@ -2,6 +2,8 @@
 //
 // SO_REUSEPORT alone would let two servers of the same user share a port without noticing. So the first socket binds and
 // listens without it, which fails when anyone is there; only then is it set, on that socket and on the ones that join it.
+//
+// Where that cannot be done (gVisor decides at bind), the first socket stays alone, and all loops wait on it as on a Unix socket.
 
 using System.Globalization;
 using System.Net;
@@ -15,9 +17,16 @@ internal static unsafe class TcpListeners
     // localhost with port 0: a port that is free on 127.0.0.1 may be taken on ::1.
     private const int FreePortTriesMax = 16;
 
-    public static IReadOnlyList<ListenSocket> Open(ListenAddress address, int loops, int backlog)
+    /// <summary>Sets SO_REUSEPORT on a socket; false with the error number set where that is not possible.</summary>
+    internal delegate bool Share(int descriptor);
+
+    /// <param name="address">Where.</param>
+    /// <param name="loops">How many sockets there are to be on each end point.</param>
+    /// <param name="backlog">See <see cref="ListenSockets.DefaultBacklog"/>.</param>
+    /// <param name="share">SO_REUSEPORT unless a test has another kernel.</param>
+    public static IReadOnlyList<ListenSocket> Open(ListenAddress address, int loops, int backlog, Share? share = null)
     {
-        var group = new Group(address, loops, backlog);
+        var group = new Group(address, loops, backlog, share ?? SetReusePort);
         try
         {
             if (address.Localhost)
@@ -74,6 +83,9 @@ internal static unsafe class TcpListeners
         ThrowIfFailed(group, IPAddress.IPv6Any, port, errno);
     }
 
+    private static bool SetReusePort(int descriptor) =>
+        SystemCalls.SetSocketOption(descriptor, SystemCalls.SOL_SOCKET, SystemCalls.SO_REUSEPORT, 1) == 0;
+
     private static bool IsWithoutIPv6(int errno) => errno is SystemCalls.EAFNOSUPPORT or SystemCalls.EADDRNOTAVAIL;
 
     private static void ThrowIfFailed(Group group, IPAddress address, int port, int errno)
@@ -103,7 +115,7 @@ internal static unsafe class TcpListeners
     };
 
     /// <summary>The sockets of one address, in the making.</summary>
-    private sealed class Group(ListenAddress asked, int loops, int backlog)
+    private sealed class Group(ListenAddress asked, int loops, int backlog, Share share)
     {
         private readonly List<ListenSocket> _sockets = [];
 
@@ -111,20 +123,47 @@ internal static unsafe class TcpListeners
 
         public IReadOnlyList<ListenSocket> Sockets => _sockets;
 
-        /// <summary>Opens one socket per loop on this end point. Answers 0, or the error number of what failed; what was opened stays in the list.</summary>
+        /// <summary>
+        /// Opens one socket per loop on this end point, or one for all of them where they cannot share it. Answers 0, or the error number of what
+        /// failed; what was opened stays in the list.
+        /// </summary>
         public int TryOpen(IPAddress address, int askedPort, out int port)
         {
             port = askedPort;
-            for (int loop = 0; loop < loops; loop++)
+            int errno = OpenOne(address, ref port, isFirst: true, out int first);
+            if (errno != 0)
             {
-                int errno = OpenOne(address, loop, ref port);
-                if (errno != 0)
+                return errno;
+            }
+
+            List<int> joined = [];
+            bool isShared = loops > 1 && !share(first);
+            while (!isShared && errno == 0 && joined.Count < loops - 1)
+            {
+                errno = OpenOne(address, ref port, isFirst: false, out int next);
+                if (errno == 0)
                 {
-                    return errno;
+                    joined.Add(next);
+                }
+                else if (CannotShare(errno))
+                {
+                    (isShared, errno) = (true, 0);
                 }
             }
 
-            return 0;
+            if (isShared)
+            {
+                joined.ForEach(static descriptor => _ = SystemCalls.Close(descriptor));
+                joined.Clear();
+            }
+
+            Add(first, port, isShared ? -1 : 0);
+            for (int i = 0; i < joined.Count; i++)
+            {
+                Add(joined[i], port, i + 1);
+            }
+
+            return errno;
         }
 
         public void CloseAll()
@@ -133,26 +172,31 @@ internal static unsafe class TcpListeners
             _sockets.Clear();
         }
 
-        private int OpenOne(IPAddress address, int loop, ref int port)
+        // Running out of descriptors or memory is no reason to do with less: it would come again with the first connections.
+        private static bool CannotShare(int errno) => errno is SystemCalls.EADDRINUSE or SystemCalls.EINVAL or SystemCalls.ENOPROTOOPT
+            or SystemCalls.EOPNOTSUPP or SystemCalls.ENOSYS or SystemCalls.EPERM;
+
+        private void Add(int descriptor, int port, int loop) =>
+            _sockets.Add(new ListenSocket(descriptor, asked with { Port = port }, SocketName.Of(descriptor)!.Value, loop));
+
+        private int OpenOne(IPAddress address, ref int port, bool isFirst, out int descriptor)
         {
             bool isIPv6 = address.AddressFamily == AddressFamily.InterNetworkV6;
             int family = isIPv6 ? SystemCalls.AF_INET6 : SystemCalls.AF_INET;
-            int descriptor = SystemCalls.Socket(family, SystemCalls.SOCK_STREAM | SystemCalls.SOCK_NONBLOCK | SystemCalls.SOCK_CLOEXEC, 0);
+            descriptor = SystemCalls.Socket(family, SystemCalls.SOCK_STREAM | SystemCalls.SOCK_NONBLOCK | SystemCalls.SOCK_CLOEXEC, 0);
             if (descriptor < 0)
             {
                 return SystemCalls.Errno;
             }
 
-            int errno = Listen(descriptor, address, port, isIPv6, isFirst: loop == 0);
+            int errno = Listen(descriptor, address, port, isIPv6, isFirst);
             if (errno != 0)
             {
                 _ = SystemCalls.Close(descriptor);
                 return errno;
             }
 
-            SocketName name = SocketName.Of(descriptor)!.Value;
-            port = name.Port;
-            _sockets.Add(new ListenSocket(descriptor, asked with { Port = port }, name, loop));
+            port = SocketName.Of(descriptor)!.Value.Port;
             return 0;
         }
 
@@ -163,7 +207,7 @@ internal static unsafe class TcpListeners
             if (SystemCalls.SetSocketOption(descriptor, SystemCalls.SOL_SOCKET, SystemCalls.SO_REUSEADDR, 1) < 0
                 || SystemCalls.SetSocketOption(descriptor, SystemCalls.IPPROTO_TCP, SystemCalls.TCP_NODELAY, 1) < 0
                 || (isIPv6 && SystemCalls.SetSocketOption(descriptor, SystemCalls.IPPROTO_IPV6, SystemCalls.IPV6_V6ONLY, any) < 0)
-                || (!isFirst && !Share(descriptor)))
+                || (!isFirst && !share(descriptor)))
             {
                 return SystemCalls.Errno;
             }
@@ -171,18 +215,8 @@ internal static unsafe class TcpListeners
             byte[] place = SocketName.Write(address, port);
             fixed (byte* bytes = place)
             {
-                if (SystemCalls.Bind(descriptor, bytes, (uint)place.Length) < 0
-                    || SystemCalls.Listen(descriptor, backlog) < 0
-                    || (isFirst && loops > 1 && !Share(descriptor)))
-                {
-                    return SystemCalls.Errno;
-                }
+                return SystemCalls.Bind(descriptor, bytes, (uint)place.Length) < 0 || SystemCalls.Listen(descriptor, backlog) < 0 ? SystemCalls.Errno : 0;
             }
-
-            return 0;
         }
-
-        private static bool Share(int descriptor) =>
-            SystemCalls.SetSocketOption(descriptor, SystemCalls.SOL_SOCKET, SystemCalls.SO_REUSEPORT, 1) == 0;
     }
 }

@@ -79,8 +79,10 @@ internal readonly unsafe struct LinuxKernel : IKernel
     private static uint Interest(bool writing) =>
         SystemCalls.EPOLLIN | SystemCalls.EPOLLRDHUP | SystemCalls.EPOLLET | (writing ? SystemCalls.EPOLLOUT : 0);
 
+    // Where EPOLLEXCLUSIVE is not known a connection wakes every loop, and all but one find nobody: slower, and nothing worse.
     public bool WatchListener(Poller poller, int descriptor, ulong token, bool shared) =>
-        Control(poller.Queue, SystemCalls.EPOLL_CTL_ADD, descriptor, SystemCalls.EPOLLIN | (shared ? SystemCalls.EPOLLEXCLUSIVE : 0), token);
+        (shared && Control(poller.Queue, SystemCalls.EPOLL_CTL_ADD, descriptor, SystemCalls.EPOLLIN | SystemCalls.EPOLLEXCLUSIVE, token))
+        || ((!shared || SystemCalls.Errno == SystemCalls.EINVAL) && Control(poller.Queue, SystemCalls.EPOLL_CTL_ADD, descriptor, SystemCalls.EPOLLIN, token));
 
     public void Unwatch(Poller poller, int descriptor) => Control(poller.Queue, SystemCalls.EPOLL_CTL_DEL, descriptor, 0, 0);
 

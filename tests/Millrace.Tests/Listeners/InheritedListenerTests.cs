@@ -180,6 +180,59 @@ public sealed class InheritedListenerTests : IDisposable
     }
 
     [Fact]
+    public void Hostile_72_An_abstract_socket_is_not_taken_for_FastCGI_unasked()
+    {
+        int descriptor = Give(ListenAbstract(out string name))[0];
+        var refusal = Assert.Throws<MillraceStartException>(() => Find(standardInput: descriptor));
+        Assert.Contains($"Descriptor {descriptor} is the abstract Unix socket @{name}", refusal.Message, StringComparison.Ordinal);
+        Assert.Contains($"fastcgi://fd:{descriptor}?allow=local", refusal.Message, StringComparison.Ordinal);
+
+        SetSystemd("1", names: "app.socket");
+        Assert.Equal(refusal.Message, Assert.Throws<MillraceStartException>(() => Find(firstPassed: descriptor)).Message);
+        Assert.Equal(refusal.Message, Assert.Throws<MillraceStartException>(() => ListenSockets.Open(ListenAddress.Parse($"fastcgi://fd:{descriptor}"), 1)).Message);
+    }
+
+    [Fact]
+    public void Hostile_72_An_abstract_socket_is_taken_where_every_process_of_the_machine_is_let_in()
+    {
+        int descriptor = Give(ListenAbstract(out string name))[0];
+        _descriptors.Remove(descriptor);
+        using ListenSocket socket = ListenSockets.Open(ListenAddress.Parse($"fastcgi://fd:{descriptor}?allow=local"), 1)[0];
+        Assert.True(socket.Address.IsAbstract);
+        Assert.Null(socket.Address.Allow);
+        Assert.Equal("@" + name, socket.Name.Path);
+    }
+
+    [Fact]
+    public void Abstract_socket_for_HTTP_is_taken_as_it_is()
+    {
+        int descriptor = Give(ListenAbstract(out _))[0];
+        SetSystemd("1", names: "http");
+        Assert.Equal(ListenProtocol.Http1, Assert.Single(Find(firstPassed: descriptor)).Protocol);
+        _descriptors.Remove(descriptor);
+        ListenSockets.Open(ListenAddress.Parse($"http://fd:{descriptor}"), 1)[0].Dispose();
+    }
+
+    [Fact]
+    public void File_whose_name_begins_with_an_at_sign_is_not_abstract()
+    {
+        byte[] bytes = [1, 0, (byte)'@', (byte)'a', 0];
+        Assert.Equal(new SocketName(null, 0, "@a", IsAbstract: false), SocketName.Read(bytes));
+        (bytes[2], bytes[4]) = (0, (byte)'b');
+        Assert.Equal(new SocketName(null, 0, "@ab", IsAbstract: true), SocketName.Read(bytes));
+    }
+
+    [Theory]
+    [InlineData(true, "the mode of its file says who may connect")]
+    [InlineData(false, "allow=10.0.0.5")]
+    public void Consent_to_every_process_is_for_abstract_sockets(bool isUnix, string cure)
+    {
+        int descriptor = Give(isUnix ? ListenUnix("a.sock") : ListenTcp())[0];
+        var refusal = Assert.Throws<MillraceStartException>(() => ListenSockets.Open(ListenAddress.Parse($"fastcgi://fd:{descriptor}?allow=local"), 1));
+        Assert.Contains(cure, refusal.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public void Descriptor_given_by_number_is_taken_over()
     {
         Socket listener = ListenUnix("a.sock");
@@ -252,6 +305,15 @@ public sealed class InheritedListenerTests : IDisposable
         // A copy listens on when the Socket that made it is gone; so its file is there for the whole test.
         var listener = Keep(new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified));
         listener.Bind(new UnixDomainSocketEndPoint(Path.Combine(_directory.FullName, name)));
+        listener.Listen();
+        return listener;
+    }
+
+    private Socket ListenAbstract(out string name)
+    {
+        name = $"millrace-{Guid.NewGuid():N}";
+        var listener = Keep(new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified));
+        listener.Bind(new UnixDomainSocketEndPoint("\0" + name));
         listener.Listen();
         return listener;
     }

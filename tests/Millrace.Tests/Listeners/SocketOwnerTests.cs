@@ -27,6 +27,24 @@ public sealed class SocketOwnerTests
     }
 
     [Fact]
+    public void Hostile_70_A_process_that_names_itself_with_controls_is_shown_without_them()
+    {
+        using Process child = Process.Start(new ProcessStartInfo("sh", ["-c", "printf 'a\\033[2J\\nb' > /proc/$$/comm; echo ready; read line"]) { RedirectStandardInput = true, RedirectStandardOutput = true })!;
+        try
+        {
+            Assert.Equal("ready", child.StandardOutput.ReadLine());
+            Assert.Equal($"process {child.Id} (a?[2J?b)", SocketOwner.Describe(child.Id));
+        }
+        finally
+        {
+            child.Kill();
+            child.WaitForExit();
+        }
+
+        Assert.Equal("a?b", SocketOwner.Printable("a\u202Eb\r\n"));
+    }
+
+    [Fact]
     public void Own_process_and_processes_out_of_sight_are_said_so()
     {
         Assert.Equal("this process", SocketOwner.Describe(Environment.ProcessId));

@@ -153,6 +153,54 @@ public sealed unsafe class TcpListenerTests
         Assert.Throws<ArgumentOutOfRangeException>(() => ListenSockets.Open(address, 1, 0));
     }
 
+    // gVisor: whether a port is shared is decided when it is bound.
+    public static TheoryData<string, string> KernelsThatCannotShareLater => new()
+    {
+        { "http://127.0.0.1:0", "the option fails" },
+        { "http://127.0.0.1:0", "the option has no effect" },
+        { "http://[::1]:0", "the option fails" },
+        { "http://*:0", "the option has no effect" },
+    };
+
+    [Theory]
+    [MemberData(nameof(KernelsThatCannotShareLater))]
+    public void Where_a_bound_port_cannot_be_shared_all_loops_wait_on_one_socket(string text, string kernel)
+    {
+        using var opened = new OpenedSockets(TcpListeners.Open(ListenAddress.Parse(text), 2, 16, _ => kernel == "the option has no effect"));
+        ListenSocket socket = Assert.Single(opened);
+        Assert.True(socket.IsShared);
+        Assert.NotEqual(0, socket.Address.Port);
+        Assert.Equal(socket.Name.Port, socket.Address.Port);
+        using Socket client = Connect(text.Contains('[', StringComparison.Ordinal) ? IPAddress.IPv6Loopback : IPAddress.Loopback, opened.Port);
+        Assert.Equal(1, AcceptAll(socket.Descriptor));
+        Assert.Throws<MillraceStartException>(() => ListenSockets.Open(socket.Address, 2));
+    }
+
+    [Fact]
+    public void Where_a_bound_port_cannot_be_shared_localhost_has_one_socket_for_each_family()
+    {
+        using var opened = new OpenedSockets(TcpListeners.Open(ListenAddress.Parse("http://localhost:0"), 3, 16, static _ => false));
+        Assert.All(opened, static socket => Assert.True(socket.IsShared));
+        Assert.Equal(Socket.OSSupportsIPv6 ? 2 : 1, opened.Count);
+    }
+
+    [Fact]
+    public void One_loop_shares_with_nobody_on_any_kernel()
+    {
+        using var opened = new OpenedSockets(TcpListeners.Open(ListenAddress.Parse("http://127.0.0.1:0"), 1, 16, static _ => false));
+        Assert.Equal(0, Assert.Single(opened).Loop);
+    }
+
+    [Fact]
+    public void Any_other_failure_of_a_socket_that_joins_is_a_refusal_and_no_reason_to_share()
+    {
+        int asked = 0;
+        var refusal = Assert.Throws<MillraceStartException>(() => TcpListeners.Open(
+            ListenAddress.Parse("http://127.0.0.1:0"), 2, 16, _ => ++asked == 1 || SystemCalls.Close(-1) == 0));
+        Assert.Contains("EBADF", refusal.Message, StringComparison.Ordinal);
+        Assert.Equal(2, asked);
+    }
+
     private static Socket Connect(IPAddress address, int port)
     {
         var client = new Socket(address.AddressFamily, SocketType.Stream, ProtocolType.Tcp);

@@ -45,6 +45,14 @@ public sealed class BorderTests
             Repository.Sources("src/Millrace").Where(static path => File.ReadAllText(path).Contains("[LibraryImport", StringComparison.Ordinal)),
             static path => Assert.StartsWith("SystemCalls", Path.GetFileName(path), StringComparison.Ordinal));
 
+    [Fact]
+    public void No_file_is_changed_through_a_path_that_may_lead_elsewhere()
+    {
+        const string ByPath = @"EntryPoint = ""(l?chown|chmod|unlink|rename|link|symlink|mkdir|rmdir|truncate|mknod|open|creat)""|" +
+            @"\bFile\.(SetUnixFileMode|Delete|Move|Copy|Create|Write\w*|Append\w*|Replace|CreateSymbolicLink)\(|\bDirectory\.(Create\w*|Delete|Move)\(|\bnew FileStream\(";
+        Assert.All(Repository.Sources("src"), static path => Assert.DoesNotMatch(ByPath, File.ReadAllText(path)));
+    }
+
     [Theory]
     [InlineData("Exchanges", "FastCgiConnection|Http1Connection")]
     [InlineData("Handlers", "FastCgiConnection|Http1Connection|Millrace\\.Loops")]

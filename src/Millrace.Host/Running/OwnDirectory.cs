@@ -1,0 +1,98 @@
+// The directory that `run` makes for its sockets. Everybody may write in /tmp and knows its name: what is found there is used only when
+// it is a directory, this user's, and open to nobody else; and it is looked at and changed by its descriptor, never by its path.
+
+using System.Globalization;
+using Millrace.Listeners;
+using Millrace.Loops;
+
+namespace Millrace.Command.Running;
+
+internal static unsafe class OwnDirectory
+{
+    private const UnixFileMode User = UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.UserExecute;
+
+    // A group may enter, and look around: to write there is for the user alone.
+    private const UnixFileMode Wide =
+        UnixFileMode.GroupWrite | UnixFileMode.OtherRead | UnixFileMode.OtherWrite | UnixFileMode.OtherExecute;
+
+    /// <summary>Makes the directory where it is lacking, open to this user and, if named, to a group, which may enter it.</summary>
+    /// <exception cref="CommandFailure">It cannot be made, or what is there is not to be trusted.</exception>
+    public static void Prepare(string path, WebServerGroup? group)
+    {
+        using SocketDirectory parent = OpenParent(path);
+        fixed (byte* name = FileFacts.Encode(Path.GetFileName(path)))
+        {
+            if (SystemCalls.MakeDirectoryAt(parent.Descriptor, name, (uint)User) < 0 && SystemCalls.Errno is not SystemCalls.EEXIST and var errno)
+            {
+                throw Refused(path, $"cannot be made ({SystemCalls.Describe(errno)})");
+            }
+        }
+
+        int directory = parent.OpenEntry(Path.GetFileName(path), out int failed);
+        if (directory < 0)
+        {
+            throw Refused(path, $"cannot be opened ({SystemCalls.Describe(failed)})");
+        }
+
+        try
+        {
+            RequireOwn(path, FileFacts.Of(directory, out _));
+            GiveTo(path, directory, group);
+        }
+        finally
+        {
+            _ = SystemCalls.Close(directory);
+        }
+    }
+
+    /// <summary>Whether a directory belongs to this user and nobody else may write in it, as that of XDG_RUNTIME_DIR must (XDG Base Directory Specification).</summary>
+    public static bool IsOwn(string path) =>
+        FileFacts.At(path, out _) is { IsDirectory: true, IsWritableByOthers: false } facts && facts.User == SystemCalls.GetEffectiveUser();
+
+    private static SocketDirectory OpenParent(string path)
+    {
+        try
+        {
+            return SocketDirectory.OpenFor(SystemCalls.GetEffectiveUser(), path, out int errno) ?? throw Refused(path, $"cannot be made ({SystemCalls.Describe(errno)})");
+        }
+        catch (MillraceStartException refusal)
+        {
+            throw new CommandFailure(ExitCode.Failure, $"{refusal.Message} Or name a place of your own with --urls fastcgi://unix:/PATH.");
+        }
+    }
+
+    private static void RequireOwn(string path, FileFacts? found)
+    {
+        if (found is not { IsDirectory: true } facts)
+        {
+            throw Refused(path, found is { IsLink: true } ? "is a link, which somebody may have put there to lead elsewhere" : "is not a directory");
+        }
+
+        if (facts.User != SystemCalls.GetEffectiveUser())
+        {
+            throw Refused(path, string.Create(CultureInfo.InvariantCulture, $"belongs to somebody else (user {facts.User})"));
+        }
+
+        if ((facts.Mode & Wide) != 0)
+        {
+            throw Refused(path, $"is open to others (mode {facts.ModeText}), who may have put something there");
+        }
+    }
+
+    // The group before its right.
+    private static void GiveTo(string path, int directory, WebServerGroup? group)
+    {
+        if (group is not null && SystemCalls.ChangeOwner(directory, SystemCalls.KeepId, group.Id) < 0)
+        {
+            throw Refused(path, $"cannot be given to the group {group.Name} ({SystemCalls.Describe(SystemCalls.Errno)})");
+        }
+
+        if (SystemCalls.ChangeMode(directory, (uint)(group is null ? User : User | UnixFileMode.GroupExecute)) < 0)
+        {
+            throw Refused(path, $"cannot be given its mode ({SystemCalls.Describe(SystemCalls.Errno)})");
+        }
+    }
+
+    private static CommandFailure Refused(string path, string what) =>
+        new(ExitCode.Failure, $"{path} was to hold the socket, but it {what}. Remove it (as its owner, or as root), or name a place of your own with --urls fastcgi://unix:/PATH.");
+}
