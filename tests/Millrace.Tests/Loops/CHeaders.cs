@@ -41,6 +41,11 @@ internal static class CHeaders
         #ifndef RENAME_NOREPLACE
         #include <linux/fs.h>
         #endif
+        #ifdef __GLIBC__
+        typedef unsigned long ioctl_request;
+        #else
+        typedef int ioctl_request;
+        #endif
 
         """;
 
@@ -75,9 +80,12 @@ internal static class CHeaders
         ["UserEntry"] = ("struct passwd", ["pw_name", "pw_passwd", "pw_uid", "pw_gid", "pw_gecos", "pw_dir", "pw_shell"]),
     };
 
-    /// <summary>Parameters whose type in C is another one, as wide, that C# has no use for.</summary>
+    /// <summary>Parameters whose type in C is another one that C# has no use for.</summary>
     private static readonly Dictionary<(string Import, int Parameter), string> s_otherTypes = new()
     {
+        [("ioctl", 1)] = "ioctl_request", // musl takes an int, of a register that is as wide
+        [("pthread_getschedparam", 0)] = "pthread_t",
+        [("pthread_getschedparam", 2)] = "struct sched_param *",
         [("pthread_setschedparam", 0)] = "pthread_t", // a number to glibc, a pointer to musl: as wide as what pthread_self answers
         [("pthread_setschedparam", 2)] = "struct sched_param *", // of which Linux reads the first field
     };
