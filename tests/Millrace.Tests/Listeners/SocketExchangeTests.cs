@@ -63,51 +63,6 @@ public sealed class SocketExchangeTests : IDisposable
         Assert.Equal(what != "nothing", FileFacts.At(SocketPath, out _) is not null);
     }
 
-    [Fact]
-    public async Task Hostile_74_A_socket_exchanged_all_the_while_never_has_another_file_changed()
-    {
-        File.WriteAllText(Secret, "precious");
-        File.SetUnixFileMode(Secret, OwnerOnly);
-        FileFacts before = Look(Secret);
-        using var stop = new CancellationTokenSource();
-        int exchanged = 0;
-        Task exchanger = Task.Factory.StartNew(
-            () =>
-            {
-                string link = Path.Combine(_directory.FullName, "link");
-                while (!stop.IsCancellationRequested)
-                {
-                    if (FileFacts.At(SocketPath, out _) is { IsSocket: true })
-                    {
-                        File.CreateSymbolicLink(link, Secret);
-                        File.Move(link, SocketPath, overwrite: true);
-                        exchanged++;
-                    }
-
-                    File.Delete(SocketPath);
-                }
-            },
-            stop.Token,
-            TaskCreationOptions.LongRunning,
-            TaskScheduler.Default);
-        for (int i = 0; i < 2_000 || (Volatile.Read(ref exchanged) < 100 && i < 200_000); i++)
-        {
-            try
-            {
-                Open("?mode=666").Dispose();
-            }
-            catch (MillraceStartException)
-            {
-                // exchanged in time to be seen, or something was in the way
-            }
-        }
-
-        await stop.CancelAsync();
-        await exchanger;
-        Assert.True(exchanged >= 100, $"{exchanged}");
-        AssertUntouched(before, Secret);
-    }
-
     [Theory]
     [InlineData("link to a file")]
     [InlineData("another socket of the server's user")]
