@@ -21,7 +21,10 @@ MINIMAL_PARAMETERS = '''
     fastcgi_param REQUEST_METHOD $request_method; fastcgi_param REQUEST_URI $request_uri; fastcgi_param SERVER_PROTOCOL $server_protocol;
     fastcgi_param SERVER_NAME $server_name; fastcgi_param REMOTE_ADDR $remote_addr; fastcgi_param REMOTE_PORT $remote_port;
     fastcgi_param HTTPS $https if_not_empty; fastcgi_param CONTENT_LENGTH $content_length; fastcgi_param CONTENT_TYPE $content_type;
-    fastcgi_param HTTP_PROXY "";'''
+    fastcgi_param MILLRACE_PATH $uri; fastcgi_param HTTP_HOST $host_app if_not_empty; fastcgi_param HTTP_PROXY "";'''
+
+# The map that stands before the server in the same block.
+HOST_MAP = 'map $request $host_app { default $http_host; "~*^[^ ]+ https?://([^/?# ]+)" $1; }'
 
 PARAMETERS = {'full': FULL_PARAMETERS, 'minimal': MINIMAL_PARAMETERS}
 
@@ -53,7 +56,7 @@ class Front:
         temporary = ' '.join(f'{kind}_temp_path {self.folder}/{kind};' for kind in ('client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'))
         configuration = (f'worker_processes {self.workers}; daemon off; {user} error_log {self.folder}/nginx-error.log; pid {self.folder}/nginx.pid;\n'
                          f'events {{ worker_connections 8192; }}\nhttp {{ access_log off; keepalive_requests 100000000; client_max_body_size 0;\n'
-                         f'{temporary}\n{"".join(self.blocks)} }}\n')
+                         f'{temporary}\n{HOST_MAP}\n{"".join(self.blocks)} }}\n')
         path = os.path.join(self.folder, 'nginx.conf')
         with open(path, 'w') as file:
             file.write(configuration)

@@ -53,8 +53,11 @@ public sealed class MillraceOptions
 
     // ---- the head ----
 
-    /// <summary>FastCGI parameters, or HTTP header fields, of one request; more are answered 431. Range 10 to 100,000. Default 1,000 parameters
-    /// (header fields: at most a tenth, 100).</summary>
+    /// <summary>Header fields of one request over either protocol; more are answered 431. Over FastCGI they are the parameters that begin with <c>HTTP_</c>.
+    /// Range 1 to 10,000. Default 100.</summary>
+    public int MaxHeaders { get; set => field = Set(value); } = 100;
+
+    /// <summary>FastCGI parameters of one request, header fields among them; more are answered 431. Range 10 to 100,000. Default 1,000.</summary>
     public int MaxParameters { get; set => field = Set(value); } = 1_000;
 
     /// <summary>Bytes of all FastCGI parameters, or of the header section of an HTTP request, which is never allowed more than 32,768; more are answered 431.
@@ -63,6 +66,12 @@ public sealed class MillraceOptions
 
     /// <summary>Bytes of a request target (FastCGI: of REQUEST_URI, where at least 16,384 are taken) or of an HTTP request line; more are answered 414. Range 64 to <see cref="MaxHeadBytes"/>. Default 8,192.</summary>
     public int MaxRequestLineBytes { get; set => field = Set(value); } = 8_192;
+
+    /// <summary>What becomes of paths with dot segments. Default <see cref="DotSegments.Refuse"/>: 400.</summary>
+    public DotSegments DotSegments { get; set; }
+
+    /// <summary>What becomes of FastCGI requests that have a header's variable twice, with different values. Default <see cref="AmbiguousHeaders.Adaptive"/>.</summary>
+    public AmbiguousHeaders AmbiguousHeaders { get; set; }
 
     /// <summary>Time from the first byte of a request to the end of its head. Range 100 ms to 1 day. Default 30 s.</summary>
     public TimeSpan HeadTimeout { get; set => field = Set(value); } = TimeSpan.FromSeconds(30);
@@ -120,9 +129,6 @@ public sealed class MillraceOptions
     /// <summary>Bytes of the header section of an HTTP request.</summary>
     internal int HttpHeaderBytesMax { get => field > 0 ? field : Math.Min(MaxHeadBytes, 32 * 1024); set; }
 
-    /// <summary>Field lines of an HTTP request.</summary>
-    internal int HttpHeaderCountMax { get => field > 0 ? field : MaxParameters / 10; set; }
-
     internal int EffectiveLoops => Loops > 0 ? Loops : Environment.ProcessorCount;
 
     /// <summary>Whether an option has been given a value, be it the default. Known of those that Kestrel has too.</summary>
@@ -162,6 +168,7 @@ public sealed class MillraceOptions
         Check(nameof(MaxConcurrentRequests), MaxConcurrentRequests ?? 1, 1, 1_000_000);
         Check(nameof(RequestQueueLimit), RequestQueueLimit, 0, 1_000_000);
         Check(nameof(Backlog), Backlog, 1, 65_535);
+        Check(nameof(MaxHeaders), MaxHeaders, 1, 10_000);
         Check(nameof(MaxParameters), MaxParameters, 10, 100_000);
         Check(nameof(MaxHeadBytes), MaxHeadBytes, 1_024, 16 * 1024 * 1024);
         Check(nameof(MaxRequestLineBytes), MaxRequestLineBytes, 64, MaxHeadBytes);

@@ -38,14 +38,16 @@ internal sealed class Apache : FrontEnd
             """;
     }
 
-    private static string FastCgi(FrontEndSite site) => $"""
-            <Location "{Checked(site.PathPrefix)}">
+    private static string FastCgi(FrontEndSite site) => $$"""
+            <Location "{{Checked(site.PathPrefix)}}">
                 # SCRIPT_FILENAME is no URL; the Authorization header; the Content-Length of responses
                 ProxyFCGIBackendType GENERIC
                 CGIPassAuth On
                 SetEnv ap_trust_cgilike_cl 1
+                # the path that Apache's rules have looked at; not where you rewrite paths
+                ProxyFCGISetEnvIf "true" MILLRACE_PATH "%{REQUEST_URI}"
             </Location>
-        {PrefixNote(site)}    ProxyPass "{site.PathPrefix}" "{Url(site, "fcgi")}" enablereuse=on ttl=60 flushpackets=on nocanon
+        {{PrefixNote(site)}}    ProxyPass "{{site.PathPrefix}}" "{{Url(site, "fcgi")}}" enablereuse=on ttl=60 flushpackets=on nocanon
         """;
 
     private static string Http(FrontEndSite site) => $$"""

@@ -35,6 +35,9 @@ internal sealed class Caddy : FrontEnd
                 reverse_proxy {{matcher}}{{server}}
             """
             : $$"""
+                # FastCGI has one variable for X-User, X_User and X.User: only the first one passes
+                request_header {{matcher}}-*_*
+                request_header {{matcher}}-*.*
                 reverse_proxy {{matcher}}{{server}} {
                     flush_interval 10ms     # passes lines on as they are flushed
                     transport fastcgi {

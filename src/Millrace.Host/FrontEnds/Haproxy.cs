@@ -17,6 +17,9 @@ internal sealed class Haproxy : FrontEnd
 
     public override string Configure(FrontEndSite site) => $$"""
         # At the end of {{FileFor(site)}}, then: {{ReloadCommand}}
+        global
+            expose-experimental-directives  # normalize-uri, below
+
         defaults {{site.Name}}
             mode http
             log global
@@ -28,6 +31,10 @@ internal sealed class Haproxy : FrontEnd
 
         frontend {{site.Name}} from {{site.Name}}
             bind {{(site.ListenOnIPv6 ? ":::80 v4v6" : ":80")}}
+            # one spelling of each path; your own rules go behind these lines
+            http-request normalize-uri percent-decode-unreserved
+            http-request normalize-uri path-strip-dot
+            http-request normalize-uri path-strip-dotdot full
         {{Routes(site)}}
 
         backend {{site.Name}} from {{site.Name}}

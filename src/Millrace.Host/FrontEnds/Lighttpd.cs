@@ -22,7 +22,8 @@ internal sealed class Lighttpd : FrontEnd
             # {{FileFor(site)}}, then: {{ReloadCommand}}
             server.modules += ( "{{(fastCgi ? "mod_fastcgi" : "mod_proxy")}}" )
 
-            # The path as the client wrote it: the application decodes it once. This holds for every site of the server.
+            # The path as the client wrote it: the application decodes it once, and Millrace refuses dot segments: lighttpd's
+            # rules look at the simplified path. This holds for every site of the server.
             server.http-parseopts := ( "url-normalize" => "disable" )
 
             {{Condition(site)}} {

@@ -1,6 +1,7 @@
 // nginx: ngx_http_fastcgi_module or ngx_http_proxy_module with kept-alive connections. Over FastCGI only the parameters an ASP.NET Core application needs are
 // sent: request headers travel by themselves (as HTTP_*), path and query are in REQUEST_URI. The usual fastcgi_params file
-// would cost both sides more and replaces the Host header by $host, which loses the port.
+// would cost both sides more and replaces the Host header by $host, which loses the port. $uri is the path for which nginx has chosen its rules: sent
+// along, so that the server refuses a request for which it would choose another. Nothing of the block rewrites it.
 
 using System.Buffers;
 using System.Text;
@@ -30,6 +31,12 @@ internal sealed class Nginx : FrontEnd
                 keepalive 64;                   # idle connections kept per worker
             }
             {{(site.Address.Scheme == ServerScheme.FastCgi ? "" : UpgradeMap(site))}}
+            # the host in the target counts, and only without one the header Host
+            map $request ${{HostVariable(site)}} {
+                default                        $http_host;
+                "~*^[^ ]+ https?://([^/?# ]+)" $1;
+            }
+
             server {
                 listen 80;{{listenIPv6}}
                 server_name {{site.HostNames}};
@@ -52,7 +59,9 @@ internal sealed class Nginx : FrontEnd
                 # request headers need no lines: they travel by themselves
                 fastcgi_param REQUEST_METHOD  $request_method;
                 fastcgi_param REQUEST_URI     $request_uri;
+                fastcgi_param MILLRACE_PATH   $uri;             # not where you rewrite paths
                 fastcgi_param SERVER_PROTOCOL $server_protocol;
+                fastcgi_param HTTP_HOST       ${{HostVariable(site)}} if_not_empty;
                 fastcgi_param SERVER_NAME     $server_name;     # for clients that send no Host
                 fastcgi_param REMOTE_ADDR     $remote_addr;
                 fastcgi_param REMOTE_PORT     $remote_port;
@@ -68,7 +77,7 @@ internal sealed class Nginx : FrontEnd
                 proxy_buffer_size 16k;      # holds the response headers
                 proxy_buffers 8 16k;
 
-                proxy_set_header Host              $http_host;      # with the port
+                proxy_set_header Host              ${{HostVariable(site)}};
                 proxy_set_header X-Forwarded-For   $proxy_add_x_forwarded_for;
                 proxy_set_header X-Forwarded-Proto $scheme;
                 proxy_set_header Upgrade           $http_upgrade;   # WebSockets
@@ -86,6 +95,8 @@ internal sealed class Nginx : FrontEnd
         """;
 
     private static string Variable(FrontEndSite site) => "connection_" + site.Name.Replace('-', '_');
+
+    private static string HostVariable(FrontEndSite site) => "host_" + site.Name.Replace('-', '_');
 
     // A plain prefix "/shop" would also take "/shopping".
     private static string Location(FrontEndSite site) => site.PathPrefix == "/"

@@ -13,14 +13,26 @@ public sealed class CgiHead
     private const int HttpPrefixLength = 5;
     private const int InitialCapacity = 64;
 
+    private readonly RepeatedHeaders _repeated = new();
     private CgiVariableValues _values;
     private PairRange[] _parameters = new PairRange[InitialCapacity];
     private HeaderSlice[] _headers = new HeaderSlice[InitialCapacity];
     private int _parameterCount;
     private int _headerCount;
+    private int _fieldCount;    // those that were dropped too
+    private int _hostIndex;     // of Host among the headers, -1 where it is not there
 
     /// <summary>Most bytes of REQUEST_URI; longer ones are answered with 414. Kept by <see cref="Reset"/>.</summary>
     public int TargetLengthMax { get; set; } = 16 * 1024;
+
+    /// <summary>Most variables that begin with HTTP_, whatever becomes of them; more are answered with 431. Kept by <see cref="Reset"/>.</summary>
+    public int HeaderCountMax { get; set; } = 100;
+
+    /// <summary>Whether a path with dot segments is refused (<see cref="DotSegment"/>). Kept by <see cref="Reset"/>.</summary>
+    public bool RefusesDotSegments { get; set; } = true;
+
+    /// <summary>What is done with headers that are there more than once. Kept by <see cref="Reset"/>.</summary>
+    public HeaderRepeats Repeats { get; set; }
 
     /// <summary>Whether HTTP_UPGRADE stays among the headers, for web servers that tunnel upgraded connections. Kept by <see cref="Reset"/>.</summary>
     public bool KeepUpgrade { get; set; }
@@ -43,7 +55,7 @@ public sealed class CgiHead
     /// <summary>SERVER_PROTOCOL, for instance <c>HTTP/1.1</c>: the protocol between client and web server (RFC 3875 §4.1.16).</summary>
     public Slice Protocol => _values[(int)CgiVariable.ServerProtocol];
 
-    /// <summary>HTTP_HOST: empty or valid.</summary>
+    /// <summary>Whom the request is for, empty or valid: the authority of the target if it has one (RFC 9112 §3.2.2, §3.2.3), else HTTP_HOST.</summary>
     public Slice Host => _values[(int)CgiVariable.HttpHost];
 
     /// <summary>SERVER_NAME, not validated: empty, HTML-escaped or with a port in some front servers.</summary>
@@ -81,7 +93,8 @@ public sealed class CgiHead
     {
         _values = default;
         _parameterCount = 0;
-        _headerCount = 0;
+        _headerCount = _fieldCount = 0;
+        _hostIndex = -1;
         ContentLength = -1;
         IsHttps = false;
     }
@@ -150,6 +163,11 @@ public sealed class CgiHead
 
     private CgiFault TakeHeader(ReadOnlySpan<byte> parameters, PairRange pair)
     {
+        if (++_fieldCount > HeaderCountMax)
+        {
+            return CgiFault.TooManyHeaders;
+        }
+
         var header = new HeaderSlice(pair.NameStart + HttpPrefixLength, pair.NameLength - HttpPrefixLength, pair.ValueStart, pair.ValueLength);
         HeaderFate fate = HeaderFilter.Judge(header.NameIn(parameters));
         if (fate == HeaderFate.Drop || (fate == HeaderFate.Upgrade && !KeepUpgrade))
@@ -165,6 +183,8 @@ public sealed class CgiHead
             {
                 return fault;
             }
+
+            _hostIndex = _headerCount;
         }
         else if (!Ascii.IsFieldValue(header.ValueIn(parameters)))
         {
@@ -199,9 +219,10 @@ public sealed class CgiHead
             return fault;
         }
 
-        if (!Host.IsEmpty && !HostValue.IsValid(Host.In(parameters)))
+        fault = JudgeHost(parameters, method);
+        if (fault != CgiFault.None)
         {
-            return CgiFault.HostInvalid;
+            return fault;
         }
 
         if (!Ascii.IsFieldValue(ContentType.In(parameters)) || !Ascii.IsFieldValue(Protocol.In(parameters)))
@@ -209,8 +230,53 @@ public sealed class CgiHead
             return CgiFault.HeaderValueInvalid;
         }
 
+        if (_repeated.AreAmbiguous(parameters, Headers, Repeats, RepeatedHeaders.IsJoining(_values[(int)CgiVariable.ServerSoftware].In(parameters))))
+        {
+            return CgiFault.AmbiguousHeader;
+        }
+
         IsHttps = SaysHttps(parameters);
         return ReadContentLength(parameters);
+    }
+
+    // RFC 9112 §3.2.2: the authority of an absolute target stands in for whatever Host says. §3.2.3: CONNECT has none but its target's.
+    private CgiFault JudgeHost(ReadOnlySpan<byte> parameters, ReadOnlySpan<byte> method)
+    {
+        ReadOnlySpan<byte> host = Host.In(parameters);
+        if (!host.IsEmpty && !HostValue.IsValid(host))
+        {
+            return CgiFault.HostInvalid;
+        }
+
+        ReadOnlySpan<byte> target = RequestUri.In(parameters);
+        Slice authority;
+        if (method.SequenceEqual("CONNECT"u8) && !target.IsEmpty)
+        {
+            if (!host.IsEmpty && !RequestTarget.IsSameAuthority(target, host))
+            {
+                return CgiFault.HostDisagrees;
+            }
+
+            authority = RequestUri;
+        }
+        else
+        {
+            int start = TargetPath.AuthorityStart(target);
+            if (start == 0)
+            {
+                return CgiFault.None;
+            }
+
+            int length = target[start..].IndexOfAny((byte)'/', (byte)'?');
+            authority = new Slice(RequestUri.Start + start, length < 0 ? target.Length - start : length);
+            if (_hostIndex >= 0)
+            {
+                _headers[_hostIndex] = _headers[_hostIndex] with { ValueStart = authority.Start, ValueLength = authority.Length };
+            }
+        }
+
+        _values[(int)CgiVariable.HttpHost] = authority;
+        return CgiFault.None;
     }
 
     private CgiFault ReadContentLength(ReadOnlySpan<byte> parameters)
@@ -249,7 +315,31 @@ public sealed class CgiHead
             return CgiFault.TargetTooLong;
         }
 
-        return RequestTarget.IsValid(target, method) ? CgiFault.None : CgiFault.TargetInvalid;
+        return RequestTarget.IsValid(target, method) ? JudgePath(target, parameters) : CgiFault.TargetInvalid;
+    }
+
+    /// <summary>Judges the path of a target: its dot segments, and whether it is the path for which the web server has chosen its rules, where that is told (MILLRACE_PATH).</summary>
+    /// <param name="target">A valid target: REQUEST_URI, which <see cref="Read"/> has judged already, or the one that was rebuilt because there was none.</param>
+    /// <param name="parameters">The stream given to <see cref="Read"/>.</param>
+    /// <returns><see cref="CgiFault.None"/>, <see cref="CgiFault.DotSegments"/> or <see cref="CgiFault.PathDisagrees"/>.</returns>
+    public CgiFault JudgePath(ReadOnlySpan<byte> target, ReadOnlySpan<byte> parameters)
+    {
+        TargetPath.Split(target, out Slice place, out _);
+        ReadOnlySpan<byte> path = place.In(target);
+        if (RefusesDotSegments && DotSegment.IsIn(path))
+        {
+            return CgiFault.DotSegments;
+        }
+
+        ReadOnlySpan<byte> told = _values[(int)CgiVariable.MillracePath].In(parameters);
+        if (told.IsEmpty)
+        {
+            return CgiFault.None;
+        }
+
+        // RFC 9110 §7.1: an absolute URI without a path means its root; the asterisk and an authority have no path that could differ.
+        path = path.IsEmpty && TargetPath.AuthorityStart(target) > 0 ? "/"u8 : path;
+        return path.IsEmpty || FrontPath.IsSame(path, told) ? CgiFault.None : CgiFault.PathDisagrees;
     }
 
     private bool SaysHttps(ReadOnlySpan<byte> parameters)

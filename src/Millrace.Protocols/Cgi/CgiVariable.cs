@@ -10,6 +10,7 @@ internal enum CgiVariable
     RequestUri,
     ContentLength,
     HttpHost,
+    MillracePath,
     ScriptName,
     PathInfo,
     QueryString,
@@ -22,6 +23,7 @@ internal enum CgiVariable
     ContentType,
     Https,
     RequestScheme,
+    ServerSoftware,
     Other,
 }
 
@@ -42,8 +44,9 @@ internal static class CgiVariableNames
         9 => Is(name, "PATH_INFO"u8, CgiVariable.PathInfo),
         11 => RecogniseEleven(name),
         12 => name[0] == 'Q' ? Is(name, "QUERY_STRING"u8, CgiVariable.QueryString) : Is(name, "CONTENT_TYPE"u8, CgiVariable.ContentType),
+        13 => Is(name, "MILLRACE_PATH"u8, CgiVariable.MillracePath),
         14 => RecogniseFourteen(name),
-        15 => Is(name, "SERVER_PROTOCOL"u8, CgiVariable.ServerProtocol),
+        15 => name[7] == 'P' ? Is(name, "SERVER_PROTOCOL"u8, CgiVariable.ServerProtocol) : Is(name, "SERVER_SOFTWARE"u8, CgiVariable.ServerSoftware),
         _ => CgiVariable.Other,
     };
 

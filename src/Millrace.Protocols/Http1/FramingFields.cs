@@ -133,7 +133,7 @@ public sealed partial class Http1Head
         return Http1Fault.None;
     }
 
-    private Http1Fault CheckFraming()
+    private Http1Fault CheckFraming(ref byte start)
     {
         bool is11 = _now.Version == HttpVersion.Http11;
         if (_now.HostIndexPlusOne != 0)
@@ -142,6 +142,10 @@ public sealed partial class Http1Head
             {
                 ref readonly HeaderField host = ref _fields[_now.HostIndexPlusOne - 1];
                 _now.Authority = new ByteRange(host.ValueStart, host.ValueLength);
+            }
+            else if (_now.Form == TargetForm.Authority && !IsHostOfTarget(ref start))
+            {
+                return Http1Fault.HostDisagrees;
             }
         }
         else if (is11)
@@ -157,6 +161,16 @@ public sealed partial class Http1Head
         }
 
         return CheckRareFraming(seen, is11);
+    }
+
+    // RFC 9112 §3.2.3: CONNECT is for its target; a Host that says otherwise is what somebody else went by. An absolute target replaces Host instead (§3.2.2).
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private bool IsHostOfTarget(ref byte start)
+    {
+        ref readonly HeaderField host = ref _fields[_now.HostIndexPlusOne - 1];
+        return host.ValueLength == 0 || RequestTarget.IsSameAuthority(
+            MemoryMarshal.CreateReadOnlySpan(ref Unsafe.Add(ref start, Target.Start), Target.Length),
+            MemoryMarshal.CreateReadOnlySpan(ref Unsafe.Add(ref start, host.ValueStart), host.ValueLength));
     }
 
     [MethodImpl(MethodImplOptions.NoInlining)]

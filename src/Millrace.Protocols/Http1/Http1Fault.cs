@@ -38,6 +38,9 @@ public enum Http1Fault : byte
     /// <summary>NUL, percent-encoded in the path (RFC 3986 §2.1). A percent sign that no two hexadecimal digits follow is no fault. 400.</summary>
     TargetEscape,
 
+    /// <summary>A segment "." or "..", raw or encoded, in the path: two servers may take it out in two ways (RFC 3986 §3.3). 400.</summary>
+    TargetDotSegments,
+
     /// <summary>A target form that the method does not allow, or a scheme that is not http (RFC 9112 §3.2). 400.</summary>
     TargetForm,
 
@@ -98,6 +101,9 @@ public enum Http1Fault : byte
 
     /// <summary>A Host that is empty (in HTTP/1.1) or not uri-host [":" port] (RFC 9110 §7.2). 400.</summary>
     HostSyntax,
+
+    /// <summary>CONNECT with a Host that names another server than its target (RFC 9112 §3.2.3). 400.</summary>
+    HostDisagrees,
 
     /// <summary>A Connection value that is not a list of tokens (RFC 9110 §7.6.1). 400.</summary>
     ConnectionSyntax,

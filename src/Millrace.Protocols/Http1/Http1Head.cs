@@ -173,7 +173,7 @@ public sealed partial class Http1Head
             if (end == line)
             {
                 consumed = end + 2;
-                return Finish(ref consumed);
+                return Finish(ref start, ref consumed);
             }
 
             fault = AddField(ref start, line, end, length, limits.HeaderCountMax);
@@ -215,9 +215,9 @@ public sealed partial class Http1Head
     }
 
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
-    private ReadResult Finish(ref int consumed)
+    private ReadResult Finish(ref byte start, ref int consumed)
     {
-        Http1Fault fault = CheckFraming();
+        Http1Fault fault = CheckFraming(ref start);
         if (fault != Http1Fault.None)
         {
             consumed = 0;

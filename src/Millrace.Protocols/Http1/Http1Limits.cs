@@ -1,4 +1,4 @@
-// The bounds of one request head. Passed to the reader with every call, so that one reader serves listeners with different limits.
+// The bounds of one request head, and what else a listener may decide about it. Passed to the reader with every call, so that one reader serves listeners with different limits.
 
 namespace Millrace.Protocols.Http1;
 
@@ -21,6 +21,9 @@ public struct Http1Limits
 
     /// <summary>Most field lines; 431 beyond. Default 100.</summary>
     public int HeaderCountMax { get; set; } = 100;
+
+    /// <summary>Whether a path with dot segments is refused (<see cref="Text.DotSegment"/>); 400. Default true.</summary>
+    public bool RefusesDotSegments { get; set; } = true;
 
     /// <summary>A buffer of this many bytes always leads to Done or Faulty: both sections and the empty line that may stand before them.</summary>
     public readonly long HeadBytesMax => 2L + RequestLineMax + HeaderBytesMax;

@@ -10,6 +10,7 @@ using System.Buffers.Binary;
 using System.Numerics;
 using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
+using Millrace.Protocols.Text;
 
 namespace Millrace.Protocols.Http1;
 
@@ -47,6 +48,7 @@ public sealed partial class Http1Head
         }
 
         fault = ReadVersionAndTarget(ref start, Method.End + 1, end, length);
+        fault = fault == Http1Fault.None ? JudgePath(ref start, in limits) : fault;
         if (fault != Http1Fault.None)
         {
             return Fail(fault);
@@ -261,4 +263,10 @@ public sealed partial class Http1Head
             ? ReadPathAndQuery(ref start, target + scheme + authority, targetEnd, length, TargetForm.Absolute)
             : Http1Fault.TargetAuthority;
     }
+
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    private Http1Fault JudgePath(ref byte start, in Http1Limits limits) =>
+        limits.RefusesDotSegments && DotSegment.IsIn(MemoryMarshal.CreateReadOnlySpan(ref Unsafe.Add(ref start, Path.Start), Path.Length))
+            ? Http1Fault.TargetDotSegments
+            : Http1Fault.None;
 }

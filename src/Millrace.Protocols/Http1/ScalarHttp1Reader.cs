@@ -123,6 +123,7 @@ internal static class ScalarHttp1Reader
         head.Version = version == "HTTP/1.1" ? HttpVersion.Http11 : HttpVersion.Http10;
         head.Target = rest[..space];
         ReadTarget(head);
+        Check(!limits.RefusesDotSegments || !HasDotSegment(head.Path), 400, "dot segment");
         return from + line.Length + 2;
     }
 
@@ -171,6 +172,20 @@ internal static class ScalarHttp1Reader
             Check(head.Path[i] != '\\', 400, "backslash");
             Check(!head.Path.AsSpan(i).StartsWith("%00"), 400, "escaped NUL");
         }
+    }
+
+    // Every escape decoded once; slashes and backslashes end a segment, encoded ones too.
+    private static bool HasDotSegment(string path)
+    {
+        var decoded = new StringBuilder();
+        for (int i = 0; i < path.Length; i++)
+        {
+            bool isEscape = path[i] == '%' && i + 2 < path.Length && char.IsAsciiHexDigit(path[i + 1]) && char.IsAsciiHexDigit(path[i + 2]);
+            decoded.Append(isEscape ? (char)Convert.ToInt32(path.Substring(i + 1, 2), 16) : path[i]);
+            i += isEscape ? 2 : 0;
+        }
+
+        return decoded.ToString().Split('/', '\\').Skip(1).Any(segment => segment is "." or "..");
     }
 
     private static int ReadFields(string text, int from, in Http1Limits limits, ScalarHead head)
@@ -254,6 +269,13 @@ internal static class ScalarHttp1Reader
         if (head.Form is TargetForm.Origin or TargetForm.Asterisk && head.HostIndex >= 0)
         {
             head.Authority = head.Headers[head.HostIndex].Value;
+        }
+
+        if (head.Form == TargetForm.Authority && head.HostIndex >= 0 && head.Headers[head.HostIndex].Value is { Length: > 0 } host)
+        {
+            string lower = host.ToLowerInvariant();
+            string target = head.Target.ToLowerInvariant();
+            Check(lower == target || lower == target[..target.LastIndexOf(':')], 400, "another host");
         }
 
         List<string> options = head.Headers.Where(h => h.Name.Equals("connection", StringComparison.OrdinalIgnoreCase))

@@ -54,7 +54,7 @@ public sealed partial class Http1Head
 
                 if (line == 0)
                 {
-                    if (end == 0 || !ReadWholeRequestLine(ref start, (int)end, length, limits.RequestLineMax))
+                    if (end == 0 || !ReadWholeRequestLine(ref start, (int)end, length, in limits))
                     {
                         return Stop(0);
                     }
@@ -64,7 +64,7 @@ public sealed partial class Http1Head
                 else if (end == line)
                 {
                     consumed = end <= endMax ? (int)end + 2 : 0;
-                    return end <= endMax ? Finish(ref consumed) : Fail(Http1Fault.HeadersTooLarge);
+                    return end <= endMax ? Finish(ref start, ref consumed) : Fail(Http1Fault.HeadersTooLarge);
                 }
                 else if (_now.Count >= room || !ReadWholeField(ref start, line, end, length))
                 {
@@ -88,12 +88,13 @@ public sealed partial class Http1Head
 
     // The request line [0, end), which is known to end with CRLF and to hold no other control. False after a fault.
     [MethodImpl(MethodImplOptions.NoInlining)]
-    private bool ReadWholeRequestLine(ref byte start, int end, int length, int lengthMax)
+    private bool ReadWholeRequestLine(ref byte start, int end, int length, in Http1Limits limits)
     {
         Http1Fault fault = ReadMethod(ref start, 0, length);
         if (fault == Http1Fault.None)
         {
-            fault = end > lengthMax - 2 ? Http1Fault.RequestLineTooLong : ReadVersionAndTarget(ref start, Method.End + 1, end, length);
+            fault = end > limits.RequestLineMax - 2 ? Http1Fault.RequestLineTooLong : ReadVersionAndTarget(ref start, Method.End + 1, end, length);
+            fault = fault == Http1Fault.None ? JudgePath(ref start, in limits) : fault;
         }
 
         _now.FieldsStart = end + 2;

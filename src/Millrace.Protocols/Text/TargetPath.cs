@@ -189,10 +189,16 @@ public static class TargetPath
             return -1;
         }
 
-        int high = HexValue(source[1]);
-        int low = HexValue(source[2]);
-        int value = (high << 4) | low;
-        return (high | low) < 0 || value == '/' ? -1 : value;
+        int value = HexPair(source[1], source[2]);
+        return value == '/' ? -1 : value;
+    }
+
+    /// <summary>The number that two hexadecimal digits make, -1 where they are none.</summary>
+    internal static int HexPair(byte first, byte second)
+    {
+        int high = HexValue(first);
+        int low = HexValue(second);
+        return (high | low) < 0 ? -1 : (high << 4) | low;
     }
 
     private static int HexValue(byte b)
@@ -207,8 +213,8 @@ public static class TargetPath
         return (uint)letter <= 5 ? letter + 10 : -1;
     }
 
-    // RFC 3986 §5.2.4 in place; what is written never passes what is read.
-    private static int RemoveDotSegments(Span<byte> path)
+    /// <summary>RFC 3986 §5.2.4 in place; what is written never passes what is read. The length of what is left.</summary>
+    internal static int RemoveDotSegments(Span<byte> path)
     {
         if (path.IsEmpty || path[0] != '/')
         {
@@ -249,7 +255,7 @@ public static class TargetPath
         int position = 0;
         foreach (byte b in text)
         {
-            if (isQuery ? b is > 0x20 and < 0x7F : IsPathCharacter(b))
+            if (isQuery ? b is > 0x20 and < 0x7F and not (byte)'#' : IsPathCharacter(b))
             {
                 destination[position++] = b;
             }

@@ -76,9 +76,9 @@ internal sealed class KestrelSettings(IOptions<KestrelServerOptions> options)
             to.MaxRequestLineBytes = (int)Within(nameof(said.MaxRequestLineSize), said.MaxRequestLineSize, 64, to.MaxHeadBytes);
         }
 
-        if (said.MaxRequestHeaderCount != usual.MaxRequestHeaderCount && !to.IsSet(nameof(to.MaxParameters)))
+        if (said.MaxRequestHeaderCount != usual.MaxRequestHeaderCount && !to.IsSet(nameof(to.MaxHeaders)))
         {
-            to.HttpHeaderCountMax = said.MaxRequestHeaderCount;
+            to.MaxHeaders = (int)Within(nameof(said.MaxRequestHeaderCount), said.MaxRequestHeaderCount, 1, 10_000);
         }
 
         if (said.MaxConcurrentConnections is { } connections && !to.IsSet(nameof(to.MaxConnections)))

@@ -219,6 +219,11 @@ internal sealed partial class FastCgiConnection<TKernel>
     private void Refuse(LoopDriver driver, CgiFault fault)
     {
         Loop.Counters.Refused(Refusal.Of(fault));
+        if (fault == CgiFault.PathDisagrees)
+        {
+            Services.Log.PathDisagrees();
+        }
+
         int status = fault.StatusCode();
         DropRequest(driver);
         ushort id = _id;

@@ -396,7 +396,6 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         int origin = inPlace ? _inPlaceStart : 0;
         int length = inPlace ? _inPlaceLength : _assemblyLength;
         CgiHead cgi = driver.Cgi;
-        cgi.TargetLengthMax = Math.Max(Options.MaxRequestLineBytes, 16 * 1024);
         CgiFault fault = cgi.Read(source.AsSpan(origin, length), Options.MaxParameters);
         if (fault != CgiFault.None)
         {
@@ -413,9 +412,10 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
             origin = 0;
             target = RebuildTarget(cgi, length);
             source = _assembly!;
-            if (target.Length > cgi.TargetLengthMax)
+            fault = target.Length > cgi.TargetLengthMax ? CgiFault.TargetTooLong : cgi.JudgePath(target.In(source), source.AsSpan(0, length));
+            if (fault != CgiFault.None)
             {
-                Refuse(driver, CgiFault.TargetTooLong);
+                Refuse(driver, fault);
                 return;
             }
         }

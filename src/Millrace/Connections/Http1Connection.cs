@@ -65,7 +65,8 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     {
         RequestLineMax = Options.MaxRequestLineBytes,
         HeaderBytesMax = Options.HttpHeaderBytesMax,
-        HeaderCountMax = Options.HttpHeaderCountMax,
+        HeaderCountMax = Options.MaxHeaders,
+        RefusesDotSegments = Options.DotSegments == DotSegments.Refuse,
     };
 
     // ---- reading ----

@@ -19,7 +19,18 @@ internal sealed class LoopDriver(LoopServices services)
     /// <summary>Where responses are built.</summary>
     public OutputBuffer Output { get; private set; } = new();
 
-    public CgiHead Cgi { get; } = new();
+    public CgiHead Cgi { get; } = new()
+    {
+        TargetLengthMax = Math.Max(services.Options.MaxRequestLineBytes, 16 * 1024),
+        HeaderCountMax = services.Options.MaxHeaders,
+        RefusesDotSegments = services.Options.DotSegments == DotSegments.Refuse,
+        Repeats = services.Options.AmbiguousHeaders switch
+        {
+            AmbiguousHeaders.Refuse => HeaderRepeats.Refuse,
+            AmbiguousHeaders.Keep => HeaderRepeats.Keep,
+            _ => HeaderRepeats.Adaptive,
+        },
+    };
 
     private Http1Head? _http1;
 

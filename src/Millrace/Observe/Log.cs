@@ -9,6 +9,7 @@ internal sealed partial class Log(ILogger logger)
     private readonly ILogger _logger = new HarmlessLogger(logger);
     private long _lastConnectionLimit;
     private long _lastDescriptors;
+    private long _lastPath;
 
     /// <summary>At most once in ten seconds.</summary>
     public void ConnectionLimitReached(int limit)
@@ -25,6 +26,15 @@ internal sealed partial class Log(ILogger logger)
         if (MaySay(ref _lastDescriptors))
         {
             Descriptors(address);
+        }
+    }
+
+    /// <summary>At most once in ten seconds.</summary>
+    public void PathDisagrees()
+    {
+        if (MaySay(ref _lastPath))
+        {
+            OtherPath();
         }
     }
 
@@ -73,6 +83,9 @@ internal sealed partial class Log(ILogger logger)
 
     [LoggerMessage(14, LogLevel.Information, "Stopped in {Seconds} s: {Ended} requests ended during the drain, {Cut} were cut when its time was over (DrainTimeout).")]
     public partial void Drained(double seconds, long ended, long cut);
+
+    [LoggerMessage(15, LogLevel.Warning, "A request was refused with 400 (cgi-path-disagrees): the web server has chosen its rules for another path (MILLRACE_PATH) than that of the target. Where it rewrites paths on purpose, take MILLRACE_PATH out of its configuration.")]
+    private partial void OtherPath();
 
     [LoggerMessage(21, LogLevel.Warning, "Set for Kestrel, and without effect here: {Settings}.")]
     public partial void KestrelSettingsWithoutEffect(string settings);

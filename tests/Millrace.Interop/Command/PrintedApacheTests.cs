@@ -13,6 +13,9 @@ public abstract class PrintedApacheTests(string scheme) : PrintedBlockTests(sche
     private protected override string OnPort(string block, int port) =>
         $"Listen 127.0.0.1:{port}\n{block.Replace("*:80", $"127.0.0.1:{port}", StringComparison.Ordinal)}";
 
+    private protected override string Deny(string block) =>
+        block.Replace("</VirtualHost>", "    <Location \"/env/secret\">\n        Require all denied\n    </Location>\n</VirtualHost>", StringComparison.Ordinal);
+
     private protected override string Wrap(string block, string directory) => $"""
         ServerRoot "{directory}"
         DefaultRuntimeDir "{directory}"

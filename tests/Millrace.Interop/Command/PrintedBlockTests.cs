@@ -10,7 +10,7 @@ using Millrace.Interop.FrontEnds;
 
 namespace Millrace.Interop.Command;
 
-public abstract class PrintedBlockTests(string scheme) : IAsyncLifetime
+public abstract partial class PrintedBlockTests(string scheme) : IAsyncLifetime
 {
     private readonly TemporaryDirectory _directory = new("printed", searchable: true);
     private CommandProcess? _app;
@@ -25,15 +25,20 @@ public abstract class PrintedBlockTests(string scheme) : IAsyncLifetime
         _app = CommandProcess.Millrace("run", CommandProcess.AssemblyOf("samples/Hello", "Hello"), "--urls", address);
         await _app.WaitForOutputAsync("Hosting environment");
         string block = await PrintAsync(_app, address);
+        (_frontEnd, IPEndPoint place) = await StartFrontEndAsync(block, _directory.Path);
+        _client = new HttpClient { BaseAddress = new Uri(string.Create(CultureInfo.InvariantCulture, $"http://{place}/")) };
+    }
 
+    private async Task<(FrontEndProcess FrontEnd, IPEndPoint Place)> StartFrontEndAsync(string block, string directory)
+    {
         int port = FreePort();
-        string configuration = Path.Combine(_directory.Path, "configuration");
-        await File.WriteAllTextAsync(configuration, Wrap(OnPort(block, port), _directory.Path));
-        (string program, string[] arguments) = CommandLine(_directory.Path, configuration);
+        string configuration = Path.Combine(directory, "configuration");
+        await File.WriteAllTextAsync(configuration, Wrap(OnPort(block, port), directory));
+        (string program, string[] arguments) = CommandLine(directory, configuration);
         var start = new ProcessStartInfo(program, arguments);
-        start.Environment["HOME"] = start.Environment["XDG_CONFIG_HOME"] = start.Environment["XDG_DATA_HOME"] = _directory.Path;
-        _frontEnd = await FrontEndProcess.StartAsync(start, new IPEndPoint(IPAddress.Loopback, port));
-        _client = new HttpClient { BaseAddress = new Uri(string.Create(CultureInfo.InvariantCulture, $"http://127.0.0.1:{port}/")) };
+        start.Environment["HOME"] = start.Environment["XDG_CONFIG_HOME"] = start.Environment["XDG_DATA_HOME"] = directory;
+        var place = new IPEndPoint(IPAddress.Loopback, port);
+        return (await FrontEndProcess.StartAsync(start, place), place);
     }
 
     public async ValueTask DisposeAsync()
@@ -85,6 +90,9 @@ public abstract class PrintedBlockTests(string scheme) : IAsyncLifetime
     /// <summary>The printed block, listening on a port of the test's.</summary>
     private protected abstract string OnPort(string block, int port);
 
+    /// <summary>The block with a rule of the web server's own: nobody gets what is below /env/secret.</summary>
+    private protected abstract string Deny(string block);
+
     /// <summary>What stands around the block in a whole configuration.</summary>
     private protected abstract string Wrap(string block, string directory);
 
@@ -114,6 +122,9 @@ public abstract class PrintedNginxTests(string scheme) : PrintedBlockTests(schem
     private protected override string OnPort(string block, int port) => block
         .Replace("listen 80;", $"listen {port};", StringComparison.Ordinal)
         .Replace("listen [::]:80;", $"listen [::]:{port};", StringComparison.Ordinal);
+
+    private protected override string Deny(string block) =>
+        block.Replace("    location / {", "    location /env/secret { return 403; }\n    location / {", StringComparison.Ordinal);
 
     private protected override string Wrap(string block, string directory) => $$"""
         daemon off;
@@ -155,6 +166,9 @@ public abstract class PrintedHaproxyTests(string scheme) : PrintedBlockTests(sch
 
     private protected override string OnPort(string block, int port) => block.Replace(":80", $":{port}", StringComparison.Ordinal);
 
+    private protected override string Deny(string block) =>
+        block.Replace("    acl app_host", "    http-request deny if { path_beg /env/secret }\n    acl app_host", StringComparison.Ordinal);
+
     private protected override string Wrap(string block, string directory) => $"global\n    log stderr format raw local0 err\n\n{block}";
 
     private protected override (string Program, string[] Arguments) CommandLine(string directory, string configuration) =>
@@ -171,7 +185,10 @@ public abstract class PrintedCaddyTests(string scheme) : PrintedBlockTests(schem
 
     private protected override string OnPort(string block, int port) => block
         .Replace("http://localhost", $"http://localhost:{port}", StringComparison.Ordinal)
-        .Replace("http://127.0.0.1", $"http://127.0.0.1:{port}", StringComparison.Ordinal);
+        .Replace("http://127.0.0.1", $"http://127.0.0.1:{port}", StringComparison.Ordinal)
+        .Replace(".example", $".example:{port}", StringComparison.Ordinal);
+
+    private protected override string Deny(string block) => block.Insert(block.IndexOf(" {\n", StringComparison.Ordinal) + 3, "\trespond /env/secret* 403\n");
 
     private protected override string Wrap(string block, string directory) =>
         $"{{\n\tadmin off\n\tauto_https off\n\tstorage file_system {directory}/storage\n}}\n\n{block}";

@@ -10,6 +10,9 @@ public abstract class PrintedH2oTests(string scheme) : PrintedBlockTests(scheme)
 
     private protected override string OnPort(string block, int port) => $"listen:\n  host: 127.0.0.1\n  port: {port}\n{block}";
 
+    private protected override string Deny(string block) => block.Replace(
+        "      \"/\":\n", "      \"/env/secret\":\n        redirect: { status: 302, url: \"/denied\" }\n      \"/\":\n", StringComparison.Ordinal);
+
     private protected override string Wrap(string block, string directory) => $"""
         {(Environment.IsPrivilegedProcess ? "user: root" : "")}
         pid-file: "{directory}/pid"

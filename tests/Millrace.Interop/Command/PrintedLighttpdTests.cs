@@ -10,6 +10,8 @@ public abstract class PrintedLighttpdTests(string scheme) : PrintedBlockTests(sc
 
     private protected override string OnPort(string block, int port) => $"server.port = {port}\n{block}";
 
+    private protected override string Deny(string block) => block + "\n$HTTP[\"url\"] =~ \"^/env/secret\" { url.access-deny = ( \"\" ) }\n";
+
     private protected override string Wrap(string block, string directory) => $"""
         server.modules = ( "mod_access" )
         server.bind = "127.0.0.1"

@@ -26,6 +26,8 @@ public sealed class ApacheConfigTests
                 ProxyFCGIBackendType GENERIC
                 CGIPassAuth On
                 SetEnv ap_trust_cgilike_cl 1
+                # the path that Apache's rules have looked at; not where you rewrite paths
+                ProxyFCGISetEnvIf "true" MILLRACE_PATH "%{REQUEST_URI}"
             </Location>
             ProxyPass "/" "unix:/run/hello.sock|fcgi://hello/" enablereuse=on ttl=60 flushpackets=on nocanon
         </VirtualHost>

@@ -13,6 +13,9 @@ public sealed class HaproxyConfigTests
     [Fact]
     public void FastCGI_over_a_Unix_socket_gives_this_block() => Assert.Equal("""
         # At the end of /etc/haproxy/haproxy.cfg, then: haproxy -c -f /etc/haproxy/haproxy.cfg && systemctl reload haproxy
+        global
+            expose-experimental-directives  # normalize-uri, below
+
         defaults hello
             mode http
             log global
@@ -24,6 +27,10 @@ public sealed class HaproxyConfigTests
 
         frontend hello from hello
             bind :::80 v4v6
+            # one spelling of each path; your own rules go behind these lines
+            http-request normalize-uri percent-decode-unreserved
+            http-request normalize-uri path-strip-dot
+            http-request normalize-uri path-strip-dotdot full
             acl hello_host req.hdr(host),host_only -i localhost 127.0.0.1
             use_backend hello if hello_host
 
@@ -45,6 +52,9 @@ public sealed class HaproxyConfigTests
     [Fact]
     public void HTTP_over_TCP_below_a_path_gives_this_block() => Assert.Equal("""
         # At the end of /etc/haproxy/haproxy.cfg, then: haproxy -c -f /etc/haproxy/haproxy.cfg && systemctl reload haproxy
+        global
+            expose-experimental-directives  # normalize-uri, below
+
         defaults hello
             mode http
             log global
@@ -56,6 +66,10 @@ public sealed class HaproxyConfigTests
 
         frontend hello from hello
             bind :80
+            # one spelling of each path; your own rules go behind these lines
+            http-request normalize-uri percent-decode-unreserved
+            http-request normalize-uri path-strip-dot
+            http-request normalize-uri path-strip-dotdot full
             acl hello_host req.hdr(host),host_only -i www.example.org
             acl hello_host req.hdr(host),host_only -m end -i .example.net
             # the application sees the whole path: app.UsePathBase("/shop")

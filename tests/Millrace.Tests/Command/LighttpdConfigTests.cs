@@ -15,7 +15,8 @@ public sealed class LighttpdConfigTests
         # /etc/lighttpd/conf-enabled/50-hello.conf, then: lighttpd -tt -f /etc/lighttpd/lighttpd.conf && systemctl restart lighttpd
         server.modules += ( "mod_fastcgi" )
 
-        # The path as the client wrote it: the application decodes it once. This holds for every site of the server.
+        # The path as the client wrote it: the application decodes it once, and Millrace refuses dot segments: lighttpd's
+        # rules look at the simplified path. This holds for every site of the server.
         server.http-parseopts := ( "url-normalize" => "disable" )
 
         $HTTP["host"] =~ "^(localhost|127\.0\.0\.1)(:[0-9]+)?$" {
@@ -33,7 +34,8 @@ public sealed class LighttpdConfigTests
         # /etc/lighttpd/conf-enabled/50-hello.conf, then: lighttpd -tt -f /etc/lighttpd/lighttpd.conf && systemctl restart lighttpd
         server.modules += ( "mod_proxy" )
 
-        # The path as the client wrote it: the application decodes it once. This holds for every site of the server.
+        # The path as the client wrote it: the application decodes it once, and Millrace refuses dot segments: lighttpd's
+        # rules look at the simplified path. This holds for every site of the server.
         server.http-parseopts := ( "url-normalize" => "disable" )
 
         # the application sees the whole path: app.UsePathBase("/a.b")

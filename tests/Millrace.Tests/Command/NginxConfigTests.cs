@@ -19,6 +19,12 @@ public sealed class NginxConfigTests
                 keepalive 64;                   # idle connections kept per worker
             }
 
+            # the host in the target counts, and only without one the header Host
+            map $request $host_hello {
+                default                        $http_host;
+                "~*^[^ ]+ https?://([^/?# ]+)" $1;
+            }
+
             server {
                 listen 80;
                 listen [::]:80;
@@ -34,7 +40,9 @@ public sealed class NginxConfigTests
                     # request headers need no lines: they travel by themselves
                     fastcgi_param REQUEST_METHOD  $request_method;
                     fastcgi_param REQUEST_URI     $request_uri;
+                    fastcgi_param MILLRACE_PATH   $uri;             # not where you rewrite paths
                     fastcgi_param SERVER_PROTOCOL $server_protocol;
+                    fastcgi_param HTTP_HOST       $host_hello if_not_empty;
                     fastcgi_param SERVER_NAME     $server_name;     # for clients that send no Host
                     fastcgi_param REMOTE_ADDR     $remote_addr;
                     fastcgi_param REMOTE_PORT     $remote_port;
@@ -104,6 +112,12 @@ public sealed class NginxConfigTests
                 ''      '';
             }
 
+            # the host in the target counts, and only without one the header Host
+            map $request $host_my_app {
+                default                        $http_host;
+                "~*^[^ ]+ https?://([^/?# ]+)" $1;
+            }
+
             server {
                 listen 80;
                 server_name www.example.org;
@@ -115,7 +129,7 @@ public sealed class NginxConfigTests
                     proxy_buffer_size 16k;      # holds the response headers
                     proxy_buffers 8 16k;
 
-                    proxy_set_header Host              $http_host;      # with the port
+                    proxy_set_header Host              $host_my_app;
                     proxy_set_header X-Forwarded-For   $proxy_add_x_forwarded_for;
                     proxy_set_header X-Forwarded-Proto $scheme;
                     proxy_set_header Upgrade           $http_upgrade;   # WebSockets

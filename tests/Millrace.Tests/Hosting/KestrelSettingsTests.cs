@@ -135,7 +135,7 @@ public sealed class KestrelSettingsTests
         ["MaxRequestLineSize"] = (static k => k.Limits.MaxRequestLineSize = 20_000, static o => o.MaxRequestLineBytes, 20_000),
         ["MaxRequestHeadersTotalSize"] = (static k => k.Limits.MaxRequestHeadersTotalSize = 1_000, static o => o.HttpHeaderBytesMax, 1_000),
         ["MaxRequestHeadersTotalSize, FastCGI"] = (static k => k.Limits.MaxRequestHeadersTotalSize = 1_000, static o => o.MaxHeadBytes, 33_768),
-        ["MaxRequestHeaderCount"] = (static k => k.Limits.MaxRequestHeaderCount = 1_500, static o => o.HttpHeaderCountMax, 1_500),
+        ["MaxRequestHeaderCount"] = (static k => k.Limits.MaxRequestHeaderCount = 1_500, static o => o.MaxHeaders, 1_500),
         ["KeepAliveTimeout"] = (static k => k.Limits.KeepAliveTimeout = TimeSpan.FromSeconds(7), static o => o.IdleTimeout, TimeSpan.FromSeconds(7)),
         ["KeepAliveTimeout, infinite"] = (static k => k.Limits.KeepAliveTimeout = Timeout.InfiniteTimeSpan, static o => o.IdleTimeout, TimeSpan.FromDays(1)),
         ["RequestHeadersTimeout"] = (static k => k.Limits.RequestHeadersTimeout = TimeSpan.FromSeconds(7), static o => o.HeadTimeout, TimeSpan.FromSeconds(7)),

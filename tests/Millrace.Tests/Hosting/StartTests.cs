@@ -50,12 +50,15 @@ public sealed class StartTests
             ["Millrace:MaxParameters"] = "77",
             ["Millrace:IdleTimeout"] = "00:00:10",
             ["Millrace:Dispatch"] = "Workers",
+            ["Millrace:DotSegments"] = "Remove",
+            ["Millrace:AmbiguousHeaders"] = "Keep",
             ["Millrace:AllowSynchronousIO"] = "true",
             ["Millrace:MaxRequestBodySize"] = "5000000000",
             ["Millrace:MaxConnections"] = "11",
         }), static options => options.MaxConnections = 12);
         MillraceOptions options = app.App.Services.GetRequiredService<IOptions<MillraceOptions>>().Value;
         Assert.Equal((77, TimeSpan.FromSeconds(10), DispatchMode.Workers), (options.MaxParameters, options.IdleTimeout, options.Dispatch));
+        Assert.Equal((DotSegments.Remove, AmbiguousHeaders.Keep), (options.DotSegments, options.AmbiguousHeaders));
         Assert.Equal((true, 5_000_000_000, 12), (options.AllowSynchronousIO, options.MaxRequestBodySize, options.MaxConnections));
     }
 
@@ -65,6 +68,18 @@ public sealed class StartTests
         OptionsValidationException error = await Assert.ThrowsAsync<OptionsValidationException>(
             static () => HostedApp.StartAsync(static _ => { }, options: static options => options.MaxParameters = 5));
         Assert.Contains("MaxParameters is 5; it must be from 10 to 100000", error.Message, StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData(0, false)]
+    [InlineData(1, true)]
+    [InlineData(10_000, true)]
+    [InlineData(10_001, false)]
+    public void The_number_of_headers_has_a_range(int value, bool isTaken)
+    {
+        var options = new MillraceOptions { MaxHeaders = value };
+        Exception? error = Record.Exception(() => options.Validate());
+        Assert.Equal(isTaken ? null : $"Millrace option MaxHeaders is {value}; it must be from 1 to 10000. (Parameter 'MaxHeaders')", error?.Message);
     }
 
     [Fact]

@@ -227,6 +227,7 @@ public sealed class HostileConnectionTests
             options.MaxRequestBodySize = long.MaxValue;
             options.MaxHeadBytes = options.MaxRequestLineBytes = 16 * 1024 * 1024;
             options.MaxParameters = 100_000;
+            options.MaxHeaders = 10_000;
             options.MaxDiscardBytes = 1024 * 1024 * 1024;
             options.RequestBodyBuffer = 64 * 1024 * 1024;
             options.MinBodyBytesPerSecond = int.MaxValue;

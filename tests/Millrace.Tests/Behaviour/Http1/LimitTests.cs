@@ -51,13 +51,15 @@ public sealed class LimitTests
         Answers(status, Headers(bytes), "http-headers-too-large", static options => options.MaxHeadBytes = 1_000_000);
 
     [Theory]
-    [InlineData(100, 10, 200)]
-    [InlineData(100, 11, 431)]
-    [InlineData(1_000, 100, 200)]
-    [InlineData(1_000, 101, 431)]
-    public void The_number_of_fields_is_a_tenth_of_the_parameters_RFC6585_5(int max, int fields, int status) => Answers(
+    [InlineData(1, 1, 200)]
+    [InlineData(1, 2, 431)]
+    [InlineData(10, 10, 200)]
+    [InlineData(10, 11, 431)]
+    [InlineData(100, 100, 200)]
+    [InlineData(100, 101, 431)]
+    public void The_number_of_fields_RFC6585_5(int max, int fields, int status) => Answers(
         status, $"GET / HTTP/1.1\r\nHost: a\r\n{string.Concat(Enumerable.Range(1, fields - 1).Select(static i => $"X{i}: y\r\n"))}\r\n", "http-too-many-headers",
-        options => options.MaxParameters = max);
+        options => options.MaxHeaders = max);
 
     [Theory]
     [InlineData(32, 200)]

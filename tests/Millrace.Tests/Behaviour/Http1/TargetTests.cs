@@ -161,10 +161,6 @@ public sealed class TargetTests
 
     [Theory]
     [InlineData("/a%2Fb", "/a%2Fb")]
-    [InlineData("/a/../b", "/b")]
-    [InlineData("/a/./b/", "/a/b/")]
-    [InlineData("/%2e%2e/x", "/x")]
-    [InlineData("/../../etc/passwd", "/etc/passwd")]
     [InlineData("//a//b", "//a//b")]
     [InlineData("/%c3%a9", "/\u00e9")]
     [InlineData("/a+b", "/a+b")]

@@ -28,10 +28,8 @@ public abstract class RequestTests(Way way) : SharedTests(way)
     [InlineData("/a?b?c", "/a", "?b?c")]
     [InlineData("/a%2Fb", "/a%2Fb", "")]
     [InlineData("/a%20b", "/a b", "")]
-    [InlineData("/a/../b", "/b", "")]
-    [InlineData("/a/./b", "/a/b", "")]
-    [InlineData("/%2e%2e/x", "/x", "")]
-    [InlineData("/../../etc/passwd", "/etc/passwd", "")]
+    [InlineData("/.well-known/a..b/...", "/.well-known/a..b/...", "")]
+    [InlineData("/a?b=/../c", "/a", "?b=/../c")]
     [InlineData("//a//b", "//a//b", "")]
     [InlineData("/%c3%a9", "/\u00e9", "")]
     [InlineData("/a;b=c,d", "/a;b=c,d", "")]
@@ -43,6 +41,79 @@ public abstract class RequestTests(Way way) : SharedTests(way)
         Has(answer, $"query {query}");
         Has(answer, "scheme http");
         Has(answer, "host example.org");
+    });
+
+    [Theory]
+    [InlineData("/a/../b", "/b")]
+    [InlineData("/a/./b", "/a/b")]
+    [InlineData("/admin//../users", "/admin/users")]
+    [InlineData("/%2e%2e/x", "/x")]
+    [InlineData("/../../etc/passwd", "/etc/passwd")]
+    [InlineData("/x/..%2fadmin", "/x/..%2fadmin")]
+    [InlineData("/x%5c..%5cadmin", "/x\\..\\admin")]
+    public void Dot_segments_are_refused_by_default_and_removed_where_the_option_says_so_RFC3986_5_2_4(string target, string path)
+    {
+        Run(bench =>
+        {
+            Caller caller = bench.Connect();
+            Assert.Equal(400, bench.Get(caller, target).Status);
+            Assert.Equal(1, bench.Refused(bench.IsHttp ? "http-target-dot-segments" : "cgi-dot-segments"));
+            bench.OthersAreServed();
+        });
+        Run(bench => Has(bench.Get(target), $"path {path}"), static options => options.DotSegments = DotSegments.Remove);
+    }
+
+    [Theory]
+    [InlineData("/public#/../admin/users")]
+    [InlineData("/a#b")]
+    [InlineData("/a?b#c")]
+    [InlineData("/a\\b")]
+    [InlineData("/a\\..\\b")]
+    public void Fragments_and_backslashes_are_refused_whatever_the_option_says_RFC9112_3_2_1(string target) => Run(
+        bench =>
+        {
+            Assert.Equal(400, bench.Get(target).Status);
+            Assert.Equal(1, bench.Refused(bench.IsHttp ? "http-target-syntax" : "cgi-target-invalid"));
+            bench.OthersAreServed();
+        },
+        static options => options.DotSegments = DotSegments.Remove);
+
+    [Theory]
+    [InlineData(10, 10, 200)]
+    [InlineData(10, 11, 431)]
+    [InlineData(null, 100, 200)]
+    [InlineData(null, 101, 431)]
+    public void The_number_of_fields_is_limited_over_either_protocol_RFC6585_5(int? max, int fields, int status) => Run(
+        bench =>
+        {
+            // Host is one of them.
+            (string, string)[] more = [.. Enumerable.Range(1, fields - 1).Select(static i => (string.Create(CultureInfo.InvariantCulture, $"X-{i}"), "y"))];
+            Assert.Equal(status, bench.Get("/", more).Status);
+            Assert.Equal(status == 200 ? 0 : 1, bench.Refused(bench.IsHttp ? "http-too-many-headers" : "cgi-too-many-headers"));
+            bench.OthersAreServed();
+        },
+        options => options.MaxHeaders = max ?? options.MaxHeaders);
+
+    [Fact]
+    public void The_host_of_an_absolute_target_counts_and_not_the_field_Host_RFC9112_3_2_2() => Run(static bench =>
+    {
+        Answer answer = bench.Get("http://real.example:8080/x");    // the field says example.org
+        Has(answer, "host real.example:8080");
+        Has(answer, "Host: real.example:8080");
+        Has(answer, "path /x");
+        Assert.DoesNotContain("example.org", answer.BodyText, StringComparison.Ordinal);
+    });
+
+    [Theory]
+    [InlineData("example.org:443", 200)]
+    [InlineData("Example.ORG:443", 200)]
+    [InlineData("admin.example:443", 400)]
+    public void CONNECT_with_the_Host_of_another_server_is_refused_RFC9112_3_2_3(string target, int status) => Run(bench =>
+    {
+        Caller caller = bench.Connect();
+        Assert.Equal(status, bench.Ask(caller, caller.Request(target, "CONNECT")).Status);
+        Assert.Equal(status == 200 ? 0 : 1, bench.Refused(bench.IsHttp ? "http-host-disagrees" : "cgi-host-disagrees"));
+        bench.OthersAreServed();
     });
 
     [Fact]

@@ -84,6 +84,79 @@ public sealed class CgiHeadTests
         Assert.Equal(limit, head.Parameters.Length);
     }
 
+    [Theory]
+    [InlineData(99, CgiFault.TooManyHeaders)]
+    [InlineData(100, CgiFault.None)]
+    public void Number_of_headers_is_limited_those_that_are_dropped_included_RFC6585_5(int limit, CgiFault expected)
+    {
+        var pairs = Enumerable.Range(0, 100).Select(static i => (i % 2 == 0 ? $"HTTP_X_{i}" : "HTTP_PROXY", "v"));
+        byte[] parameters = CgiParameters.Write([("REQUEST_METHOD", "GET"), ("REQUEST_URI", "/"), ("CONTENT_LENGTH", "0"), .. pairs, ("SERVER_NAME", "a")]);
+        Assert.Equal(expected, new CgiHead { HeaderCountMax = limit }.Read(parameters, 1_000));
+    }
+
+    [Theory]
+    [InlineData("http://real.example:8080/x", "other.example", "real.example:8080")]
+    [InlineData("HTTPS://real.example?x", "other.example", "real.example")]
+    [InlineData("http://real.example", null, "real.example")]
+    [InlineData("/x", "other.example:81", "other.example:81")]
+    public void Host_of_an_absolute_target_stands_in_for_the_header_RFC9112_3_2_2(string target, string? host, string expected)
+    {
+        byte[] parameters = CgiParameters.Write([("REQUEST_METHOD", "GET"), ("HTTP_ACCEPT", "*/*"), .. host is null ? [] : ((string, string)[])[("HTTP_HOST", host)], ("REQUEST_URI", target)]);
+        var head = new CgiHead();
+        Assert.Equal(CgiFault.None, head.Read(parameters, ParametersMax));
+        Assert.Equal(expected, Encoding.ASCII.GetString(head.Host.In(parameters)));
+        Assert.Equal(host is null ? ["Accept"] : ["Accept", "Host"], HeaderNames(head, parameters));
+        Assert.Equal(host is null ? "*/*" : expected, Encoding.ASCII.GetString(head.Headers[^1].ValueIn(parameters)));
+    }
+
+    [Theory]
+    [InlineData("a.example:443", "a.example:443", CgiFault.None)]
+    [InlineData("a.example:443", "A.Example:443", CgiFault.None)]
+    [InlineData("a.example:443", "a.example", CgiFault.None)]
+    [InlineData("a.example:443", "", CgiFault.None)]
+    [InlineData("a.example:443", "b.example:443", CgiFault.HostDisagrees)]
+    [InlineData("a.example:443", "a.example:80", CgiFault.HostDisagrees)]
+    [InlineData("a.example:443", "a.exampl", CgiFault.HostDisagrees)]
+    [InlineData("[::1]:443", "[::1]", CgiFault.None)]
+    [InlineData("[::1]:443", "[::2]", CgiFault.HostDisagrees)]
+    public void CONNECT_is_for_its_target_and_Host_may_not_name_another_RFC9112_3_2_3(string target, string host, CgiFault expected)
+    {
+        byte[] parameters = CgiParameters.Write(("REQUEST_METHOD", "CONNECT"), ("REQUEST_URI", target), ("HTTP_HOST", host));
+        var head = new CgiHead();
+        Assert.Equal(expected, head.Read(parameters, ParametersMax));
+        Assert.True(expected != CgiFault.None || Encoding.ASCII.GetString(head.Host.In(parameters)) == target);
+    }
+
+    [Theory]
+    [InlineData("/a/../b", true, CgiFault.DotSegments)]
+    [InlineData("/x/..%2fb", true, CgiFault.DotSegments)]
+    [InlineData("http://a/x/../b", true, CgiFault.DotSegments)]
+    [InlineData("/a?x=/../b", true, CgiFault.None)]
+    [InlineData("/a/../b", false, CgiFault.None)]
+    [InlineData("/public#/../admin", false, CgiFault.TargetInvalid)]
+    [InlineData("/a\\b", false, CgiFault.TargetInvalid)]
+    [InlineData("/a?b\\c", true, CgiFault.None)]
+    public void Path_that_two_servers_may_read_in_two_ways_is_refused_RFC3986_3_3(string target, bool refuses, CgiFault expected) =>
+        Assert.Equal(expected, new CgiHead { RefusesDotSegments = refuses }.Read(CgiParameters.Write(("REQUEST_METHOD", "GET"), ("REQUEST_URI", target)), ParametersMax));
+
+    [Theory]
+    [InlineData("/a%20b?x", "/a b", CgiFault.None)]
+    [InlineData("/a//b", "/a/b", CgiFault.None)]
+    [InlineData("/a", "", CgiFault.None)]
+    [InlineData("http://h", "/", CgiFault.None)]
+    [InlineData("*", "/", CgiFault.None)]
+    [InlineData("/admin//../users", "/users", CgiFault.PathDisagrees)]
+    [InlineData("/old", "/new", CgiFault.PathDisagrees)]
+    [InlineData("http://h", "/x", CgiFault.PathDisagrees)]
+    public void Path_for_which_the_web_server_has_chosen_its_rules_is_that_of_the_target(string target, string told, CgiFault expected)
+    {
+        string method = target == "*" ? "OPTIONS" : "GET";
+        Assert.Equal(expected, new CgiHead { RefusesDotSegments = false }.Read(CgiParameters.Write(("REQUEST_METHOD", method), ("REQUEST_URI", target), ("MILLRACE_PATH", told)), ParametersMax));
+
+        // Every other variable that has a path in it may be that of a rewrite.
+        Assert.Equal(CgiFault.None, new CgiHead { RefusesDotSegments = false }.Read(CgiParameters.Write(("REQUEST_METHOD", method), ("REQUEST_URI", target), ("DOCUMENT_URI", told)), ParametersMax));
+    }
+
     [Fact]
     public void Upgrade_stays_where_the_web_server_tunnels_RFC9110_7_8()
     {

@@ -52,7 +52,7 @@ public sealed class NameTests
     [InlineData("SCRIPT_FILENAME")]
     [InlineData("PHP_VALUE")]
     [InlineData("AUTH_TYPE")]
-    [InlineData("SERVER_SOFTWARE")]
+    [InlineData("SERVER_SIGNATURE")]
     public void Other_variables_say_nothing_about_the_request(string name) => Assert.Equal(CgiVariable.Other, CgiVariableNames.Recognise(Encoding.ASCII.GetBytes(name)));
 
     [Theory]

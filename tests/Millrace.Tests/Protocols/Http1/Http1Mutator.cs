@@ -13,7 +13,7 @@ internal sealed class Http1Mutator(int seed)
         .. new[]
         {
             "\r\n", "\n", "\r", "\r\r\n", "\r\n\r\n", "\n\n", " ", "  ", "\t", "\0", "\x0b", "\x0c", "\x7f", "\x80", "\xa0", "\xff",
-            ":", ": ", " :", ";", ",", "=", "\"", "\\", "%00", "%2", "%zz", "?", "#", "*", "/", "@", "[", "]", "::",
+            ":", ": ", " :", ";", ",", "=", "\"", "\\", "%00", "%2", "%zz", "/..", "/.", "%2e", "%5C", "?", "#", "*", "/", "@", "[", "]", "::",
             "0", "00", "-", "+", "0x", "_", "9999999999999999999", "18446744073709551616",
             "Host: b\r\n", "Content-Length: 3\r\n", "content-length: 3\r\n", "Transfer-Encoding: chunked\r\n", "Transfer-Encoding: gzip, chunked\r\n",
             "Connection: close\r\n", "Connection: upgrade\r\n", "Upgrade: x\r\n", "Expect: 100-continue\r\n", "X:\r\n", " folded\r\n",
@@ -24,7 +24,7 @@ internal sealed class Http1Mutator(int seed)
 
     private static readonly string[] Methods = ["GET", "POST", "OPTIONS", "CONNECT", "PUT", "DELETE", "HEAD", "PATCH", "PROPFIND", "get", "Post", "X-1"];
     private static readonly string[] Targets =
-        ["/", "/a/b?c=d", "*", "http://h.test:80/x?y", "https://h", "h.test:443", "/%41%2f", "/a%0", "//x", "/?", "http://u@h/", "/\\"];
+        ["/", "/a/b?c=d", "*", "http://h.test:80/x?y", "https://h", "h.test:443", "/%41%2f", "/a%0", "//x", "/?", "http://u@h/", "/\\", "/a/../b", "/.a/..b", "/x/..%2Fb"];
 
     private static readonly string[] Names =
     [

@@ -63,6 +63,7 @@ internal sealed record Http1Vector(string File, string Name, string Clause, int 
                 "line" => limits with { RequestLineMax = value },
                 "bytes" => limits with { HeaderBytesMax = value },
                 "count" => limits with { HeaderCountMax = value },
+                "dots" => limits with { RefusesDotSegments = value != 0 },
                 _ => throw new FormatException(line),
             };
         }

@@ -101,6 +101,7 @@ public sealed class TargetPathTests
     [InlineData("/a;v=1,2/~!$&'()*+:@", "", "", "/a;v=1,2/~!$&'()*+:@")]
     [InlineData("/s", "", "a=%20b&c='\" \u00e9", "/s?a=%20b&c='%22%20%C3%A9")]
     [InlineData("*", "", "", "*")]
+    [InlineData("/s", "", "a#b", "/s?a%23b")]
     public void Target_is_built_from_script_name_path_info_and_query_RFC3875_4_1(string scriptName, string pathInfo, string query, string expected)
     {
         byte[] script = Encoding.UTF8.GetBytes(scriptName);
@@ -129,7 +130,13 @@ public sealed class TargetPathTests
 
     [Theory]
     [InlineData("/", "GET", true)]
-    [InlineData("/a?b#c", "GET", true)]
+    [InlineData("/a?b", "GET", true)]
+    [InlineData("/a#b", "GET", false)]
+    [InlineData("/a?b#c", "GET", false)]
+    [InlineData("http://h#/", "GET", false)]
+    [InlineData("/a\\b", "GET", false)]
+    [InlineData("http://h/a\\b", "GET", false)]
+    [InlineData("/a?b\\c", "GET", true)]
     [InlineData("", "GET", false)]
     [InlineData("a", "GET", false)]
     [InlineData("*", "OPTIONS", true)]

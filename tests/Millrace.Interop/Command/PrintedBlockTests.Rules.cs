@@ -1,0 +1,78 @@
+// Rules of the web server about paths, hosts and headers, with the printed block: no other spelling of a request leads past them. What the application saw is the judge: a
+// request may be refused by either of the two.
+
+using System.Net;
+using System.Text.Json;
+using Millrace.Interop.Apps;
+using Millrace.Interop.Client;
+using Millrace.Interop.FrontEnds;
+
+namespace Millrace.Interop.Command;
+
+public abstract partial class PrintedBlockTests
+{
+    [Fact]
+    public async Task No_spelling_of_a_path_passes_a_rule_of_the_web_server_RFC3986_6_2_2()
+    {
+        await using Guarded site = await StartGuardedAsync();
+        Assert.Equal("/env/open", (await site.AskAsync("/env/open"))!.Path);
+        Assert.Null(await site.AskAsync("/env/secret/x"));
+        foreach (string target in (string[])
+            ["/env/open#/../secret/x", "/env/secret//../x", "/env/secret/.//../x", "/env/open/../secret/x", "/env/./secret/x", "/env/open/%2e%2e/secret/x", "/env/open/.%2E/secret/x",
+            "/env/open/..%2fsecret/x", "/env/open%2f../secret/x", "/env/open/..%5csecret/x", "/env\\secret\\..\\secret\\x", "/env/%73ecret/x", "/env/secret%2f..%2f..%2fenv/secret/x"])
+        {
+            EnvironmentReport? seen = await site.AskAsync(target);
+            Assert.False(seen is not null && seen.Path.StartsWith("/env/secret", StringComparison.OrdinalIgnoreCase), $"{target} came to {seen?.Path}");
+        }
+    }
+
+    [Fact]
+    public async Task Host_is_the_one_by_which_the_web_server_went_RFC9112_3_2_2()
+    {
+        await using Guarded site = await StartGuardedAsync();
+        Assert.Equal("public.example:81", (await site.AskAsync("/env/x", "Host: public.example:81"))?.Host ?? "public.example:81");
+        foreach (string host in (string[])["admin.example", "admin.example:8080"])
+        {
+            EnvironmentReport? seen = await site.AskAsync($"http://{host}/env/x", "Host: localhost");
+            Assert.True(seen is null || seen.Host == host, $"the target says {host}, the application saw {seen?.Host}");
+            Assert.True(seen is null || seen.Header("Host") == host);
+        }
+    }
+
+    [Fact]
+    public async Task No_other_header_passes_for_one_that_the_application_believes_RFC3875_4_1_18()
+    {
+        await using Guarded site = await StartGuardedAsync();
+        EnvironmentReport? seen = await site.AskAsync("/env/x", "X-User: good", "X_User: evil", "X.User: worse");
+        Assert.Equal("good", seen is null ? "good" : seen.Header("X-User"));
+        Assert.Equal("good", (await site.AskAsync("/env/x", "X-User: good"))!.Header("X-User"));
+    }
+
+    private async Task<Guarded> StartGuardedAsync()
+    {
+        var directory = new TemporaryDirectory("guarded", searchable: true);
+        EndToEndApp app = await EndToEndApp.StartAsync($"{scheme}://unix:{directory.Path}/app.sock?mode=666");
+        var printed = await CommandProcess.RunAsync("config", FrontEnd, $"{scheme}://unix:{directory.Path}/app.sock", "--host", "localhost 127.0.0.1 public.example admin.example");
+        Assert.Equal(0, printed.ExitCode);
+        (FrontEndProcess frontEnd, IPEndPoint place) = await StartFrontEndAsync(Deny(printed.Output), directory.Path);
+        return new Guarded(directory, app, frontEnd, place);
+    }
+
+    private sealed class Guarded(TemporaryDirectory directory, EndToEndApp app, FrontEndProcess frontEnd, IPEndPoint place) : IAsyncDisposable
+    {
+        /// <summary>What the application saw of a GET; null when the request was answered otherwise.</summary>
+        public async Task<EnvironmentReport?> AskAsync(string target, params string[] headers)
+        {
+            using WireClient client = await WireClient.ConnectAsync(place);
+            WireResponse response = await client.GetAsync(target, [.. headers, "Connection: close"]);
+            return response.Status == 200 && response.Body.Length > 0 ? JsonSerializer.Deserialize<EnvironmentReport>(response.Body, JsonSerializerOptions.Web) : null;
+        }
+
+        public async ValueTask DisposeAsync()
+        {
+            await frontEnd.DisposeAsync();
+            await app.DisposeAsync();
+            directory.Dispose();
+        }
+    }
+}
