@@ -1,5 +1,5 @@
 // Runs requests through an ASP.NET Core application, in the order the hosting layer expects: features filled, context
-// created, pipeline run, response ended, OnCompleted, context disposed.
+// created, pipeline run, response ended and on its way, OnCompleted, context disposed.
 
 using Microsoft.AspNetCore.Hosting.Server;
 using Microsoft.Extensions.Logging;
@@ -52,8 +52,22 @@ internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> applica
         }
 
         exchange.End();
+        LetEndLeave(exchange, atOnce: false);
         Dispose(exchange, context, null);
         return null;
+    }
+
+    // What comes after it is the application's, and may take its time: it must not hold the response up.
+    private static void LetEndLeave(Exchange exchange, bool atOnce)
+    {
+        if (exchange.IsInline && !atOnce)
+        {
+            exchange.DeferEnd();
+        }
+        else
+        {
+            exchange.SendEnd();
+        }
     }
 
     private async Task Finish(Exchange exchange, HostedFeatures features, TContext context, Task task)
@@ -75,9 +89,9 @@ internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> applica
         }
 
         exchange.End();
+        LetEndLeave(exchange, atOnce: features.HasOnCompleted);
         if (features.HasOnCompleted)
         {
-            await exchange.SendEnd().ConfigureAwait(false);
             await features.RunOnCompleted().ConfigureAwait(false);
         }
 

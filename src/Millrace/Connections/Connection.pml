@@ -8,7 +8,8 @@
  * The peer sends heads and bodies, reads what it is sent, and finishes. Checked exhaustively: never two owners;
  * the descriptor is closed by the loop alone and never while an exchange owns the connection; an exchange touches
  * nothing after it gave the connection back; the loop touches no exchange that has ended; when all have come to rest,
- * every byte has been processed and the end seen, or the connection is closed, and no handler waits for ever. Each
+ * every byte has been processed and the end seen, or the connection is closed, and no handler waits for ever; what an
+ * application does after its response may never end, and holds up nothing of the response. Each
  * -DBROKEN_... leaves one step out and must be found out:
  *
  *   BROKEN_GIVE_BACK    the exchange gives back with a store, not a compare-exchange
@@ -24,6 +25,7 @@
  *   BROKEN_REWATCH      who unregisters for writability does not look whether it was wanted just then
  *   BROKEN_RESUME       an emptied body does not resume the reading
  *   BROKEN_CLOSE        a deadline closes whoever owns the connection
+ *   BROKEN_END          the end of a response that the socket did not take waits for what its application does after it
  */
 #ifndef UNITS
 #define UNITS 2                     /* of bytes from the peer: heads and parts of bodies, in any order */
@@ -82,7 +84,10 @@ byte position;                      /* units processed */
 byte deadlines = DEADLINES;
 bit owns;                           /* the exchange owns the connection */
 bit lives;                          /* the exchange has not been reset */
-bit resumed;                        /* the handler's flush has completed */
+bit waits;                          /* the handler waits for its flush */
+bit resumed;                        /* ... which has completed */
+bit endWaits;                       /* the end of a response is left, and nobody waits for it */
+bit hangs;                          /* OnCompleted never ends */
 bit sawEnd;
 byte leaves;                        /* how the handler's synchronous part ended in its turn */
 bit attached;
@@ -171,10 +176,10 @@ HANDLER:
         assert(owns);
         Send(blocked);
         if
-        :: atomic { blocked -> blocked = 0 };
+        :: atomic { blocked -> blocked = 0; waits = 1 };
             word = word | WantsWritable;
             WatchWriting();
-            atomic { resumed -> resumed = 0 }
+            atomic { resumed -> resumed = 0; waits = 0 }
         :: else
         fi
     :: atomic { !isOpen && pipe == 0 -> break }
@@ -182,7 +187,7 @@ HANDLER:
     od;
     if
     :: inTurn -> inTurn = 0; goto LEAVE_ENDED
-    :: else -> attached; goto FINISH
+    :: else -> attached; goto END
     fi;
 
 LEAVE_ENDED:
@@ -196,8 +201,30 @@ LEAVE_GOING_ON:
     :: atomic { !isRunning -> attached = 1; goto HANDLER }
     fi;
 
+END:                                /* SendEnd, OnCompleted */
+    if
+    :: goto FINISH
+    :: (stalls > 0 || !room) ->
+        assert(owns);
+        Send(blocked);
+        if
+        :: atomic { blocked -> blocked = 0; endWaits = 1 };
+#ifndef BROKEN_END
+            word = word | WantsWritable;
+            WatchWriting();
+#endif
+            if
+            :: goto FINISH
+            :: hangs = 1;
+end_completing:
+                false
+            fi
+        :: else
+        fi
+    fi;
+
 FINISH:                             /* FinishDetached */
-    atomic { assert(owns && lives); Send(blocked) };
+    atomic { assert(owns && lives); endWaits = 0; Send(blocked) };
     if :: keepsOpen = 1 :: keepsOpen = 0 fi;
     if
     :: atomic { !blocked && keepsOpen && !readable && held == 0 && !isOpen }
@@ -552,7 +579,7 @@ EVENT_WHILE_EXCHANGING:
             Send(mine);
             if
             :: mine -> word = word | WantsWritable; WatchWriting()
-            :: else -> resumes = 1
+            :: else -> atomic { resumes = waits; endWaits = 0 }
             fi
         :: else ->
             UnwatchWriting();
@@ -650,7 +677,8 @@ init {
     }
     timeout;
     d_step {
-        assert(!owns);
-        assert(isClosed || (position == UNITS && held == 0 && sawEnd == finished))
+        assert(!hangs || !endWaits);
+        assert(hangs || !owns);
+        assert(hangs || isClosed || (position == UNITS && held == 0 && sawEnd == finished))
     }
 }

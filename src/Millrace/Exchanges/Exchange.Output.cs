@@ -517,6 +517,7 @@ internal sealed partial class Exchange
         ResetEarly();
         _reserved = 0;
         _deferredEnd = 0;
+        _sendsEnd = false;
         _declared = -1;
         _written = 0;
         if (IsUpgraded)

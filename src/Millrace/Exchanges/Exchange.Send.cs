@@ -129,20 +129,56 @@ internal sealed partial class Exchange
     /// <summary>The end of the response has left, and something still happens after it. Under the send lock.</summary>
     public bool IsEndSent { get; private set; }
 
-    /// <summary>Sends the end of the response now, because something is to happen after it. What the socket does not take leaves later.</summary>
-    public ValueTask SendEnd()
+    private bool _sendsEnd;          // what is flushed ends with the end of the response
+
+    /// <summary>Sends the end of the response, because something is to happen after it that may take its time. What the socket does not take the loop sends on meanwhile.</summary>
+    public void SendEnd()
     {
         StopCancelling();
         lock (_sendLock)
         {
-            if (_flushPending == 0)
+            _sendsEnd = true;
+            if (_flushPending != 0)
             {
-                IsEndSent = Connection.SendOutput(this, Output) == SendResult.Done;
+                return;     // the loop is sending all there is
+            }
+
+            if (Connection.SendOutput(this, Output) != SendResult.Again)
+            {
                 _deferredEnd = 0;
+                NoteSent();
+                return;
+            }
+
+            // On the driver's thread it is done when the driver comes back, or by the one that takes over.
+            Volatile.Write(ref _deferredEnd, Output.End);
+            Interlocked.MemoryBarrier();
+            if (!IsInline)
+            {
+                Connection.WantWritable(this);
             }
         }
+    }
 
-        return default;
+    /// <summary>The same where that is seldom long, in the handler's synchronous part: the end leaves with what ends in the same turn, or as soon as the driver does not come back in time.</summary>
+    public void DeferEnd()
+    {
+        _sendsEnd = true;
+        Volatile.Write(ref _deferredEnd, Output.End);
+        if (!IsInline)
+        {
+            SendEnd();      // it was taken over just now
+        }
+    }
+
+    // Under the lock. What was flushed has been sent.
+    private void NoteSent()
+    {
+        if (_sendsEnd && !IsEndSent && Output.IsEmpty)
+        {
+            IsEndSent = true;
+            StopCancelling();
+        }
     }
 
     // Under the lock. The loop calls ContinueSending when the socket takes bytes again, perhaps at once.
@@ -185,6 +221,7 @@ internal sealed partial class Exchange
             _deferredEnd = 0;
             if (_flushPending == 0)
             {
+                NoteSent();
                 Connection.SendBesides(this);
             }
         }
@@ -208,6 +245,7 @@ internal sealed partial class Exchange
 
             if (Connection.SendOutput(this, Output) != SendResult.Again)
             {
+                NoteSent();
                 return true;
             }
 

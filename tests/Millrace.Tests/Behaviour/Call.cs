@@ -135,6 +135,8 @@ internal sealed class PlainCall(Request request, Response response) : Call
 
 internal sealed class HostedCall(HttpContext context) : Call
 {
+    public HttpContext Context => context;
+
     public override string Method => context.Request.Method;
 
     public override string Target => context.Features.GetRequiredFeature<IHttpRequestFeature>().RawTarget;

@@ -18,6 +18,9 @@ internal static class HandlerFaces
 
     public static RequestHandler Hosted(Func<HttpContext, Task> handler) => new HostedHandler<HttpContext>(new OneDelegate(handler), NullLogger.Instance);
 
+    /// <summary>Key of an action among the items of a context: what is done when the hosting layer disposes of it.</summary>
+    public const string AtDisposal = "at disposal";
+
     private sealed class OneDelegate(Func<HttpContext, Task> handler) : IHttpApplication<HttpContext>
     {
         public HttpContext CreateContext(IFeatureCollection contextFeatures) => new DefaultHttpContext(contextFeatures);
@@ -26,6 +29,10 @@ internal static class HandlerFaces
 
         public void DisposeContext(HttpContext context, Exception? exception)
         {
+            if (context.Items.TryGetValue(AtDisposal, out object? action))
+            {
+                ((Action)action!)();
+            }
         }
     }
 }

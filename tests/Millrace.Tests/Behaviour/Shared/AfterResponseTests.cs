@@ -1,0 +1,164 @@
+// What an ASP.NET Core application does when its response has ended: OnCompleted callbacks, among them the disposal of the
+// request's services, and the end of the hosting layer's context. The response does not wait for any of it.
+
+using Millrace.Tests.Simulation;
+
+namespace Millrace.Tests.Behaviour.Shared;
+
+public abstract class AfterResponseTests(Way way) : SharedTests(way)
+{
+    private const int Size = 700_000;
+
+    [Theory]
+    [InlineData("at once")]
+    [InlineData("after a pause")]
+    [InlineData("in pieces")]
+    public void A_response_that_its_socket_did_not_take_at_once_leaves_while_OnCompleted_runs(string how)
+    {
+        var completing = new TaskCompletionSource();
+        var pause = new TaskCompletionSource();
+        bool completed = false;
+        Run(
+            async call =>
+            {
+                if (call.Path == "/first")
+                {
+                    ((HostedCall)call).Context.Response.OnCompleted(async () =>
+                    {
+                        await completing.Task;
+                        completed = true;
+                    });
+                }
+
+                if (how == "after a pause")
+                {
+                    await pause.Task;
+                }
+
+                if (how == "in pieces")
+                {
+                    for (int at = 0; at < Size; at += 10_000)
+                    {
+                        await call.WriteAsync(Plan.Bytes("after", at, 10_000));
+                    }
+                }
+                else
+                {
+                    call.Write(Plan.Bytes("after", 0, Size));
+                }
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Send(caller, caller.Request("/first"));
+                pause.SetResult();
+                bench.Settle();
+                Assert.Equal(Plan.Bytes("after", 0, Size), Assert.Single(caller.Answers).Body);
+                Assert.False(completed);
+
+                // The next request of the connection waits, as on Kestrel; others do not.
+                bench.Send(caller, caller.Request("/second"));
+                Assert.Single(caller.Answers);
+                bench.OthersAreServed();
+                completing.SetResult();
+                bench.Settle();
+                Assert.True(completed);
+                Assert.Equal(2, caller.Answers.Count);
+            });
+    }
+
+    [Fact]
+    public void A_peer_that_takes_nothing_of_a_response_is_cut_while_OnCompleted_runs_SendTimeout()
+    {
+        var completing = new TaskCompletionSource();
+        Run(
+            call =>
+            {
+                ((HostedCall)call).Context.Response.OnCompleted(() => completing.Task);
+                call.Write(new byte[Size]);
+                return default;
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/first"));
+                bench.Pass(TimeSpan.FromSeconds(58));
+                Assert.Equal(0, bench.RefusedInAll);
+                bench.Pass(TimeSpan.FromSeconds(4));
+                Assert.Equal((1, 1), (bench.Refused("send-timeout"), bench.Connections));
+                completing.SetResult();
+                bench.Settle();
+                Assert.Equal(0, bench.Connections);
+                bench.Reads = true;
+            });
+    }
+
+    [Theory]
+    [InlineData(true, false)]
+    [InlineData(true, true)]
+    [InlineData(false, false)]
+    [InlineData(false, true)]
+    public void A_response_has_left_before_what_comes_after_it_has_blocked_its_thread(bool inOnCompleted, bool later)
+    {
+        Simulation.Simulation? simulation = null;
+        SimulatedSocket? socket = null;
+        long sentByThen = -1;
+        void Block()
+        {
+            for (int i = 0; i < 5; i++)
+            {
+                simulation!.Block(stepsMax: 400);
+            }
+
+            sentByThen = socket!.SentByServer;
+        }
+
+        var pause = new TaskCompletionSource();
+        Run(
+            async call =>
+            {
+                if (call.Path != "/first")
+                {
+                    return;
+                }
+
+                Microsoft.AspNetCore.Http.HttpContext context = ((HostedCall)call).Context;
+                if (inOnCompleted)
+                {
+                    context.Response.OnCompleted(() =>
+                    {
+                        Block();
+                        return Task.CompletedTask;
+                    });
+                }
+                else
+                {
+                    context.Items[HandlerFaces.AtDisposal] = (Action)Block;
+                }
+
+                if (later)
+                {
+                    await pause.Task;
+                }
+
+                call.WriteText("first");
+            },
+            bench =>
+            {
+                simulation = bench.Simulation;
+                Caller caller = bench.Connect();
+                socket = caller.Socket;
+                bench.Send(caller, caller.Request("/first"));
+                pause.SetResult();
+                bench.Settle();
+                Assert.Equal("first", Assert.Single(caller.Answers).BodyText);
+                Assert.Equal(socket.SentByServer, sentByThen);
+                bench.StillServes(caller);
+            });
+    }
+}
+
+public sealed class FastCgiAfterResponseTests() : AfterResponseTests(Way.FastCgiToHosted);
+
+public sealed class HttpAfterResponseTests() : AfterResponseTests(Way.HttpToHosted);
