@@ -48,6 +48,10 @@ public sealed class MillraceOptions
     /// (FastCGI: OVERLOADED, HTTP: 503). Range 0 to 1,000,000. Default 1,000.</summary>
     public int RequestQueueLimit { get; set; } = 1_000;
 
+    /// <summary>Longest time a request may wait for its turn when <see cref="MaxConcurrentRequests"/> is reached; then it is refused
+    /// (FastCGI: OVERLOADED, HTTP: 503). Range 100 ms to 1 day. Default 30 s.</summary>
+    public TimeSpan RequestQueueTimeout { get; set; } = TimeSpan.FromSeconds(30);
+
     /// <summary>Connections waiting to be accepted, as the kernel counts them (it also applies net.core.somaxconn). Range 1 to 65,535. Default 4,096.</summary>
     public int Backlog { get; set; } = 4_096;
 
@@ -95,13 +99,24 @@ public sealed class MillraceOptions
     /// <summary>Time before <see cref="MinBodyBytesPerSecond"/> applies. Default 5 s.</summary>
     public TimeSpan MinBodyRateGrace { get; set => field = Set(value); } = TimeSpan.FromSeconds(5);
 
+    /// <summary>Time for the rest of an HTTP request body that its handler has not read, from the end of the handler; then the connection is closed
+    /// behind its answer. <see cref="MinBodyBytesPerSecond"/> applies meanwhile. Range 100 ms to 1 day. Default 30 s.</summary>
+    public TimeSpan UnreadBodyTimeout { get; set; } = TimeSpan.FromSeconds(30);
+
     // ---- the response and the connection ----
 
     /// <summary>Time a request may take in all, after which its <c>RequestAborted</c> fires; zero means no limit. Default zero.</summary>
     public TimeSpan RequestTimeout { get; set; } = TimeSpan.Zero;
 
-    /// <summary>Longest time a peer may leave a response unread before the connection is cut. Range 100 ms to 1 day. Default 60 s.</summary>
+    /// <summary>Longest time in which a peer may take no byte of a response that waits for it, before the connection is cut. Range 100 ms to 1 day. Default 60 s.</summary>
     public TimeSpan SendTimeout { get; set; } = TimeSpan.FromSeconds(60);
+
+    /// <summary>Bytes a second that an HTTP client must take on average of a response that waits for it, after <see cref="MinResponseRateGrace"/>;
+    /// 0 switches the rule off. Over FastCGI there is none: the web server has the clients. Range 0 or more. Default 240.</summary>
+    public int MinResponseBytesPerSecond { get; set; } = 240;
+
+    /// <summary>Time before <see cref="MinResponseBytesPerSecond"/> applies, and for which it must be missed. Range zero to 1 day. Default 5 s.</summary>
+    public TimeSpan MinResponseRateGrace { get; set; } = TimeSpan.FromSeconds(5);
 
     /// <summary>Time a keep-alive connection may be idle. Longer than the front server's own, so that it is the one that closes.
     /// Range 100 ms to 1 day. Default 130 s.</summary>
@@ -179,6 +194,10 @@ public sealed class MillraceOptions
         CheckTime(nameof(HeadTimeout), HeadTimeout, TimeSpan.FromMilliseconds(100));
         CheckTime(nameof(BodyTimeout), BodyTimeout, TimeSpan.FromMilliseconds(100));
         CheckTime(nameof(MinBodyRateGrace), MinBodyRateGrace, TimeSpan.Zero);
+        CheckTime(nameof(UnreadBodyTimeout), UnreadBodyTimeout, TimeSpan.FromMilliseconds(100));
+        CheckTime(nameof(RequestQueueTimeout), RequestQueueTimeout, TimeSpan.FromMilliseconds(100));
+        Check(nameof(MinResponseBytesPerSecond), MinResponseBytesPerSecond, 0, int.MaxValue);
+        CheckTime(nameof(MinResponseRateGrace), MinResponseRateGrace, TimeSpan.Zero);
         CheckTime(nameof(RequestTimeout), RequestTimeout, TimeSpan.Zero);
         CheckTime(nameof(SendTimeout), SendTimeout, TimeSpan.FromMilliseconds(100));
         CheckTime(nameof(IdleTimeout), IdleTimeout, TimeSpan.FromMilliseconds(100));

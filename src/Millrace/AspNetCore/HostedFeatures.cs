@@ -7,6 +7,7 @@
 using System.Collections;
 using Microsoft.AspNetCore.Connections.Features;
 using Microsoft.AspNetCore.Http.Features;
+using Microsoft.AspNetCore.Server.Kestrel.Core.Features;
 using Millrace.Exchanges;
 
 namespace Millrace.AspNetCore;
@@ -90,7 +91,7 @@ internal sealed partial class HostedFeatures(Exchange exchange) : IFeatureCollec
         }
 
         using ExchangeUse use = Use();
-        return IsHttpFeature(key) || (key == typeof(IFastCgiFeature) && _exchange.Head.IsFastCgi) ? this : null;
+        return IsHttpFeature(key) || IsRateFeature(key) || (key == typeof(IFastCgiFeature) && _exchange.Head.IsFastCgi) ? this : null;
     }
 
     private static readonly Type[] s_builtIn =
@@ -101,7 +102,7 @@ internal sealed partial class HostedFeatures(Exchange exchange) : IFeatureCollec
         typeof(IHttpMaxRequestBodySizeFeature), typeof(IHttpBodyControlFeature), typeof(IFastCgiFeature),
         typeof(IHttpUpgradeFeature), typeof(IHttpRequestTrailersFeature), typeof(IConnectionIdFeature), typeof(IConnectionEndPointFeature),
         typeof(IConnectionLifetimeFeature), typeof(IConnectionLifetimeNotificationFeature), typeof(IConnectionItemsFeature),
-        typeof(IPersistentStateFeature),
+        typeof(IPersistentStateFeature), typeof(IHttpMinRequestBodyDataRateFeature), typeof(IHttpMinResponseDataRateFeature),
     ];
 
     public IEnumerator<KeyValuePair<Type, object>> GetEnumerator()

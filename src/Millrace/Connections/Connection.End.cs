@@ -26,8 +26,18 @@ internal abstract partial class Connection<TKernel>
 
     protected void SetDeadline(TimeSpan fromNow) => SetDeadline(Loop.NowMs + (long)fromNow.TotalMilliseconds);
 
-    // A next request may have begun behind the one that has ended: its head is waited for.
-    protected void SetIdleDeadline() => SetDeadline(IsMidRequest ? Options.HeadTimeout : Options.IdleTimeout);
+    // A next request may have begun behind the one that has ended: its head is waited for. Or the end of that one's body.
+    protected void SetIdleDeadline()
+    {
+        if (IsMidRequest)
+        {
+            BeginTimeMidRequest();
+        }
+        else
+        {
+            SetDeadline(Options.IdleTimeout);
+        }
+    }
 
     public sealed override void OnDeadline(long nowMs)
     {
@@ -66,22 +76,48 @@ internal abstract partial class Connection<TKernel>
             return;
         }
 
-        if (_pending is not null)
+        if (_pending is not null || _lingering)
         {
-            Loop.Counters.Refused(Observe.Refusal.SendTimeout);
-            Close(reset: true);
+            WaitOnForPeer(nowMs);
         }
-        else if (_lingering)
+        else if (IsWaitingForGate)
         {
-            Close(reset: false);
+            DeadlineMs = long.MaxValue;
+            PostSelf(PostedQueueTimeout);
         }
         else if (IsMidRequest)
         {
-            OnTimeoutMidRequest();
+            OnTimeoutMidRequest(nowMs);
         }
         else
         {
             Close(reset: false);
+        }
+    }
+
+    // A last answer that is still being read outlasts the time that is meant for bytes on their way here.
+    private void WaitOnForPeer(long nowMs)
+    {
+        string? refusal = LookAtPeer(nowMs, Rates.Response);
+        if (_pending is null && _progress.IsAllTaken)
+        {
+            if (nowMs < _progress.TakenAtMs + LingerMs)
+            {
+                SetDeadline(_progress.TakenAtMs + LingerMs);
+            }
+            else
+            {
+                Close(reset: false);
+            }
+        }
+        else if (refusal is null)
+        {
+            SetDeadline(_progress.NextLookMs(nowMs, SendTimeoutMs));
+        }
+        else
+        {
+            Loop.Counters.Refused(refusal);
+            Close(reset: _pending is not null);
         }
     }
 
@@ -198,7 +234,7 @@ internal abstract partial class Connection<TKernel>
             Unhold();
             Loop.Kernel.Shutdown(Descriptor, both: false);
             EnsureWatched();
-            SetDeadline(Loop.Kernel.NowMs + LingerMs);    // the turn's time may be a blocking handler old
+            BeginWaitingForPeer(LingerMs);
         }
     }
 
@@ -226,7 +262,7 @@ internal abstract partial class Connection<TKernel>
             Unhold();
             if (IsWaitingForGate)
             {
-                Services.Gate!.Forget(this);    // its place in the queue is for others
+                _ = Services.Gate!.Forget(this);    // its place in the queue is for others
             }
 
             if (_pending is { } pending)

@@ -15,7 +15,6 @@ internal abstract partial class Connection<TKernel>
     private long _bodySinceMs;
     private long _bodyLastMs;
     private long _pausedSinceMs;
-    private long _writeBlockedSinceMs;
 
     /// <summary>Keeps the exchange from ending under the loop's hands. False when it is not running, or has ended already.</summary>
     protected bool TryTouch()
@@ -107,7 +106,7 @@ internal abstract partial class Connection<TKernel>
         {
             if ((Interlocked.And(ref Word, ~WantsWritable) & WantsWritable) != 0)
             {
-                exchange.BlockedMs += exchange.IsFlushPending ? Math.Max(0, Loop.NowMs - _writeBlockedSinceMs) : 0;
+                exchange.BlockedMs += exchange.IsFlushPending ? Math.Max(0, Loop.NowMs - _progress.FullSinceMs) : 0;
                 resumeFlush = exchange.ContinueSending();
             }
             else
@@ -258,7 +257,7 @@ internal abstract partial class Connection<TKernel>
 
     private void BeginDeadlines(Exchange exchange)
     {
-        _writeBlockedSinceMs = _pausedSinceMs = 0;
+        _pausedSinceMs = 0;
         long deadline = long.MaxValue;
         if (Options.RequestTimeout > TimeSpan.Zero)
         {
@@ -310,20 +309,30 @@ internal abstract partial class Connection<TKernel>
             }
         }
 
-        if ((Volatile.Read(ref Word) & WantsWritable) != 0 && _writeBlockedSinceMs != 0)
+        if ((Volatile.Read(ref Word) & WantsWritable) != 0)
         {
-            long due = _writeBlockedSinceMs + (long)Options.SendTimeout.TotalMilliseconds;
-            next = Math.Min(next, Math.Max(due, nowMs + 100));
-            if (nowMs >= due)
-            {
-                Loop.Counters.Refused(Observe.Refusal.SendTimeout);
-                exchange.Cut();
-                exchange.Abort();
-                Cut();
-            }
+            next = Math.Min(next, CheckPeer(exchange, nowMs));
         }
 
         return next;
+    }
+
+    private long CheckPeer(Exchange exchange, long nowMs)
+    {
+        // Whoever sends, and begins to wait again, is within the same lock.
+        lock (exchange.SendLock)
+        {
+            if (LookAtPeer(nowMs, exchange.Rates.Response) is { } refusal)
+            {
+                Loop.Counters.Refused(refusal);
+                exchange.Cut();
+                exchange.Abort();
+                Cut();
+                return nowMs + SendProgress.LookMs;
+            }
+
+            return _progress.NextLookMs(nowMs, SendTimeoutMs);
+        }
     }
 
     private bool IsBodyTooSlow(Exchange exchange, long nowMs)
@@ -333,9 +342,6 @@ internal abstract partial class Connection<TKernel>
             return true;
         }
 
-        long elapsed = nowMs - _bodySinceMs;
-        return Options.MinBodyBytesPerSecond > 0
-            && elapsed > Options.MinBodyRateGrace.TotalMilliseconds
-            && exchange.Body.Received * 1000 < Options.MinBodyBytesPerSecond * elapsed;
+        return exchange.Rates.Body?.IsMissed(exchange.Body.Received, nowMs - _bodySinceMs) == true;
     }
 }

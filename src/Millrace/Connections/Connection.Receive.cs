@@ -68,7 +68,10 @@ internal abstract partial class Connection<TKernel> : Connection
     protected abstract void OnExchangeEnded(bool keepsOpen);
 
     /// <summary>The time for the head, or for what follows a refused one, is over.</summary>
-    protected abstract void OnTimeoutMidRequest();
+    protected abstract void OnTimeoutMidRequest(long nowMs);
+
+    /// <summary>A request has been answered, and is not all there, or the next one has begun to arrive: the time for what is missing begins.</summary>
+    protected virtual void BeginTimeMidRequest() => SetDeadline(Options.HeadTimeout);
 
     // ---- events ----
 
@@ -178,7 +181,19 @@ internal abstract partial class Connection<TKernel> : Connection
             return OnEvent(driver, ready & ~Readiness.Write);    // the sending made way for a request that goes on
         }
 
-        if (_pending is not null || IsHolding || IsWaitingForGate)
+        if (IsWaitingForGate)
+        {
+            _readable = true;
+            if (!_finNoted)
+            {
+                return LookWhileWaiting(driver);
+            }
+
+            PostSelf(PostedLeftQueue);
+            return true;
+        }
+
+        if (_pending is not null || IsHolding)
         {
             _readable = true;
             return true;
@@ -403,6 +418,9 @@ internal abstract partial class Connection<TKernel> : Connection
 
     protected void ResetDiscarded() => _discarded = 0;
 
+    /// <summary>Bytes counted since the request.</summary>
+    protected long Discarded => _discarded;
+
     // ---- sending what the loop owns ----
 
     /// <summary>Sends what is in the driver's output; what the socket does not take is kept, and reading pauses until it has left.</summary>
@@ -419,7 +437,7 @@ internal abstract partial class Connection<TKernel> : Connection
                     return;
                 case SendResult.Again:
                     _pending = driver.GiveOutputAway();
-                    SetDeadline(Options.SendTimeout);
+                    BeginWaitingForPeer();
                     EnsureWatched();
                     WatchWriting();
                     return;
@@ -444,7 +462,7 @@ internal abstract partial class Connection<TKernel> : Connection
             case SendResult.Again:
                 if (output.Length < before)
                 {
-                    SetDeadline(Options.SendTimeout);
+                    BeginWaitingForPeer();
                 }
 
                 WatchWriting();
@@ -469,9 +487,14 @@ internal abstract partial class Connection<TKernel> : Connection
     /// <summary>Goes on with what had to wait: held bytes first, then the socket.</summary>
     private bool Continue(LoopDriver driver)
     {
-        if (IsClosed || _pending is not null || IsWaitingForGate)
+        if (IsClosed || _pending is not null)
         {
             return true;
+        }
+
+        if (IsWaitingForGate)
+        {
+            return LookWhileWaiting(driver);
         }
 
         _yields = false;

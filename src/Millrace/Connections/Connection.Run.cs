@@ -62,7 +62,12 @@ internal abstract partial class Connection<TKernel>
                 exchange.TakeBuffers(driver);
                 KeepHeld();
                 EnsureWatched();
-                SetDeadline(long.MaxValue);
+                SetDeadline(Options.RequestQueueTimeout);
+                if (_finNoted || ReadsWhileWaiting)
+                {
+                    PostSelf(_finNoted ? PostedLeftQueue : PostedContinue);     // the peer's end, or more, may have come along with its request
+                }
+
                 return false;
             default:
                 Loop.Counters.Refused(Observe.Refusal.TooManyRequests);
@@ -206,6 +211,7 @@ internal abstract partial class Connection<TKernel>
         bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut && !Loop.IsDraining;
         LeaveGate();
         TakeTimes(exchange);
+        _ownRates = exchange.OwnRates;
         Exchange = null;
         Loop.Counters.CountStatus(exchange.StatusCode);
         if (exchange.DetachOutput() is { } own)
@@ -270,6 +276,7 @@ internal abstract partial class Connection<TKernel>
 
         LeaveGate();
         TakeTimes(exchange);
+        _ownRates = exchange.OwnRates;
         Services.Detached.CountStatusShared(exchange.StatusCode);
 
         // Nobody acts for the request from here on: its connection may serve the next at once.
@@ -381,6 +388,11 @@ internal abstract partial class Connection<TKernel>
             return Run(driver, Exchange!) && (_away || AfterTurn(driver));
         }
 
+        if ((reasons & (PostedLeftQueue | PostedQueueTimeout)) != 0 && IsWaitingForGate)
+        {
+            return LeaveQueue(driver, (reasons & PostedLeftQueue) != 0 ? Observe.Refusal.LeftQueue : Observe.Refusal.QueueTimeout);
+        }
+
         if ((reasons & PostedDeadline) != 0)
         {
             Loop.Arm(this);
@@ -432,7 +444,7 @@ internal abstract partial class Connection<TKernel>
 
         if (_pending is not null)
         {
-            SetDeadline(Options.SendTimeout);
+            BeginWaitingForPeer();
             EnsureWatched();
             return SendPending(driver);
         }

@@ -106,6 +106,33 @@ internal abstract partial class Connection<TKernel>
         }
     }
 
+    // ---- a peer that reads slowly ----
+
+    private SendProgress _progress;      // since the socket took no more
+    private PeerRates? _ownRates;        // of the request answered last, whose output the loop may still have
+
+    private long SendTimeoutMs => (long)Options.SendTimeout.TotalMilliseconds;
+
+    /// <summary>How fast the peer must be while the loop owns the connection.</summary>
+    protected PeerRates Rates => _ownRates ?? (IsFastCgi ? Services.FastCgiRates : Services.HttpRates);
+
+    /// <summary>The loop's output waits for the peer to read.</summary>
+    private void BeginWaitingForPeer(long firstLookMs = SendProgress.LookMs)
+    {
+        long nowMs = Loop.Kernel.NowMs;      // the turn's time may be a blocking handler old
+        _progress.Begin(nowMs, Loop.Kernel.Unsent(Descriptor));
+        SetDeadline(Math.Min(nowMs + firstLookMs, nowMs + SendTimeoutMs));
+    }
+
+    /// <summary>The name of the limit that the peer has gone beyond, or null.</summary>
+    private string? LookAtPeer(long nowMs, MinRate? rate) =>
+        _progress.Look(nowMs, Loop.Kernel.Unsent(Descriptor), SendTimeoutMs, rate) switch
+        {
+            PeerPace.Silent => Observe.Refusal.SendTimeout,
+            PeerPace.TooSlow => Observe.Refusal.ResponseTooSlow,
+            _ => null,
+        };
+
     private void CountSent(Exchange? exchange, int sent)
     {
         if (exchange is null)
@@ -120,9 +147,10 @@ internal abstract partial class Connection<TKernel>
 
     public sealed override void WantWritable(Exchange exchange)
     {
-        _writeBlockedSinceMs = Loop.Kernel.NowMs;
+        long nowMs = Loop.Kernel.NowMs;
+        _progress.Begin(nowMs, Loop.Kernel.Unsent(Descriptor));
         Interlocked.Or(ref Word, WantsWritable);        // before the deadline is looked at: the loop looks the other way round
-        long due = _writeBlockedSinceMs + (long)Options.SendTimeout.TotalMilliseconds;
+        long due = _progress.NextLookMs(nowMs, SendTimeoutMs);
         if (due < DeadlineMs)
         {
             DeadlineMs = due;

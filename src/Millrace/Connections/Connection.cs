@@ -36,6 +36,8 @@ internal abstract class Connection
     protected const int PostedAdmitted = 4;
     protected const int PostedDeadline = 8;
     protected const int PostedContinue = 16;     // others had their turn
+    protected const int PostedQueueTimeout = 32;
+    protected const int PostedLeftQueue = 64;
 
     private string? _id;
 

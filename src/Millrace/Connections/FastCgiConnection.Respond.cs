@@ -268,7 +268,7 @@ internal sealed partial class FastCgiConnection<TKernel>
     // only behind its own end: at once when that has left before, or else when the loop has the connection again.
     private void SendControl(LoopDriver driver, ReadOnlySpan<byte> record, bool isOfItsId = false)
     {
-        if (_phase != Phase.Running)
+        if (_phase != Phase.Running || (IsWaitingForGate && !isOfItsId))
         {
             driver.Output.Append(record);
             return;

@@ -1,6 +1,7 @@
 // A FastCGI connection, the receiving half: which records may follow which (FastCGI 1.0 §3 to §6), and the request they
 // make. One request at a time: FCGI_MPXS_CONNS is 0. Sequencing only: bytes are read in Protocols/FastCgi, variables in
-// Protocols/Cgi, and what a handler sees is in Exchanges/. The sending half is in FastCgiConnection.Respond.cs.
+// Protocols/Cgi, and what a handler sees is in Exchanges/. The sending half is in FastCgiConnection.Respond.cs, a
+// request that waits for its turn in FastCgiConnection.Queue.cs.
 //
 //          BEGIN            PARAMS(0)                  handler started
 //   Idle ---------> Params -----------> Ready (STDIN) -----------------> Running
@@ -35,6 +36,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     private ushort _id;
     private ulong _beginBody;        // BEGIN_REQUEST's 8 bytes while they arrive in pieces
     private long _headSinceMs;
+    private long _idleUntilMs;       // the deadline that stood before a record began to come in pieces; 0 when none does
 
     // PARAMS: in place in the buffer being processed, or gathered when they come in pieces.
     private int _inPlaceStart = -1;
@@ -128,7 +130,13 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         }
         else if (!_reader.AtRecordStart && DeadlineMs > Loop.NowMs + (long)Options.HeadTimeout.TotalMilliseconds)
         {
+            _idleUntilMs = DeadlineMs;
             SetDeadline(Options.HeadTimeout);
+        }
+        else if (_reader.AtRecordStart && _idleUntilMs != 0)
+        {
+            SetDeadline(_idleUntilMs);      // it was a record for nobody: the connection is as idle as before
+            _idleUntilMs = 0;
         }
 
         return true;
@@ -164,7 +172,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         if (result == ReadResult.Faulty)
         {
             Loop.Counters.Refused(Refusal.Of(_reader.Fault));
-            if (_phase != Phase.Running)
+            if (_phase != Phase.Running || IsWaitingForGate)
             {
                 Close(reset: false);
             }
@@ -317,6 +325,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         _stdinOpen = true;
         _begunKnowing = _knowsOneAtATime;
         _headSinceMs = Loop.NowMs;
+        _idleUntilMs = 0;
         _inPlaceStart = -1;
         _assemblyLength = 0;
     }
@@ -613,7 +622,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         }
     }
 
-    protected override void OnTimeoutMidRequest()
+    protected override void OnTimeoutMidRequest(long nowMs)
     {
         Loop.Counters.Refused(Refusal.HeadTimeout);
         Close(reset: false);
@@ -623,7 +632,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     private void BreakOff(string refusal)
     {
         Loop.Counters.Refused(refusal);
-        if (_phase == Phase.Running)
+        if (_phase == Phase.Running && !IsWaitingForGate)
         {
             Exchange!.Cut();
             Exchange.Body.Break(new IOException($"The front server broke the FastCGI protocol ({refusal})."));

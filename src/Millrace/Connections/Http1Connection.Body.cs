@@ -24,6 +24,8 @@ internal sealed partial class Http1Connection<TKernel>
     private BodyKind _body;
     private long _bodyLeft;                 // with Length: bytes still to come
     private ChunkedBody? _chunks;           // made for the first chunked body of the connection
+    private long _restSinceMs;              // since when the rest of a body is waited for that no handler reads
+    private long _restLastMs;               // when the last of it came
     private Http1Fault _bodyFault;
     private bool _expectsContinue;
     private volatile bool _continueSent;    // by the exchange
@@ -105,12 +107,42 @@ internal sealed partial class Http1Connection<TKernel>
             _refused = true;
             CloseWhenSent();
         }
+        else if (_body == BodyKind.None)
+        {
+            SetDeadline(Options.IdleTimeout);
+        }
         else
         {
-            SetDeadline(_body == BodyKind.None ? Options.IdleTimeout : Options.BodyTimeout);
+            _restLastMs = Loop.NowMs;
         }
 
         return next;
+    }
+
+    // The rest of a body that nobody reads is waited for, but not for ever: a peer could make an hour of it with a byte a minute.
+    protected override void BeginTimeMidRequest()
+    {
+        if (_body == BodyKind.None)
+        {
+            base.BeginTimeMidRequest();
+            return;
+        }
+
+        _restSinceMs = _restLastMs = Loop.Kernel.NowMs;
+        _ = MayRestCome(_restSinceMs);
+    }
+
+    // False: it takes too long. True: it is looked at again.
+    private bool MayRestCome(long nowMs)
+    {
+        double due = Math.Min(_restSinceMs + Options.UnreadBodyTimeout.TotalMilliseconds, _restLastMs + Options.BodyTimeout.TotalMilliseconds);
+        if (nowMs >= due || Rates.Body?.IsMissed(Discarded, nowMs - _restSinceMs) == true)
+        {
+            return false;
+        }
+
+        SetDeadline((long)Math.Min(due, nowMs + SendProgress.LookMs));
+        return true;
     }
 
     /// <summary>Gives body bytes to the exchange, if there is one, and answers where in the buffer they end.</summary>

@@ -310,8 +310,13 @@ internal sealed partial class Http1Connection<TKernel>
     }
 
     // The head did not come in time (RFC 9110 §15.5.9), or not the rest of a body that nobody wants and that is answered already.
-    protected override void OnTimeoutMidRequest()
+    protected override void OnTimeoutMidRequest(long nowMs)
     {
+        if (_body != BodyKind.None && MayRestCome(nowMs))
+        {
+            return;
+        }
+
         Loop.Counters.Refused(_body == BodyKind.None ? Refusal.HeadTimeout : Refusal.BodyTooSlow);
         if (_body == BodyKind.None)
         {

@@ -1,5 +1,5 @@
 // Where the time of a request goes: waiting for its turn, running, waiting for its peer. Kept for the log of slow requests
-// and for the report at the end of a drain.
+// and for the report at the end of a drain. And how fast its peer must be.
 
 using Millrace.Observe;
 
@@ -51,8 +51,19 @@ internal sealed partial class Exchange
         }
     }
 
+    /// <summary>How fast the peer must be; set by the application for this request alone, or the server's.</summary>
+    public PeerRates Rates
+    {
+        get => OwnRates ?? (Head.IsFastCgi ? Services.FastCgiRates : Services.HttpRates);
+        set => OwnRates = value;
+    }
+
+    /// <summary>Null where the server's rates apply.</summary>
+    public PeerRates? OwnRates { get; private set; }
+
     private void ResetTimes()
     {
+        OwnRates = null;
         _cutInDrain = false;
         BlockedMs = 0;
     }

@@ -80,6 +80,10 @@ internal interface IKernel
     /// <summary>Bytes moved from the file, 0 at its end, or a <see cref="KernelResult"/>.</summary>
     int SendFile(int descriptor, int file, ref long offset, int count);
 
+    /// <summary>What has been sent and the peer's system has not taken: bytes on TCP; on a Unix socket the memory of pieces of up to 36 KiB, each
+    /// until all of it has been read. Any thread.</summary>
+    int Unsent(int descriptor);
+
     /// <summary>Ends the sending side, or both.</summary>
     void Shutdown(int descriptor, bool both);
 

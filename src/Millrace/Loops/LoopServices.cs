@@ -28,6 +28,8 @@ internal sealed class LoopServices : IDisposable
         Handler = handler;
         Log = log;
         SlowRequestMs = options.SlowRequestThreshold > TimeSpan.Zero ? (long)options.SlowRequestThreshold.TotalMilliseconds : long.MaxValue;
+        HttpRates = PeerRates.ForHttp(options);
+        FastCgiRates = PeerRates.ForFastCgi(options);
         Monitor = new LoopMonitor(this);
         Gate = options.MaxConcurrentRequests is int limit ? new RequestGate(limit, options.RequestQueueLimit) : null;
         Standby = drivers ?? (_pool = new DriverPool(this));
@@ -45,6 +47,11 @@ internal sealed class LoopServices : IDisposable
 
     /// <summary>Null when the number of concurrent requests is bounded by the number of connections alone.</summary>
     public RequestGate? Gate { get; }
+
+    /// <summary>How fast a peer must be where no request has other rates, by protocol.</summary>
+    public PeerRates HttpRates { get; }
+
+    public PeerRates FastCgiRates { get; }
 
     /// <summary>From how many milliseconds on a request is slow; the largest number when nobody asks.</summary>
     public long SlowRequestMs { get; }

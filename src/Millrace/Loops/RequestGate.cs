@@ -64,17 +64,21 @@ internal sealed class RequestGate(int limit, int queueLimit)
     }
 
     /// <summary>
-    /// A connection closes while it waits: its place in the queue is for others. One that has been admitted meanwhile is in no
+    /// A connection waits no longer: its place in the queue is for others. One that has been admitted meanwhile is in no
     /// queue any more: it gives its turn back when it finds that in its loop's post, by <see cref="Leave"/>.
     /// </summary>
-    public void Forget(Connection connection)
+    /// <returns>False when it has been admitted.</returns>
+    public bool Forget(Connection connection)
     {
         lock (_lock)
         {
-            if (_places.Remove(connection, out LinkedListNode<Connection>? place))
+            if (!_places.Remove(connection, out LinkedListNode<Connection>? place))
             {
-                _queue.Remove(place);
+                return false;
             }
+
+            _queue.Remove(place);
+            return true;
         }
     }
 }

@@ -62,6 +62,9 @@ internal static unsafe partial class SystemCalls
     public const int IPPROTO_IPV6 = 41;
     public const int IPV6_V6ONLY = 26;
 
+    // tcp(7), unix(7): the same number for both
+    public const uint SIOCOUTQ = 0x5411;
+
     // fcntl(2), open(2)
     public const int F_GETFD = 1;
     public const int F_SETFD = 2;

@@ -113,6 +113,10 @@ internal static unsafe partial class SystemCalls
     [LibraryImport("libc", EntryPoint = "fcntl")]
     public static partial int Fcntl(int descriptor, int command, nint argument);
 
+    /// <summary>Variadic in C as well; <paramref name="value"/> points at an int.</summary>
+    [LibraryImport("libc", EntryPoint = "ioctl")]
+    public static partial int Ioctl(int descriptor, nuint request, int* value);
+
     [LibraryImport("libc", EntryPoint = "dup3")]
     public static partial int Dup3(int from, int to, int flags);
 

@@ -12,7 +12,10 @@ internal static class Refusal
     public const string TooManyConnections = "too-many-connections";
     public const string TooManyRequests = "too-many-requests";
     public const string DescriptorsExhausted = "descriptors-exhausted";
+    public const string QueueTimeout = "queue-timeout";
+    public const string LeftQueue = "left-queue";
     public const string SendTimeout = "send-timeout";
+    public const string ResponseTooSlow = "response-too-slow";
     public const string HeadTimeout = "head-timeout";
     public const string RequestTimeout = "request-timeout";
     public const string BodyTooSlow = "body-too-slow";

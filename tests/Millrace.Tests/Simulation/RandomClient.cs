@@ -297,6 +297,9 @@ internal abstract class RandomClient
         // Answers that were to leave together with one whose handler gave the connection up.
         || (Pipelines && Plans.Exists(static each => each.BreaksOff && each.CutsAtOnce && each.Started > 0));
 
+    /// <summary>Whether a request that waits for its turn may be refused: too many wait, or the client looks as if it had gone.</summary>
+    protected bool MayBeRefused => Life.MayOverload || (Simulation.Services.Gate is not null && Socket!.FinDelivered);
+
     /// <summary>Whether a body that nobody read is larger than what the server reads only to throw it away.</summary>
     protected bool HasTooMuchUnread => Plans.Exists(plan => plan.BodyLength + plan.BodyOverhead > Simulation.Services.Options.MaxDiscardBytes && !plan.BodyWasWhole);
 

@@ -230,7 +230,7 @@ internal sealed class RandomFastCgiClient : RandomClient
 
         Plan plan = Plans[Answers++];
         Simulation.Trace("answered", Number, Answers);
-        if (response.ProtocolStatus == 2 && Life.MayOverload)
+        if (response.ProtocolStatus == 2 && MayBeRefused)
         {
             if (plan.Started > 0 || response.Stdout.Length > 0)
             {

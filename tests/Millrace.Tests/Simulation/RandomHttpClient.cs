@@ -195,7 +195,7 @@ internal sealed class RandomHttpClient : RandomClient
             Violated($"request {plan.Name} was to be the last of its connection, but its response does not say so");
         }
 
-        if (response.Status == 503 && Life.MayOverload)
+        if (response.Status == 503 && MayBeRefused)
         {
             if (plan.Started > 0)
             {

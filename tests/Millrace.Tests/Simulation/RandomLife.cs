@@ -266,7 +266,7 @@ internal sealed class RandomLife
     }
 
     private List<string> Refusals => [.. Simulation.Loops.SelectMany(static loop => loop.Loop.Counters.Refusals).Concat(Simulation.Services.Detached.Refusals)
-        .Select(static pair => pair.Key).Where(static name => name is not (Millrace.Observe.Refusal.UnknownType or Millrace.Observe.Refusal.Multiplexed)).Distinct()];
+        .Select(static pair => pair.Key).Where(static name => name is not (Millrace.Observe.Refusal.UnknownType or Millrace.Observe.Refusal.Multiplexed or Millrace.Observe.Refusal.LeftQueue)).Distinct()];
 
     // Nobody misbehaved and nothing was short: nothing may have been refused.
     private bool IsUneventful => _clients.TrueForAll(static client => client.Trouble == Trouble.None) && !MayOverload && !MayRefuseConnections

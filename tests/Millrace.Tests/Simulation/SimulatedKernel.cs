@@ -34,6 +34,8 @@ internal readonly struct SimulatedKernel(SimulatedWorld world) : IKernel
 
     public int SendFile(int descriptor, int file, ref long offset, int count) => world.SendFile(descriptor, file, ref offset, count);
 
+    public int Unsent(int descriptor) => world.Unsent(descriptor);
+
     public void Shutdown(int descriptor, bool both) => world.Shutdown(descriptor, both);
 
     public void Reset(int descriptor) => world.Reset(descriptor);

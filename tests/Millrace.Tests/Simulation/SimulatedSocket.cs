@@ -54,6 +54,12 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
 
     public int Unread => _outgoing.Count;
 
+    /// <summary>Over TCP the client's system has a buffer too: here half of all there is between the two, unless said otherwise.</summary>
+    public int PeerCapacity { get; init; } = isTcp ? sendCapacity / 2 : 0;
+
+    /// <summary>What the server has sent and the client's system has not taken, told in steps of so many bytes.</summary>
+    public int Unsent(int step) => (Math.Max(0, _outgoing.Count - PeerCapacity) + step - 1) / step * step;
+
     // ---- the server's side ----
 
     public Readiness State

@@ -43,6 +43,12 @@ internal sealed class SimulatedWorld(SeededRandom random)
 
     public int SendCapacityMax { get; set; } = 256 * 1024;
 
+    /// <summary>What the system of a TCP client takes of it before the client reads; null: half.</summary>
+    public int? PeerCapacityMax { get; set; }
+
+    /// <summary>In steps of so many bytes a sender learns what its peer has taken.</summary>
+    public int UnsentStep { get; set; } = 1;
+
     public int Open { get; private set; }
 
     public SocketFaults Faults { get; } = new();
@@ -82,7 +88,10 @@ internal sealed class SimulatedWorld(SeededRandom random)
             throw new InvalidOperationException("Connection refused.");
         }
 
-        var socket = new SimulatedSocket(++_sockets, listener.IsTcp, ReceiveCapacityMax, SendCapacityMax, random, Faults);
+        var socket = new SimulatedSocket(++_sockets, listener.IsTcp, ReceiveCapacityMax, SendCapacityMax, random, Faults)
+        {
+            PeerCapacity = listener.IsTcp ? PeerCapacityMax ?? SendCapacityMax / 2 : 0,
+        };
         listener.Enqueue(socket, from ?? IPAddress.Loopback);
         return socket;
     }
@@ -255,6 +264,8 @@ internal sealed class SimulatedWorld(SeededRandom random)
         Observer.Trace("sendfile", descriptor, sent);
         return sent;
     }
+
+    public int Unsent(int descriptor) => Find(descriptor, "ioctl")?.Unsent(UnsentStep) ?? 0;
 
     public void Shutdown(int descriptor, bool both)
     {

@@ -59,4 +59,83 @@ public sealed class StdinTests
             bench.OthersAreServed();
         },
         Bench.Options(static options => options.HeadTimeout = TimeSpan.FromSeconds(10)));
+
+    private static FrontEnd Answered(FastCgiBench bench, bool keep = true)
+    {
+        FrontEnd front = bench.Connect();
+        bench.Send(front, [.. Wire.BeginRequest(keep: keep), .. Wire.Stream(Wire.Params, 1, Wire.Pairs(Wire.Get("/", "POST", ("CONTENT_LENGTH", "1000000"))))]);
+        Assert.Single(front.Ended);
+        return front;
+    }
+
+    [Fact]
+    public void The_rest_of_a_body_that_nobody_reads_does_not_make_its_connection_younger_IdleTimeout() => FastCgiBench.Run(
+        static (_, _) => default,
+        static bench =>
+        {
+            FrontEnd front = Answered(bench);
+            int seconds = 0;
+            for (; seconds < 300 && !front.IsAtEnd; seconds++)
+            {
+                if (seconds % 25 == 0)
+                {
+                    bench.Send(front, Wire.Record(Wire.Stdin, 1, [1]));
+                }
+
+                bench.Pass(TimeSpan.FromSeconds(1));
+            }
+
+            Assert.InRange(seconds, 130, 132);
+        });
+
+    [Fact]
+    public void A_record_for_nobody_that_comes_a_byte_at_a_time_has_the_time_of_a_head_HeadTimeout() => FastCgiBench.Run(
+        static (_, _) => default,
+        static bench =>
+        {
+            FrontEnd front = Answered(bench);
+            byte[] record = Wire.Record(Wire.Stdin, 1, new byte[1_000]);
+            int seconds = 0;
+            for (; seconds < 300 && !front.IsAtEnd; seconds++)
+            {
+                bench.Send(front, record.AsSpan(seconds, 1));
+                bench.Pass(TimeSpan.FromSeconds(1));
+            }
+
+            Assert.InRange(seconds, 30, 32);
+            Assert.Equal(1, bench.Refused("head-timeout"));
+        });
+
+    [Fact]
+    public void A_record_for_nobody_that_comes_in_pieces_leaves_the_connection_as_idle_as_it_was_IdleTimeout() => FastCgiBench.Run(
+        static (_, _) => default,
+        static bench =>
+        {
+            FrontEnd front = Answered(bench);
+            bench.Pass(TimeSpan.FromSeconds(10));
+            byte[] record = Wire.Record(Wire.Stdin, 1, new byte[1_000]);
+            bench.Send(front, record.AsSpan(0, 500));
+            bench.Pass(TimeSpan.FromSeconds(5));
+            bench.Send(front, record.AsSpan(500));
+            bench.Pass(TimeSpan.FromSeconds(113));
+            Assert.False(front.IsAtEnd);
+            bench.Pass(TimeSpan.FromSeconds(4));
+            Assert.True(front.IsAtEnd);
+            Assert.Equal(0, bench.RefusedInAll);
+        });
+
+    [Fact]
+    public void The_rest_of_a_body_behind_the_last_answer_is_not_waited_for_longer_because_it_drips() => FastCgiBench.Run(
+        static (_, _) => default,
+        static bench =>
+        {
+            FrontEnd front = Answered(bench, keep: false);
+            for (int i = 0; i < 3; i++)
+            {
+                bench.Send(front, Wire.Record(Wire.Stdin, 1, [1]));
+                bench.Pass(TimeSpan.FromSeconds(1));
+            }
+
+            Assert.Equal(0, bench.Connections);
+        });
 }

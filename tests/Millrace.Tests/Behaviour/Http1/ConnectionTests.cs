@@ -137,24 +137,6 @@ public sealed class ConnectionTests
         },
         static options => options.MaxDiscardBytes = 1_000);
 
-    [Fact]
-    public void The_rest_of_a_body_that_nobody_wants_has_its_time_too_BodyTimeout() => HttpBench.Run(
-        LeaveUnread,
-        static bench =>
-        {
-            HttpPeer peer = bench.Connect();
-            peer.Expect("POST");
-            bench.Send(peer, Encoding.ASCII.GetBytes("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc"));
-            Assert.Equal(200, Assert.Single(peer.Answers).Status);
-            bench.Send(peer, "d"u8);
-            bench.Pass(TimeSpan.FromSeconds(59));
-            Assert.False(peer.Socket.AtEnd);
-            bench.Pass(TimeSpan.FromSeconds(2));
-            Assert.True(peer.Socket.AtEnd);
-            Assert.Equal((1, 0), (bench.Refused("body-too-slow"), bench.Refused("head-timeout")));
-            Assert.Single(peer.Answers);
-        });
-
     // ---- a body whose length is not known ----
 
     private static async ValueTask Stream(Response response)

@@ -1,0 +1,136 @@
+// A request that waits for its turn (MaxConcurrentRequests): how long, and what its peer may say meanwhile. The loop owns the
+// connection all the time. How it gets into the queue and out of it to run is in Connection.Run.cs.
+
+using Millrace.Exchanges;
+using Millrace.Loops;
+
+namespace Millrace.Connections;
+
+internal abstract partial class Connection<TKernel>
+{
+    // So much of its body may a request bring along into the queue where the protocol has to look for an abort behind it.
+    private const int WaitingBodyMax = 64 * 1024;
+
+    /// <summary>Whether the peer may give up a request that waits, in bytes that would be read later.</summary>
+    protected virtual bool ReadsWhileWaiting => false;
+
+    /// <summary>Bytes that arrive while the request waits. True: its peer has given it up.</summary>
+    protected virtual bool ProcessWhileWaiting(LoopDriver driver, byte[] buffer, int start, int end) => false;
+
+    /// <summary>Ends a request that its peer has given up before it was run.</summary>
+    protected virtual void EndGivenUp(LoopDriver driver, Exchange exchange) => RefuseOverload(driver, exchange);
+
+    // Whoever waits too long, or has probably gone, makes room for others. A peer that has only finished sending cannot be told from
+    // one that has closed, and learns why it is not served.
+    private bool LeaveQueue(LoopDriver driver, string? refusal)
+    {
+        if (!Services.Gate!.Forget(this))
+        {
+            return true;    // its turn has come just now
+        }
+
+        IsWaitingForGate = false;
+        Exchange exchange = Exchange!;
+        Exchange = null;
+        if (exchange.DetachOutput() is { } ahead)
+        {
+            driver.Output.Append(ahead.Bytes.AsSpan(ahead.Start, ahead.Length));    // answers to earlier requests
+            Services.Return(ahead);
+        }
+
+        if (refusal is not null)
+        {
+            Loop.Counters.Refused(refusal);
+            RefuseOverload(driver, exchange);
+        }
+        else
+        {
+            EndGivenUp(driver, exchange);
+        }
+
+        OnExchangeEnded(keepsOpen: !IsClosing);
+        SetIdleDeadline();
+        return AfterTurn(driver);
+    }
+
+    // What came along with the request is held; what comes now is in the socket.
+    private bool LookWhileWaiting(LoopDriver driver)
+    {
+        while (MayLookWhileWaiting)
+        {
+            bool givenUp;
+            if (_held is { } held)
+            {
+                (int from, int to) = (_heldStart, _heldEnd);
+                _held = null;
+                givenUp = ProcessWhileWaiting(driver, held, from, to);
+                BufferPool.Return(held);
+            }
+            else
+            {
+                int count = Loop.Kernel.Receive(Descriptor, driver.Input);
+                if (count <= 0)
+                {
+                    _readable = false;
+                    NoteEndWhileWaiting(count);
+                    return true;
+                }
+
+                Loop.Counters.BytesReceived += count;
+                _readable = true;
+                givenUp = ProcessWhileWaiting(driver, driver.Input, 0, count);
+            }
+
+            SendWhileWaiting(driver);
+            if (IsClosed || givenUp)
+            {
+                return IsClosed || LeaveQueue(driver, refusal: null);
+            }
+        }
+
+        return true;
+    }
+
+    // Bytes that have not left go before all others of the request: nothing more is answered until it is run.
+    private bool MayLookWhileWaiting => IsWaitingForGate && !IsClosed && ReadsWhileWaiting
+        && Exchange is { Output.IsEmpty: true, Body: { IsPaused: false, Received: < WaitingBodyMax } };
+
+    private void NoteEndWhileWaiting(int result)
+    {
+        switch (result)
+        {
+            case KernelResult.Again:
+                break;
+            case KernelResult.Broken:
+                Close(reset: false);
+                break;
+            default:
+                _peerFinished = _finNoted = true;
+                PostSelf(PostedLeftQueue);
+                break;
+        }
+    }
+
+    private void SendWhileWaiting(LoopDriver driver)
+    {
+        OutputBuffer output = driver.Output;
+        if (IsClosed || output.IsEmpty)
+        {
+            output.Clear();
+            return;
+        }
+
+        switch (SendOutput(null, output))
+        {
+            case SendResult.Broken:
+                Close(reset: false);
+                break;
+            case SendResult.Again:
+                Exchange!.Output.Append(output.Bytes.AsSpan(output.Start, output.Length));
+                Exchange.DeferOutput();
+                break;
+        }
+
+        output.Clear();
+    }
+}

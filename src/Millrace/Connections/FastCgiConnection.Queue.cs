@@ -1,0 +1,46 @@
+// A FastCGI request that waits for its turn: its front server may give it up, by ABORT_REQUEST (FastCGI 1.0 §5.4) or by the next
+// request, and may ask what is none of the request's business.
+
+using Millrace.Exchanges;
+using Millrace.Loops;
+using Millrace.Protocols.FastCgi;
+
+namespace Millrace.Connections;
+
+internal sealed partial class FastCgiConnection<TKernel>
+{
+    protected override bool ReadsWhileWaiting => !_hasNext;
+
+    protected override bool ProcessWhileWaiting(LoopDriver driver, byte[] buffer, int start, int end)
+    {
+        Exchange exchange = Exchange!;
+        while (start < end && !IsClosed && !_hasNext && !exchange.IsGivenUp && Next(buffer, ref start, end, out int at, out RecordPart part))
+        {
+            Take(driver, part, buffer, at);
+        }
+
+        if (IsClosed)
+        {
+            return false;
+        }
+
+        if (start < end)
+        {
+            Hold(buffer.AsSpan(start, end - start));
+        }
+
+        _ = exchange.Body.Flush(exchange.OnBodyDrained);
+        return exchange.IsGivenUp;
+    }
+
+    protected override void EndGivenUp(LoopDriver driver, Exchange exchange)
+    {
+        Exchange = exchange;
+        DropRequest(driver);
+        SendEndRequest(driver, _id, ProtocolStatus.RequestComplete);
+        if (!_keepConnection)
+        {
+            CloseWhenSent();
+        }
+    }
+}

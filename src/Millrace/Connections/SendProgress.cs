@@ -1,0 +1,75 @@
+// Whether a peer takes what is sent to it, while its socket takes no more. That a socket has room is told only when a third of
+// its buffer is free, which a slow reader needs minutes for; so the kernel is asked how much is left.
+
+using Millrace.Exchanges;
+
+namespace Millrace.Connections;
+
+internal enum PeerPace
+{
+    /// <summary>Fast enough, as far as anybody can tell.</summary>
+    Fair,
+
+    /// <summary>It has taken no byte for too long.</summary>
+    Silent,
+
+    /// <summary>It takes bytes, but fewer than it must.</summary>
+    TooSlow,
+}
+
+/// <summary>What a peer has taken since its socket was full. Used by whoever owns the output; by the loop under the exchange's send lock.</summary>
+internal struct SendProgress
+{
+    private long _slowSinceMs;      // since when it is known to be too slow; 0: it is not
+    private int _unsentAtFirst;
+    private int _unsent;
+
+    /// <summary>When the socket took no more.</summary>
+    public long FullSinceMs { get; private set; }
+
+    /// <summary>When the peer is known to have taken something last.</summary>
+    public long TakenAtMs { get; private set; }
+
+    /// <summary>Nothing was left when it was last looked at.</summary>
+    public readonly bool IsAllTaken => _unsent == 0;
+
+    /// <summary>The socket takes no more, and holds this many bytes that the peer has not got.</summary>
+    public void Begin(long nowMs, int unsent)
+    {
+        FullSinceMs = TakenAtMs = nowMs;
+        _slowSinceMs = 0;
+        _unsentAtFirst = _unsent = unsent;
+    }
+
+    // A peer's system tells in steps that there is room, up to 64 KiB on loopback. On average a peer is judged when a step has just
+    // been told, so that one that is slow by little more than the rate asks for is not cut between two of them.
+    public PeerPace Look(long nowMs, int unsent, long silenceMs, MinRate? rate)
+    {
+        if (unsent < _unsent)
+        {
+            _unsent = unsent;
+            TakenAtMs = nowMs;
+            if (rate?.IsMissed(_unsentAtFirst - unsent, nowMs - FullSinceMs) != true)
+            {
+                _slowSinceMs = 0;
+            }
+            else if (_slowSinceMs == 0)
+            {
+                _slowSinceMs = nowMs;
+            }
+        }
+
+        if (nowMs - TakenAtMs >= silenceMs)
+        {
+            return PeerPace.Silent;
+        }
+
+        return rate is not null && _slowSinceMs != 0 && nowMs - _slowSinceMs >= rate.GraceMs ? PeerPace.TooSlow : PeerPace.Fair;
+    }
+
+    /// <summary>When to look again.</summary>
+    public readonly long NextLookMs(long nowMs, long silenceMs) => Math.Min(nowMs + LookMs, Math.Max(TakenAtMs + silenceMs, nowMs + 1));
+
+    /// <summary>Milliseconds between two looks at a peer's speed, in either direction.</summary>
+    public const long LookMs = 1_000;
+}

@@ -1,0 +1,138 @@
+// What a front server says about a request that waits for its turn (MaxConcurrentRequests): that it gives the request up, by
+// ABORT_REQUEST or by the next one, or something that is none of the request's business. FastCGI 1.0 §4, §5.4.
+
+using System.Text;
+using Millrace.Tests.Simulation;
+
+namespace Millrace.Tests.Behaviour.FastCgi;
+
+public sealed class WaitingTests
+{
+    private readonly Queue<TaskCompletionSource> _running = new();
+    private readonly List<string> _run = [];
+
+    private async ValueTask Handle(Request request, Response response)
+    {
+        _run.Add(request.Path);
+        var gate = new TaskCompletionSource();
+        _running.Enqueue(gate);
+        byte[] buffer = new byte[10_000];
+        long length = 0;
+        for (int count; (count = await request.ReadAsync(buffer)) > 0;)
+        {
+            length += count;
+        }
+
+        await gate.Task;
+        response.WriteText($"{request.Path} {length}");
+    }
+
+    private void Run(Action<FastCgiBench> test) => FastCgiBench.Run(
+        Handle,
+        bench =>
+        {
+            FrontEnd first = bench.Connect();
+            bench.Send(first, Wire.Request("/first"));
+            test(bench);
+            while (_running.Count > 0)
+            {
+                Ends(bench);
+            }
+        },
+        new MillraceOptions { Loops = 1, MaxConcurrentRequests = 1, RequestQueueLimit = 1 });
+
+    private void Ends(FastCgiBench bench)
+    {
+        _running.Dequeue().SetResult();
+        bench.Settle();
+    }
+
+    private void AssertPlaceIsFree(FastCgiBench bench)
+    {
+        FrontEnd patient = bench.Connect();
+        bench.Send(patient, Wire.Request("/patient"));
+        Assert.Empty(patient.Ended);
+        Ends(bench);
+        Ends(bench);
+        Assert.Equal("/patient 0", Assert.Single(patient.Ended).BodyText);
+        Assert.Equal(["/first", "/patient"], _run);
+    }
+
+    [Theory]
+    [InlineData(0)]
+    [InlineData(1_000)]
+    [InlineData(40_000)]
+    public void ABORT_ends_a_waiting_request_at_once_and_its_place_is_for_others_FastCGI_5_4(int body)
+    {
+        byte[] request = Wire.Request("/aborted");
+        if (body > 0)
+        {
+            request = [.. Wire.BeginRequest(), .. Wire.Stream(Wire.Params, 1, Wire.Pairs(Wire.Get("/aborted", "POST", ("CONTENT_LENGTH", "50000")))), .. Wire.Stream(Wire.Stdin, 1, new byte[body], ends: false)];
+        }
+
+        byte[] bytes = [.. request, .. Wire.Record(Wire.Abort, 1, [])];
+        foreach (int cut in (int[])[0, request.Length - 20, request.Length, request.Length + 4, bytes.Length])
+        {
+            _run.Clear();
+            Run(bench =>
+            {
+                FrontEnd front = bench.Connect();
+                bench.Send(front, bytes.AsSpan(0, cut));
+                bench.Send(front, bytes.AsSpan(cut));
+                ReceivedResponse end = Assert.Single(front.Ended);
+                Assert.Equal((0, 0L), (end.ProtocolStatus, end.Stdout.Length));
+                Assert.False(front.IsAtEnd);
+                AssertPlaceIsFree(bench);
+                Assert.Equal(0, bench.RefusedInAll);
+            });
+        }
+    }
+
+    [Fact]
+    public void The_next_request_gives_a_waiting_one_up_where_one_at_a_time_is_known_FastCGI_5_4() => Run(bench =>
+    {
+        FrontEnd front = bench.Connect();
+        bench.Send(front, Wire.Record(Wire.GetValues, 0, Wire.Pairs(("FCGI_MPXS_CONNS", ""))));
+        bench.Send(front, Wire.Request("/given-up"));
+        bench.Send(front, Wire.Request("/next", id: 3));
+        Assert.Equal((1, 0), (Assert.Single(front.Ended).Id, front.Ended[0].ProtocolStatus));
+        Ends(bench);
+        Ends(bench);
+        Assert.Equal("/next 0", front.Ended[1].BodyText);
+        Assert.Equal(["/first", "/next"], _run);
+    });
+
+    [Fact]
+    public void Management_records_are_answered_while_a_request_waits_FastCGI_4_1() => Run(bench =>
+    {
+        FrontEnd front = bench.Connect();
+        bench.Send(front, Wire.Request("/waits"));
+        bench.Send(front, Wire.Record(Wire.GetValues, 0, Wire.Pairs(("FCGI_MPXS_CONNS", ""))));
+        Assert.Single(front.Management);
+        Ends(bench);
+        Ends(bench);
+        Assert.Equal("/waits 0", Assert.Single(front.Ended).BodyText);
+    });
+
+    [Fact]
+    public void A_body_that_comes_while_its_request_waits_is_whole_FastCGI_5_3() => Run(bench =>
+    {
+        FrontEnd front = bench.Connect();
+        bench.Send(front, [.. Wire.BeginRequest(), .. Wire.Stream(Wire.Params, 1, Wire.Pairs(Wire.Get("/waits", "POST", ("CONTENT_LENGTH", "500000"))))]);
+        bench.Send(front, Wire.Stream(Wire.Stdin, 1, new byte[500_000]));
+        Ends(bench);
+        Ends(bench);
+        Assert.Equal("/waits 500000", Assert.Single(front.Ended).BodyText);
+    });
+
+    [Fact]
+    public void Broken_framing_behind_a_waiting_request_ends_the_connection_and_frees_its_place_FastCGI_3_3() => Run(bench =>
+    {
+        FrontEnd front = bench.Connect();
+        bench.Send(front, Wire.Request("/broken"));
+        bench.Send(front, Encoding.ASCII.GetBytes("GET / HTTP/1.1\r\n\r\n"));
+        Assert.True(front.IsAtEnd);
+        Assert.Equal(1, bench.Refused("fastcgi-version"));
+        AssertPlaceIsFree(bench);
+    });
+}

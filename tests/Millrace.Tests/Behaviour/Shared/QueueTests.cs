@@ -1,0 +1,183 @@
+// Requests that wait for their turn (MaxConcurrentRequests): for how long, and what becomes of those whose peer has gone.
+
+using Millrace.Tests.Simulation;
+
+namespace Millrace.Tests.Behaviour.Shared;
+
+public abstract class QueueTests(Way way) : SharedTests(way)
+{
+    private readonly Queue<TaskCompletionSource> _running = new();
+    private readonly List<string> _run = [];
+
+    private async ValueTask Wait(Call call)
+    {
+        _run.Add(call.Path);
+        var gate = new TaskCompletionSource();
+        _running.Enqueue(gate);
+        await gate.Task;
+        call.WriteText(call.Path);
+    }
+
+    private void Ends(SharedBench bench)
+    {
+        _running.Dequeue().SetResult();
+        bench.Settle();
+    }
+
+    private static void OneRunsAndOneWaits(MillraceOptions options)
+    {
+        options.MaxConcurrentRequests = 1;
+        options.RequestQueueLimit = 1;
+    }
+
+    // FastCGI 1.0 §5.5 OVERLOADED; RFC 9110 §15.6.4
+    private static void AssertRefused(Caller caller)
+    {
+        if (caller is FastCgiCaller { Front: { } front })
+        {
+            Assert.Equal(2, Assert.Single(front.Ended).ProtocolStatus);
+        }
+        else
+        {
+            Assert.Equal(503, Assert.Single(caller.Answers).Status);
+            Assert.True(caller.IsAtEnd);
+        }
+    }
+
+    // The end of a closed TCP connection looks like that of one that has only finished sending: whoever still listens is told.
+    [Theory]
+    [InlineData("closes")]
+    [InlineData("finishes")]
+    [InlineData("resets")]
+    public void Who_leaves_while_it_waits_is_not_run_and_its_place_is_for_others_RequestQueueLimit(string how) => Run(
+        Wait,
+        bench =>
+        {
+            Caller first = bench.Connect();
+            Caller leaving = bench.Connect();
+            Caller patient = bench.Connect();
+            bench.Send(first, first.Request("/first"));
+            bench.Send(leaving, leaving.Request("/leaving", "POST", new byte[100]));
+            switch (how)
+            {
+                case "closes":
+                    leaving.Socket.ClientClose();
+                    break;
+                case "finishes":
+                    leaving.Socket.ClientFinish();
+                    break;
+                default:
+                    leaving.Socket.ClientReset();
+                    break;
+            }
+
+            bench.Settle();
+            Assert.Equal(2, bench.Connections);
+            bench.Send(patient, patient.Request("/patient"));
+            Assert.Empty(patient.Answers);
+            if (how == "finishes")
+            {
+                AssertRefused(leaving);
+            }
+
+            Ends(bench);
+            Ends(bench);
+            Assert.Equal("/patient", Assert.Single(patient.Answers).BodyText);
+            Assert.Equal(["/first", "/patient"], _run);
+            Assert.Equal(how == "resets" ? 0 : 1, bench.Refused("left-queue"));
+            Assert.Equal(0, bench.Refused("too-many-requests"));
+        },
+        OneRunsAndOneWaits);
+
+    [Fact]
+    public void Who_has_finished_sending_before_it_would_have_to_wait_does_not_wait_RequestQueueLimit() => Run(
+        Wait,
+        bench =>
+        {
+            Caller first = bench.Connect();
+            bench.Send(first, first.Request("/first"));
+            Caller leaving = bench.Connect();
+            leaving.Socket.ClientSend(leaving.Request("/leaving"));
+            leaving.Socket.ClientFinish();
+            bench.Settle();
+            AssertRefused(leaving);
+            Assert.Equal((1, 1L), (bench.Connections, bench.Refused("left-queue")));
+            Ends(bench);
+            Assert.Equal(["/first"], _run);
+        },
+        OneRunsAndOneWaits);
+
+    [Fact]
+    public void Who_leaves_when_its_turn_has_come_is_run_and_its_turn_is_not_lost_MaxConcurrentRequests() => Run(
+        Wait,
+        bench =>
+        {
+            Caller first = bench.Connect();
+            Caller leaving = bench.Connect();
+            bench.Send(first, first.Request("/first"));
+            bench.Send(leaving, leaving.Request("/leaving"));
+            leaving.Socket.ClientFinish();
+            leaving.Socket.Deliver(0);
+            bench.Simulation.Post(_ => _running.Dequeue().SetResult());     // in the same turn of the loop
+            bench.Settle();
+            while (_running.Count > 0)
+            {
+                Ends(bench);
+            }
+
+            Caller next = bench.Connect();
+            bench.Send(next, next.Request("/next"));
+            Ends(bench);
+            Assert.Equal("/next", Assert.Single(next.Answers).BodyText);
+        },
+        OneRunsAndOneWaits);
+
+    [Fact]
+    public void Who_waits_too_long_is_refused_RequestQueueTimeout() => Run(
+        Wait,
+        bench =>
+        {
+            Caller first = bench.Connect();
+            Caller waiting = bench.Connect();
+            bench.Send(first, first.Request("/first"));
+            bench.Send(waiting, waiting.Request("/waiting"));
+            bench.Pass(TimeSpan.FromSeconds(29));
+            Assert.Empty(waiting.Answers);
+            bench.Pass(TimeSpan.FromSeconds(2));
+            AssertRefused(waiting);
+            Assert.Equal(1, bench.Refused("queue-timeout"));
+            Caller patient = bench.Connect();
+            bench.Send(patient, patient.Request("/patient"));
+            Ends(bench);
+            Ends(bench);
+            Assert.Equal(["/first", "/patient"], _run);
+            Assert.Equal("/patient", Assert.Single(patient.Answers).BodyText);
+        },
+        OneRunsAndOneWaits);
+
+    [Fact]
+    public void Who_has_waited_a_little_has_all_the_time_there_is_when_its_turn_comes_RequestQueueTimeout() => Run(
+        Wait,
+        bench =>
+        {
+            Caller first = bench.Connect();
+            Caller waiting = bench.Connect();
+            bench.Send(first, first.Request("/first"));
+            bench.Send(waiting, waiting.Request("/waiting"));
+            bench.Pass(TimeSpan.FromSeconds(20));
+            Ends(bench);
+            bench.Pass(TimeSpan.FromSeconds(200));
+            Ends(bench);
+            Assert.Equal("/waiting", Assert.Single(waiting.Answers).BodyText);
+            Assert.Equal(0, bench.RefusedInAll);
+        },
+        OneRunsAndOneWaits);
+}
+
+public sealed class FastCgiQueueTests() : QueueTests(Way.FastCgiToPlain);
+
+public sealed class HttpQueueTests() : QueueTests(Way.HttpToPlain);
+
+public sealed class FastCgiHostedQueueTests() : QueueTests(Way.FastCgiToHosted);
+
+public sealed class HttpHostedQueueTests() : QueueTests(Way.HttpToHosted);

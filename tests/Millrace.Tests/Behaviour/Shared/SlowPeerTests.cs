@@ -1,0 +1,161 @@
+// Peers that take their answers slowly, over either protocol: what is cut is a peer that takes nothing, not one that takes its
+// time. How slow an HTTP client may be at all is in Http1/RateTests.
+
+using Millrace.Tests.Simulation;
+
+namespace Millrace.Tests.Behaviour.Shared;
+
+public abstract class SlowPeerTests(Way way) : SharedTests(way)
+{
+    private const int File = 77;
+    private const int Size = 5_000_000;
+
+    // What lies between the two on a fast network: room is told of when a third of it is free.
+    private const int SystemBuffers = 4 * 1024 * 1024;
+
+    // A peer's system on loopback tells its sender of room in steps of one packet.
+    private const int Step = 64 * 1024;
+
+    private static async ValueTask Answer(Call call, string how, SharedBench bench)
+    {
+        call.Length = Size;
+        switch (how)
+        {
+            case "at once":
+                call.Write(Plan.Bytes("slow", 0, Size));
+                break;
+            case "in pieces":
+                for (int at = 0; at < Size; at += 50_000)
+                {
+                    await call.WriteAsync(Plan.Bytes("slow", at, 50_000));
+                }
+
+                break;
+            case "file":
+                bench.Simulation.World.Files[File] = Plan.Bytes("slow", 0, Size);
+                await bench.Simulation.Handler.Current!.SendSimulatedFileAsync(File, Size);
+                break;
+        }
+    }
+
+    [Theory]
+    [InlineData("at once")]
+    [InlineData("in pieces")]
+    [InlineData("file")]
+    public void A_peer_that_takes_16_KB_a_second_gets_everything_SendTimeout(string how)
+    {
+        SharedBench? current = null;
+        Run(
+            call => Answer(call, how, current!),
+            bench =>
+            {
+                current = bench;
+                bench.Simulation.World.SendCapacityMax = SystemBuffers;
+                bench.Simulation.World.UnsentStep = Step;
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/slow"));
+                for (int seconds = 0; seconds < 400 && caller.Answers.Count == 0; seconds++)
+                {
+                    Assert.False(caller.Socket.WasReset, $"cut after {seconds} s");
+                    _ = caller.End.Read(16 * 1024);
+                    bench.Pass(TimeSpan.FromSeconds(1));
+                }
+
+                Assert.True(Assert.Single(caller.Answers).Body.AsSpan().SequenceEqual(Plan.Bytes("slow", 0, Size)));
+                Assert.Equal(0, bench.RefusedInAll);
+                bench.Reads = true;
+            });
+    }
+
+    [Theory]
+    [InlineData("at once")]
+    [InlineData("in pieces")]
+    [InlineData("file")]
+    public void A_peer_that_takes_nothing_any_more_is_cut_however_much_it_took_before_SendTimeout(string how)
+    {
+        SharedBench? current = null;
+        Run(
+            call => Answer(call, how, current!),
+            bench =>
+            {
+                current = bench;
+                bench.Simulation.World.SendCapacityMax = SystemBuffers;
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/slow"));
+                for (int seconds = 0; seconds < 40; seconds++)
+                {
+                    _ = caller.End.Read(16 * 1024);
+                    bench.Pass(TimeSpan.FromSeconds(1));
+                }
+
+                bench.Pass(TimeSpan.FromSeconds(58));
+                Assert.Equal((1, 0), (bench.Connections, bench.RefusedInAll));
+                bench.Pass(TimeSpan.FromSeconds(4));
+                Assert.Equal((0, 1), (bench.Connections, bench.Refused("send-timeout")));
+                bench.Reads = true;
+            });
+    }
+
+    // What a web server lets its clients do is its own matter.
+    [Fact]
+    public void A_byte_a_second_is_too_slow_for_a_client_and_fast_enough_for_a_web_server_MinResponseBytesPerSecond()
+    {
+        SharedBench? current = null;
+        Run(
+            call => Answer(call, "in pieces", current!),
+            bench =>
+            {
+                current = bench;
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/slow"));
+                int seconds = 0;
+                for (; seconds < 300 && !caller.Socket.ServerClosed; seconds++)
+                {
+                    _ = caller.End.Read(1);
+                    bench.Pass(TimeSpan.FromSeconds(1));
+                }
+
+                Assert.InRange(seconds, IsHttp ? 10 : 300, IsHttp ? 14 : 300);
+                Assert.Equal(IsHttp ? 1 : 0, bench.Refused("response-too-slow"));
+                Assert.Equal(0, bench.Refused("send-timeout"));
+                bench.Reads = true;
+            });
+    }
+
+    [Fact]
+    public void A_peer_that_pauses_for_less_than_the_time_and_then_goes_on_gets_everything_SendTimeout()
+    {
+        SharedBench? current = null;
+        Run(
+            call => Answer(call, "in pieces", current!),
+            bench =>
+            {
+                current = bench;
+                bench.Simulation.World.SendCapacityMax = SystemBuffers;
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/slow"));
+                bench.Pass(TimeSpan.FromSeconds(55));
+                for (int seconds = 0; seconds < 400 && caller.Answers.Count == 0; seconds++)
+                {
+                    _ = caller.End.Read(16 * 1024);
+                    bench.Pass(TimeSpan.FromSeconds(1));
+                }
+
+                Assert.Equal(Size, Assert.Single(caller.Answers).Body.Length);
+                Assert.Equal(0, bench.RefusedInAll);
+                bench.Reads = true;
+            });
+    }
+}
+
+public sealed class FastCgiSlowPeerTests() : SlowPeerTests(Way.FastCgiToPlain);
+
+public sealed class HttpSlowPeerTests() : SlowPeerTests(Way.HttpToPlain);
+
+public sealed class FastCgiHostedSlowPeerTests() : SlowPeerTests(Way.FastCgiToHosted);
+
+public sealed class HttpHostedSlowPeerTests() : SlowPeerTests(Way.HttpToHosted);
