@@ -50,7 +50,7 @@ public sealed class MillraceOptions
 
     /// <summary>Longest time a request may wait for its turn when <see cref="MaxConcurrentRequests"/> is reached; then it is refused
     /// (FastCGI: OVERLOADED, HTTP: 503). Range 100 ms to 1 day. Default 30 s.</summary>
-    public TimeSpan RequestQueueTimeout { get; set; } = TimeSpan.FromSeconds(30);
+    public TimeSpan RequestQueueTimeout { get; set => field = Set(value); } = TimeSpan.FromSeconds(30);
 
     /// <summary>Connections waiting to be accepted, as the kernel counts them (it also applies net.core.somaxconn). Range 1 to 65,535. Default 4,096.</summary>
     public int Backlog { get; set; } = 4_096;
@@ -101,7 +101,7 @@ public sealed class MillraceOptions
 
     /// <summary>Time for the rest of an HTTP request body that its handler has not read, from the end of the handler; then the connection is closed
     /// behind its answer. <see cref="MinBodyBytesPerSecond"/> applies meanwhile. Range 100 ms to 1 day. Default 30 s.</summary>
-    public TimeSpan UnreadBodyTimeout { get; set; } = TimeSpan.FromSeconds(30);
+    public TimeSpan UnreadBodyTimeout { get; set => field = Set(value); } = TimeSpan.FromSeconds(30);
 
     // ---- the response and the connection ----
 
@@ -113,10 +113,10 @@ public sealed class MillraceOptions
 
     /// <summary>Bytes a second that an HTTP client must take on average of a response that waits for it, after <see cref="MinResponseRateGrace"/>;
     /// 0 switches the rule off. Over FastCGI there is none: the web server has the clients. Range 0 or more. Default 240.</summary>
-    public int MinResponseBytesPerSecond { get; set; } = 240;
+    public int MinResponseBytesPerSecond { get; set => field = Set(value); } = 240;
 
     /// <summary>Time before <see cref="MinResponseBytesPerSecond"/> applies, and for which it must be missed. Range zero to 1 day. Default 5 s.</summary>
-    public TimeSpan MinResponseRateGrace { get; set; } = TimeSpan.FromSeconds(5);
+    public TimeSpan MinResponseRateGrace { get; set => field = Set(value); } = TimeSpan.FromSeconds(5);
 
     /// <summary>Time a keep-alive connection may be idle. Longer than the front server's own, so that it is the one that closes.
     /// Range 100 ms to 1 day. Default 130 s.</summary>

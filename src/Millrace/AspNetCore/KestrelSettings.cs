@@ -115,6 +115,13 @@ internal sealed class KestrelSettings(IOptions<KestrelServerOptions> options)
             to.MinBodyBytesPerSecond = rate is null ? 0 : (int)Math.Clamp(Math.Ceiling(rate.BytesPerSecond), 0, int.MaxValue);
             to.MinBodyRateGrace = rate is null ? to.MinBodyRateGrace : Within(nameof(said.MinRequestBodyDataRate), rate.GracePeriod);
         }
+
+        rate = said.MinResponseDataRate;
+        if (Differ(rate, usual.MinResponseDataRate) && !to.IsSet(nameof(to.MinResponseBytesPerSecond)) && !to.IsSet(nameof(to.MinResponseRateGrace)))
+        {
+            to.MinResponseBytesPerSecond = rate is null ? 0 : (int)Math.Clamp(Math.Ceiling(rate.BytesPerSecond), 0, int.MaxValue);
+            to.MinResponseRateGrace = rate is null ? to.MinResponseRateGrace : Within(nameof(said.MinResponseDataRate), rate.GracePeriod);
+        }
     }
 
     private static bool Differ(MinDataRate? a, MinDataRate? b) => (a?.BytesPerSecond, a?.GracePeriod) != (b?.BytesPerSecond, b?.GracePeriod);
@@ -128,7 +135,6 @@ internal sealed class KestrelSettings(IOptions<KestrelServerOptions> options)
         Note(IsChanged(said.RequestHeaderEncodingSelector, usual.RequestHeaderEncodingSelector), nameof(said.RequestHeaderEncodingSelector));
         Note(IsChanged(said.ResponseHeaderEncodingSelector, usual.ResponseHeaderEncodingSelector), nameof(said.ResponseHeaderEncodingSelector));
         Note(said.Limits.MaxResponseBufferSize != usual.Limits.MaxResponseBufferSize, "Limits.MaxResponseBufferSize");
-        Note(Differ(said.Limits.MinResponseDataRate, usual.Limits.MinResponseDataRate), "Limits.MinResponseDataRate");
         Note(!Same(said.Limits.Http2, usual.Limits.Http2), "Limits.Http2");
         Note(said.Limits.Http3.MaxRequestHeaderFieldSize != usual.Limits.Http3.MaxRequestHeaderFieldSize, "Limits.Http3");
     }

@@ -141,6 +141,8 @@ public sealed class KestrelSettingsTests
         ["RequestHeadersTimeout"] = (static k => k.Limits.RequestHeadersTimeout = TimeSpan.FromSeconds(7), static o => o.HeadTimeout, TimeSpan.FromSeconds(7)),
         ["MinRequestBodyDataRate"] = (static k => k.Limits.MinRequestBodyDataRate = new(99.5, TimeSpan.FromSeconds(7)), static o => (o.MinBodyBytesPerSecond, o.MinBodyRateGrace), (100, TimeSpan.FromSeconds(7))),
         ["MinRequestBodyDataRate, none"] = (static k => k.Limits.MinRequestBodyDataRate = null, static o => o.MinBodyBytesPerSecond, 0),
+        ["MinResponseDataRate"] = (static k => k.Limits.MinResponseDataRate = new(99.5, TimeSpan.FromSeconds(7)), static o => (o.MinResponseBytesPerSecond, o.MinResponseRateGrace), (100, TimeSpan.FromSeconds(7))),
+        ["MinResponseDataRate, none"] = (static k => k.Limits.MinResponseDataRate = null, static o => o.MinResponseBytesPerSecond, 0),
         ["MaxConcurrentConnections"] = (static k => k.Limits.MaxConcurrentConnections = 3, static o => o.MaxConnections, 3),
         ["MaxConcurrentUpgradedConnections"] = (static k => k.Limits.MaxConcurrentUpgradedConnections = 0, static o => o.MaxUpgradedConnections, 0),
         ["MaxRequestBufferSize"] = (static k => k.Limits.MaxRequestBufferSize = 20_000, static o => o.RequestBodyBuffer, 20_000),
