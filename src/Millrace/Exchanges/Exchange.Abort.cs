@@ -9,7 +9,6 @@ internal sealed partial class Exchange
     private readonly Lock _abortLock = new();       // taken within the send lock, never around it: a send that fails aborts
     private CancellationTokenSource? _abortSource;      // the request's own: a token may be kept for ever
     private CancellationToken? _abortToken;
-    private Cancellation? _cancellation;                // on its way to the token
     private volatile bool _aborted;
     private volatile bool _givenUp;
     private volatile bool _cancelled;
@@ -60,7 +59,6 @@ internal sealed partial class Exchange
     /// <returns>False when it has been told before, or has ended.</returns>
     public bool CancelHandler()
     {
-        Cancellation? cancellation;
         lock (_abortLock)
         {
             if (_cancelled || _answered)
@@ -69,12 +67,10 @@ internal sealed partial class Exchange
             }
 
             _cancelled = true;
-            cancellation = _cancellation = _abortSource is { } source ? new Cancellation(source) : null;
-        }
-
-        if (cancellation is not null)
-        {
-            Services.RunUserCode(static state => ((Cancellation)state!).Run(), cancellation);
+            if (_abortSource is { } source)
+            {
+                Services.Cancel(source);
+            }
         }
 
         return true;
@@ -155,43 +151,11 @@ internal sealed partial class Exchange
     /// <summary>The same for a request that has ended in its driver's turn: its connection is given on when the last use of the exchange has ended.</summary>
     public void SealInline() => _answered = _sealed = true;
 
-    // After Seal: no other follows.
-    private void EndCancellation() => _cancellation?.End();
-
     // After Seal, and after the loop has let go: nobody else is here.
     private void ResetAbort()
     {
-        EndCancellation();
-        _cancellation = null;
         _abortSource = null;
         _abortToken = null;
         _aborted = _givenUp = _cancelled = HasTimedOut = false;
-    }
-}
-
-/// <summary>The cancellation of a request's token, queued to a thread of the pool. Once the request has ended the token stays as it is.</summary>
-internal sealed class Cancellation(CancellationTokenSource source)
-{
-    private const int Queued = 0;
-    private const int Begun = 1;
-    private const int Dropped = 2;
-
-    private int _state;
-
-    public void Run()
-    {
-        if (Interlocked.CompareExchange(ref _state, Begun, Queued) == Queued)
-        {
-            source.Cancel();
-        }
-    }
-
-    /// <summary>The request ends: what has begun is seen by the token now, what has not never will be.</summary>
-    public void End()
-    {
-        if (Interlocked.CompareExchange(ref _state, Dropped, Queued) == Begun)
-        {
-            SpinWait.SpinUntil(() => source.IsCancellationRequested);
-        }
     }
 }

@@ -133,7 +133,6 @@ internal sealed partial class Exchange
     {
         NextTicket();
         Body.Expire();
-        EndCancellation();
     }
 
     /// <summary>Ends the request. True when the object may serve another one; otherwise something still hangs on to it.</summary>

@@ -140,6 +140,17 @@ internal sealed class LoopServices : IDisposable
         },
         (this, action, state));
 
+    /// <summary>The token is cancelled when this returns; its callbacks, code of the application, run elsewhere.</summary>
+    public void Cancel(CancellationTokenSource source) => CancelToken(this, source);
+
+    /// <summary>How that is done.</summary>
+    public Action<LoopServices, CancellationTokenSource> CancelToken { get; init; } = static (services, source) => source.CancelAsync().ContinueWith(
+        static (cancelled, services) => ((LoopServices)services!).Log.ContinuationFailed(cancelled.Exception!),
+        services,
+        CancellationToken.None,
+        TaskContinuationOptions.OnlyOnFaulted | TaskContinuationOptions.ExecuteSynchronously,
+        TaskScheduler.Default);
+
     /// <summary>Where that code runs.</summary>
     public Action<Action<object?>, object?> QueueUserCode { get; init; } =
         static (action, state) => ThreadPool.UnsafeQueueUserWorkItem(action, state, preferLocal: false);

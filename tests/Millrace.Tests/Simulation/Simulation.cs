@@ -62,6 +62,7 @@ internal sealed partial class Simulation : IKernelObserver
         Services = new LoopServices(setup.Options, Handler, new Log(new WatchedLog(Violated)), Drivers)
         {
             QueueUserCode = (action, state) => InPool(() => action(state)),
+            CancelToken = static (services, source) => services.RunUserCode(static source => ((CancellationTokenSource)source!).Cancel(), source),
         };
         Listener = World.Listen(setup.IsTcp);
         ListenAddress address = ListenAddress.Parse(setup.Address ?? (setup.IsTcp ? "fastcgi://127.0.0.1:9000" : "fastcgi://unix:/run/simulated.sock"));
