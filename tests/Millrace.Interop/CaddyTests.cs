@@ -65,6 +65,17 @@ public abstract class CaddyList(EndToEndRig rig) : EndToEndList(rig)
         Assert.Equal((200, 1_000), (response.Status, response.Body.Length));
         await AssertStillServesAsync();
     }
+
+    [Deviation(EndedAsIfWhole)]
+    public override async Task What_was_sent_before_a_handler_throws_arrives_and_the_response_is_cut(string length, int bytes)
+    {
+        foreach (bool streamed in (bool[])[false, true])
+        {
+            Assert.Equal((200, bytes, length == "known"), await GetBrokenAsync(length, bytes, streamed));
+        }
+
+        await AssertStillServesAsync();
+    }
 }
 
 /// <summary>What it does otherwise over FastCGI.</summary>

@@ -101,6 +101,45 @@ public abstract partial class EndToEndList
         await AssertStillServesAsync();
     }
 
+    [Theory]
+    [InlineData("known", 1_000)]
+    [InlineData("unknown", 1_000)]
+    [InlineData("known", 100_000)]
+    [InlineData("unknown", 100_000)]
+    [InlineData("known", 2_000_000)]
+    [InlineData("unknown", 2_000_000)]
+    public virtual async Task What_was_sent_before_a_handler_throws_arrives_and_the_response_is_cut(string length, int bytes)
+    {
+        foreach (bool streamed in (bool[])[false, true])
+        {
+            Assert.Equal((200, bytes, true), await GetBrokenAsync(length, bytes, streamed));
+        }
+
+        await AssertStillServesAsync();
+    }
+
+    /// <summary>How a response comes through whose handler throws behind so many bytes: its status, how much of it, and whether it is seen to be cut.</summary>
+    protected async Task<(int Status, int Bytes, bool IsCut)> GetBrokenAsync(string length, int bytes, bool streamed)
+    {
+        ExpectInErrorLog(Complaint.ResponseCut);
+        ExpectInErrorLog(ExceptionInErrorLog);
+        using WireClient client = await (streamed ? ConnectStreamingAsync() : ConnectAsync());
+        await client.WriteHeadAsync("GET", $"/throw/behind?length={length}&bytes={bytes}");
+        WireHead head;
+        try
+        {
+            head = await client.ReadHeadAsync();
+        }
+        catch (CutResponseException)
+        {
+            return (0, 0, true);
+        }
+
+        (byte[] body, bool isCut) = await client.ReadBodyAsFarAsItComesAsync();
+        Assert.True(DeterministicBytes.Create(bytes).AsSpan().StartsWith(body), "Other bytes arrived than were sent.");
+        return (head.Status, body.Length, isCut);
+    }
+
     [Fact]
     public virtual async Task Upgrade_to_websocket_is_refused_cleanly()
     {

@@ -24,35 +24,6 @@ public abstract class LighttpdList(EndToEndRig rig) : EndToEndList(rig)
     // "disable-time" of a server, by default.
     protected override TimeSpan RefusalMemory => TimeSpan.FromSeconds(2.5);
 
-    [Deviation("What is broken off before lighttpd has begun to send it, and has no length, is sent as if it were whole; with a Content-Length it is cut.")]
-    public override async Task Handler_that_throws_after_the_first_byte_never_looks_finished_when_collected(string length)
-    {
-        if (length == "known")
-        {
-            await base.Handler_that_throws_after_the_first_byte_never_looks_finished_when_collected(length);
-            return;
-        }
-
-        ExpectInErrorLog(Complaint.ResponseCut);
-        ExpectInErrorLog(ExceptionInErrorLog);
-        string tag = NewTag();
-        App.Signals.Raise($"{tag} read");
-        try
-        {
-            // Which of the two depends on how fast the application fails.
-            WireResponse response = await GetAsync($"/throw/after?tag={tag}&length=unknown");
-            Assert.Equal(200, response.Status);
-            Assert.Equal(DeterministicBytes.Create(1_000), response.Body);
-            Assert.True(response.Head.ClosesConnection, "A response that was broken off leaves the connection open.");
-        }
-        catch (CutResponseException)
-        {
-            // As it should be.
-        }
-
-        await AssertStillServesAsync();
-    }
-
     [Deviation("lighttpd takes what the application does not read yet into temporary files, or lets the client wait, as it comes; server.max-request-size limits it.")]
     public override Task Client_waits_for_a_handler_that_does_not_read() => AssertBodyThatIsReadLateArrivesAsync(8 * OneMebibyte);
 }

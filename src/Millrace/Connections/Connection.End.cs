@@ -10,7 +10,7 @@ internal abstract partial class Connection<TKernel>
     private const long LingerMs = 2_000;
     private const long DrainQuietMs = 250;
 
-    private bool _lingering;             // its sending side is shut, and what still comes is thrown away
+    private bool _lingering;             // its last answer is in the socket, and what still comes is thrown away
     private bool _closeWhenSent;         // the last answer has been written
 
     // ---- time ----
@@ -76,7 +76,11 @@ internal abstract partial class Connection<TKernel>
             return;
         }
 
-        if (_pending is not null || _lingering)
+        if (_pending is null && IsBreaking)
+        {
+            LookWhetherTaken(nowMs);
+        }
+        else if (_pending is not null || _lingering)
         {
             WaitOnForPeer(nowMs);
         }
@@ -139,13 +143,23 @@ internal abstract partial class Connection<TKernel>
             {
                 bool isBusy = _pending is not null || IsMidRequest || IsWaitingForGate;
                 Exchange?.CutInDrain(Loop.Counters);    // it has a whole head, and waits for its turn or for its body
+                if (IsBreaking && _pending is null)
+                {
+                    ShowBreakNow();
+                }
+
                 Close(reset: isBusy);
             }
             else if (TryTouch())
             {
-                Exchange?.CutInDrain(Loop.Counters);
+                Exchange exchange = Exchange!;
+                exchange.CutInDrain(Loop.Counters);
+                lock (exchange.SendLock)
+                {
+                    BreakOff(exchange);
+                }
+
                 Release();
-                Cut();
             }
 
             return;
@@ -218,24 +232,36 @@ internal abstract partial class Connection<TKernel>
         if (ResetsOnClose)
         {
             Close(reset: true);
-            return;
         }
+        else if (IsBreaking)
+        {
+            BeginBreaking();
+        }
+        else if (!_lingering)
+        {
+            EndSending();
+        }
+    }
 
+    private void EndSending()
+    {
         if (_peerFinished || !(MayHaveMoreInput || IsHolding))
         {
             Close(reset: false);
             return;
         }
 
-        if (!_lingering)
-        {
-            _lingering = true;
-            ResetDiscarded();       // what was read of earlier bodies does not count against this one's answer
-            Unhold();
-            Loop.Kernel.Shutdown(Descriptor, both: false);
-            EnsureWatched();
-            BeginWaitingForPeer(LingerMs);
-        }
+        BeginLingering();
+        Loop.Kernel.Shutdown(Descriptor, both: false);
+        BeginWaitingForPeer(LingerMs);
+    }
+
+    private void BeginLingering()
+    {
+        _lingering = true;
+        ResetDiscarded();       // what was read of earlier bodies does not count against this one's answer
+        Unhold();
+        EnsureWatched();
     }
 
     private void Discard(int count)
@@ -243,6 +269,11 @@ internal abstract partial class Connection<TKernel>
         if (!CountDiscarded(count))
         {
             Loop.Counters.Refused(Observe.Refusal.DiscardLimit);
+            if (IsBreaking)
+            {
+                ShowBreakNow();
+            }
+
             Close(reset: false);
         }
     }

@@ -47,7 +47,7 @@ internal abstract partial class Connection<TKernel> : Connection
     /// <summary>The exchange of the request in progress has outlived its turn.</summary>
     protected bool IsAway => _away;
 
-    /// <summary>The response in progress was broken off, and nothing but a reset would show it, or the application has asked for one.</summary>
+    /// <summary>The connection is reset at once, with whatever has not reached the peer: the application has asked for that.</summary>
     protected bool ResetsOnClose { get; set; }
 
     /// <summary>The exchange of the request in progress; the loop's field.</summary>
@@ -284,6 +284,12 @@ internal abstract partial class Connection<TKernel> : Connection
         if (_pending is not null)
         {
             CloseWhenSent();
+            return;
+        }
+
+        if (IsBreaking)
+        {
+            CloseIfGone();      // it may still read, and has not been told
             return;
         }
 

@@ -25,7 +25,7 @@ internal sealed partial class FastCgiConnection<TKernel>
     private const int ControlMax = 16 * 1024;
 
     private bool _stdoutBegun;
-    private bool _brokenOff;         // the last bytes of this connection are a record that is none
+    private bool _brokenOff;         // nothing may follow in this connection but the sign of that
     private bool _midRecord;         // part of a record has left, the rest waits
     private OutputBuffer? _control;  // answers to management records that wait for a record boundary, or for room in the socket
     private OutputBuffer? _behind;   // END_REQUEST for requests that came under the id in progress
@@ -160,14 +160,10 @@ internal sealed partial class FastCgiConnection<TKernel>
         WriteErrorLine(exchange, output);
         if (exchange.IsCut)
         {
-            // Half an answer must not pass for a whole one. A mere end of the connection does for some front servers: nginx
-            // takes it as the end of a response without a length, and waits on one with. A record of a version that does not
-            // exist is an error to nginx, Apache and HAProxy, to others only in a response with a Content-Length
-            // (docs/front-ends.md); one byte of it says enough, and the connection is closed behind it.
-            // A record of a file that is not all sent is filled up first.
-            output.Reserve(exchange.FileBytesLeft)[..exchange.FileBytesLeft].Clear();
-            output.End += exchange.FileBytesLeft;
-            output.Append("\0"u8);
+            // No end: see Connection.Break.cs. What shows the break over a Unix socket is a record: that of a file that is not all sent is filled up first.
+            int missing = IsTcp ? 0 : exchange.FileBytesLeft;
+            output.Reserve(missing)[..missing].Clear();
+            output.End += missing;
             _brokenOff = true;
             return;
         }
@@ -202,12 +198,18 @@ internal sealed partial class FastCgiConnection<TKernel>
         output.End += (2 * RecordHeader.Size) + length;
     }
 
-    // Between two records, the same byte says that the response is not whole; within one, its missing bytes do.
+    // Half an answer must not pass for a whole one. A mere end of the connection does for some front servers: nginx takes it as the
+    // end of a response without a length, and waits on one with. A reset does for none of those that look at errors at all. Where
+    // there is none, the head of a record of a version that does not exist is an error to the same ones. One byte of it would do for
+    // all but HAProxy, which waits for the other seven.
+    protected override ReadOnlySpan<byte> BrokenOff => "\0\0\0\0\0\0\0\0"u8;
+
+    // Between two records, the same head says that the response is not whole; within one, its missing bytes do.
     public override void BreakOff(Exchange exchange)
     {
         if (!_midRecord && !exchange.IsSendingFile)
         {
-            _ = Loop.Kernel.Send(Descriptor, "\0"u8, more: false);
+            _ = Loop.Kernel.Send(Descriptor, BrokenOff, more: false);
         }
 
         Cut();

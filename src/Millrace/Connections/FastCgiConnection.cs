@@ -76,7 +76,15 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
 
     protected override bool MayHaveMoreInput => _stdinOpen;
 
-    protected override bool KeepsOpen(Exchange exchange) => _keepConnection;
+    protected override bool KeepsOpen(Exchange exchange)
+    {
+        if (exchange.IsCut && (!exchange.IsAborted || exchange.IsGivenUp))
+        {
+            BreakWhenTaken(IsTcp && !exchange.IsUnanswered ? BreakSign.Reset : BreakSign.Bytes);
+        }
+
+        return _keepConnection;
+    }
 
     // ---- reading ----
 

@@ -87,7 +87,6 @@ internal sealed partial class Http1Connection<TKernel>
         start = TakeBody(exchange, buffer, start, end);
         if (start < end)
         {
-            _pipelines = true;
             Hold(buffer.AsSpan(start, end - start));
         }
     }
@@ -300,15 +299,22 @@ internal sealed partial class Http1Connection<TKernel>
         _ => false,
     };
 
+    // There are web servers that take an end between two chunks for the end of the body, and none that does so within a chunk.
+    // Only a reset shows that a body is not whole which would end with the connection.
+    private BreakSign SignOf(Exchange exchange) =>
+        exchange.FileBytesLeft > 0 ? BreakSign.End
+        : exchange.IsWholeToPeer ? BreakSign.None
+        : exchange.IsLengthDeclared ? BreakSign.End
+        : _chunking ? BreakSign.Bytes
+        : IsTcp ? BreakSign.Reset
+        : BreakSign.End;
+
     protected override bool KeepsOpen(Exchange exchange)
     {
         if (exchange.IsCut)
         {
-            // There are web servers that take the end of a connection for the end of a chunked body: a reset is what nobody mistakes.
-            // Those do not pipeline. From who does, it would take answers before this one that he has not read yet; for him the framing shows enough.
-            // No answer at all shows it too.
-            bool showsCut = exchange.IsUnanswered || (_pipelines && (_chunking || exchange.IsLengthDeclared));
-            ResetsOnClose = exchange.IsAborted || exchange.IsUpgraded || !(showsCut || exchange.SuppressesBody);
+            ResetsOnClose = exchange.IsAborted;
+            BreakWhenTaken(SignOf(exchange));
             _closes = true;
             return false;
         }

@@ -255,7 +255,21 @@ internal sealed partial class Http1Connection<TKernel>
         to[digits + 1] = (byte)'\n';
     }
 
-    // A response that was cut has no last chunk: the connection ends, and the peer sees that the response is not whole.
+    /// <summary>A chunk that begins and has no data.</summary>
+    protected override ReadOnlySpan<byte> BrokenOff => "1\r\n"u8;
+
+    // To a Unix socket there is no reset. Where the last bytes wait for room, a chunk is open already.
+    public override void BreakOff(Exchange exchange)
+    {
+        if (!IsTcp && _chunking && !exchange.IsSendingFile && !exchange.IsFlushPending && (Volatile.Read(ref Word) & WantsWritable) == 0)
+        {
+            _ = Loop.Kernel.Send(Descriptor, BrokenOff, more: false);
+        }
+
+        Cut();
+    }
+
+    // A response that was cut has no last chunk: see Connection.Break.cs.
     public override void WriteEnd(Exchange exchange, OutputBuffer output)
     {
         if (_chunking && !exchange.IsCut && !exchange.IsAborted)

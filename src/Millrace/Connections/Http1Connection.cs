@@ -41,7 +41,6 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     private bool _keepAlive;
     private bool _offersUpgrade;
     private bool _refused;          // bytes may follow that nobody will read
-    private bool _pipelines;        // a request has come before the answer to the one before it
 
     public Http1Connection(EventLoop<TKernel> loop, int descriptor, bool isTcp, byte[] peer)
         : base(loop, descriptor, isTcp) => _peer = peer;
@@ -141,7 +140,6 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     // In the driver's input the bytes may stay where they are; another buffer is about to be given back.
     private void HoldBehind(LoopDriver driver, byte[] buffer, int start, int end)
     {
-        _pipelines |= start < end;
         if (ReferenceEquals(buffer, driver.Input))
         {
             HoldInPlace(buffer, start, end);

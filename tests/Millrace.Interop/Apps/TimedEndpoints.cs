@@ -16,6 +16,7 @@ internal static class TimedEndpoints
         routes.MapGet("/lines", (HttpContext context) => WriteLinesAsync(context, signals));
         routes.MapGet("/head-first", (HttpContext context) => WriteHeadFirstAsync(context, signals));
         routes.MapGet("/throw/after", (HttpContext context) => ThrowAfterAsync(context, signals));
+        routes.MapGet("/throw/behind", ThrowBehindAsync);
         routes.MapGet("/abort/silent", (HttpContext context) => WaitForAbortAsync(context, signals));
         routes.MapGet("/abort/streaming", (HttpContext context) => StreamUntilAbortAsync(context, signals));
         routes.MapGet("/abort/blocking", (HttpContext context) => BlockUntilAbort(context, signals));
@@ -67,6 +68,16 @@ internal static class TimedEndpoints
         await context.Response.Body.FlushAsync();
         await signals.WaitAsync($"{context.Query("tag")} read", context.RequestAborted);
         throw new InvalidOperationException("thrown after the first byte");
+    }
+
+    // As many bytes as asked for leave, of 1,000 more where the length is announced; then the handler throws at once.
+    private static async Task ThrowBehindAsync(HttpContext context)
+    {
+        int count = context.Number("bytes");
+        context.Response.ContentLength = context.Query("length") == "known" ? count + 1_000 : null;
+        await context.Response.Body.WriteAsync(DeterministicBytes.Create(count));
+        await context.Response.Body.FlushAsync();
+        throw new InvalidOperationException("thrown behind what was sent");
     }
 
     // "TAG aborted" comes from a registration, as application code would notice; "TAG started" says it is in place.

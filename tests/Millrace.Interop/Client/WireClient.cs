@@ -118,6 +118,27 @@ public sealed class WireClient : IDisposable
         return new WireResponse(head, body.ToArray());
     }
 
+    /// <summary>Reads the body as far as it comes, and whether it broke off.</summary>
+    public async Task<(byte[] Body, bool IsCut)> ReadBodyAsFarAsItComesAsync()
+    {
+        using var body = new MemoryStream();
+        byte[] part = new byte[BufferSize];
+        try
+        {
+            int count;
+            while ((count = await ReadBodyAsync(part)) > 0)
+            {
+                body.Write(part, 0, count);
+            }
+
+            return (body.ToArray(), false);
+        }
+        catch (CutResponseException)
+        {
+            return (body.ToArray(), true);
+        }
+    }
+
     /// <summary>Reads the body to its end without keeping it.</summary>
     /// <returns>Its length, and its SHA-256 in hexadecimal.</returns>
     public async Task<(long Length, string Hash)> ReadBodyHashAsync()
@@ -225,7 +246,12 @@ public sealed class WireClient : IDisposable
 
     private async Task<long> ReadChunkSizeAsync()
     {
-        long size = long.Parse(await ReadLineAsync(), NumberStyles.HexNumber, CultureInfo.InvariantCulture);
+        string line = await ReadLineAsync();
+        if (!long.TryParse(line, NumberStyles.AllowHexSpecifier, CultureInfo.InvariantCulture, out long size))
+        {
+            throw new CutResponseException($"The body goes on with '{line}', which is no chunk.");
+        }
+
         if (size == 0)
         {
             // No front end adds trailers: the empty line that ends the body follows at once.

@@ -34,7 +34,7 @@ public sealed class ApacheProgram : FrontEndProgram
 
     public override IReadOnlyList<string> TextsOf(Complaint complaint) => complaint switch
     {
-        Complaint.ResponseCut => ["AH01067: Failed to read FastCGI header", "AH01075: Error dispatching request", "AH01110: error reading response"],
+        Complaint.ResponseCut => ["AH01067: Failed to read FastCGI header", "AH01068: Got bogus version", "AH01075: Error dispatching request", "AH01110: error reading response"],
         Complaint.ClientGone =>
             ["AH01075: Error dispatching request", "AH01095: prefetch request body failed", "read request body failed", "AH01097: pass request body failed"],
         _ => [],

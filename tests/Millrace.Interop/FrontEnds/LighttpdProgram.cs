@@ -37,7 +37,7 @@ public sealed class LighttpdProgram(string? command = null) : FrontEndProgram
 
     public override IReadOnlyList<string> TextsOf(Complaint complaint) => complaint switch
     {
-        Complaint.ResponseCut => ["unexpected end-of-file", "response already sent out, but backend returned error", "Connection reset by peer"],
+        Complaint.ResponseCut => ["unexpected end-of-file", "header.type not handled", "response already sent out, but backend returned error", "Connection reset by peer"],
         _ => [],
     };
 

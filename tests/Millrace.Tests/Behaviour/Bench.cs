@@ -17,7 +17,7 @@ internal abstract class Bench
         Simulation = new Simulation.Simulation(1, new SimulationSetup
         {
             Loops = 1,
-            IsTcp = true,
+            IsTcp = !address.Contains("unix:", StringComparison.Ordinal),
             Address = address,
             Options = (options ?? new MillraceOptions { Loops = 1 }).Validate(),
             Handler = _ => handler,

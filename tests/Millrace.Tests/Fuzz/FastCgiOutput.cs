@@ -17,6 +17,11 @@ internal static class FastCgiOutput
             int id = BinaryPrimitives.ReadUInt16BigEndian(bytes[2..]);
             int length = BinaryPrimitives.ReadUInt16BigEndian(bytes[4..]);
             byte type = bytes[1];
+            if (!open && bytes.Length == 8 && !bytes.ContainsAnyExcept((byte)0))
+            {
+                return null;    // the last that is sent: the head of no record says that a response is not whole
+            }
+
             if (bytes[0] != 1 || bytes[7] != 0)
             {
                 return $"a record with version {bytes[0]}";

@@ -84,7 +84,10 @@ internal sealed class FrontEnd(SimulatedSocket socket) : Behaviour.IClient
     /// <summary>The server has ended the connection and everything has been read.</summary>
     public bool IsAtEnd => socket.AtEnd;
 
-    /// <summary>The stream stopped inside a record.</summary>
+    /// <summary>The server has said that the response is not whole: a head of a version that does not exist came, and nothing behind it.</summary>
+    public bool IsBrokenOff { get; private set; }
+
+    /// <summary>The stream stopped inside a record, or behind the head of one that is none.</summary>
     public bool EndsInsideRecord => _parsed < _unparsed.Count;
 
     public void Send(ReadOnlySpan<byte> bytes) => socket.ClientSend(bytes);
@@ -117,6 +120,13 @@ internal sealed class FrontEnd(SimulatedSocket socket) : Behaviour.IClient
         {
             ReadOnlySpan<byte> head = bytes[_parsed..];
             int length = BinaryPrimitives.ReadUInt16BigEndian(head[4..]);
+            if (!head[..8].ContainsAnyExcept((byte)0))
+            {
+                IsBrokenOff = true;
+                Fault = head.Length > 8 ? "bytes behind the sign that its response is not whole" : null;
+                return;
+            }
+
             if (head[0] != 1 || head[7] != 0)
             {
                 Fault = $"a record head with version {head[0]} and reserved byte {head[7]}";

@@ -107,6 +107,9 @@ internal sealed class Plan
 
     public bool BodyWasWhole { get; set; }
 
+    /// <summary>Bytes of the response that the handler has written.</summary>
+    public int Written { get; set; }
+
     /// <summary>The handler has asked for the body.</summary>
     public bool BodyWanted { get; set; }
 
@@ -118,8 +121,8 @@ internal sealed class Plan
 
     public bool Aborts => Acts.Any(static act => act.Act == Act.Abort);
 
-    /// <summary>The connection is cut in the middle of the handler, with whatever of earlier answers has not left yet, or by a reset.</summary>
-    public bool CutsAtOnce => IsHttp10 || Acts.Any(static act => act.Act is Act.Abort or Act.SendShortFile or Act.SendBrokenFile);
+    /// <summary>The connection is cut in the middle of the handler, with whatever of earlier answers has not left yet.</summary>
+    public bool CutsAtOnce => Acts.Any(static act => act.Act is Act.Abort or Act.SendShortFile or Act.SendBrokenFile);
 
     /// <summary>The response breaks off: the connection ends without END_REQUEST.</summary>
     public bool BreaksOff { get; init; }

@@ -83,16 +83,16 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
                 {
                     case Act.Write:
                         response.Write(Plan.Bytes(plan.ResponsePattern, written, count));
-                        written += count;
+                        plan.Written = written += count;
                         unawaited += count;
                         break;
                     case Act.WriteAsync:
                         await response.WriteAsync(Plan.Bytes(plan.ResponsePattern, written, count));
-                        written += count;
+                        plan.Written = written += count;
                         break;
                     case Act.SendFile:
                         await SendFile(world, exchange, Plan.Bytes(plan.ResponsePattern, written, count), count);
-                        written += count;
+                        plan.Written = written += count;
                         break;
                     case Act.SendShortFile:
                         await SendFile(world, exchange, Plan.Bytes(plan.ResponsePattern, written, count / 2), count);

@@ -290,8 +290,8 @@ internal abstract class RandomClient
     protected bool MayEndWithout(Plan plan) =>
         plan.BreaksOff || plan.IsDisturbed || Socket!.HasLingered || Life.TimePassed || HasTooMuchUnread
         || (Life.IsDraining && (plan.Started == 0 || Simulation.IsCutting))
-        // What a reset takes along, where the server had to end the connection at once: an answer is cut, be it since its request was.
-        || (Pipelines && Socket.AnswersLost && (Life.IsDraining || Trouble == Trouble.FinishesSending || Plans.Exists(static each => each.BreaksOff)))
+        // What a reset takes along, where the server had to end the connection at once: an answer is cut, since its request was.
+        || (Pipelines && Socket.AnswersLost && (Life.IsDraining || Trouble == Trouble.FinishesSending))
         // What comes behind the last request that the server answers is thrown away up to a limit, together with that one's unread body.
         || (Pipelines && Socket.AnswersLost && StreamLength - plan.BodyOffset - (plan.BodyWasWhole ? plan.BodyLength + plan.BodyOverhead : 0) > Simulation.Services.Options.MaxDiscardBytes)
         // Answers that were to leave together with one whose handler gave the connection up.
@@ -299,6 +299,28 @@ internal abstract class RandomClient
 
     /// <summary>Whether a request that waits for its turn may be refused: too many wait, or the client looks as if it had gone.</summary>
     protected bool MayBeRefused => Life.MayOverload || (Simulation.Services.Gate is not null && Socket!.FinDelivered);
+
+    /// <summary>The response to <paramref name="plan"/> was broken off, and the connection has ended: nothing of it may be lost, and nobody may take it for whole.</summary>
+    /// <param name="received">Bytes of its body that have come.</param>
+    /// <param name="looksWhole">Whether the connection ended where a response may end.</param>
+    protected void JudgeBroken(Plan plan, long received, bool looksWhole)
+    {
+        if (!plan.BreaksOff || plan.CutsAtOnce || plan.Finished == 0 || plan.IsDisturbed || Trouble != Trouble.None || Life.TimePassed || Simulation.IsCutting
+            || Socket!.HasLingered || StreamLength > Simulation.Services.Options.MaxDiscardBytes)
+        {
+            return;
+        }
+
+        if (received != plan.Written)
+        {
+            Violated($"request {plan.Name} was broken off after {plan.Written} bytes, and its client was sent {received} of them");
+        }
+
+        if (looksWhole)
+        {
+            Violated($"request {plan.Name} was broken off, and its connection ended as if behind a whole response");
+        }
+    }
 
     /// <summary>Whether a body that nobody read is larger than what the server reads only to throw it away.</summary>
     protected bool HasTooMuchUnread => Plans.Exists(plan => plan.BodyLength + plan.BodyOverhead > Simulation.Services.Options.MaxDiscardBytes && !plan.BodyWasWhole);

@@ -306,6 +306,9 @@ internal sealed class RandomFastCgiClient : RandomClient
             {
                 Violated($"the connection of client {Number} ended before request {plan.Name} was answered (run {plan.Started} times, {plan.Finished} ended)");
             }
+
+            long received = _front.Open.TryGetValue(plan.Id, out ReceivedResponse? open) && open.HasHead ? open.Body.Length : 0;
+            JudgeBroken(plan, received, looksWhole: !_front.EndsInsideRecord && !Socket!.WasReset);
         }
         else if (Plans[^1].KeepsConnection && StepsLeft > 0 && !Life.IsDraining && !Life.TimePassed && Trouble == Trouble.None)
         {

@@ -304,6 +304,8 @@ internal sealed class RandomHttpClient : RandomClient
             {
                 Violated($"the connection of client {Number} ended before request {plan.Name} was answered (run {plan.Started} times, {plan.Finished} ended)");
             }
+
+            JudgeBroken(plan, _browser.Last is { IsComplete: false } open ? open.Body.Length : 0, looksWhole: _browser.EndsBetweenChunks && !Socket!.WasReset);
         }
         else if (_browser.IsTunnel)
         {

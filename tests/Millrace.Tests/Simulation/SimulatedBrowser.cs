@@ -174,6 +174,9 @@ internal sealed class SimulatedBrowser(SimulatedSocket socket)
     /// <summary>Nothing is awaited: any number of responses may come, and the field X-Method says which one is to HEAD.</summary>
     public bool Guesses { get; init; }
 
+    /// <summary>Between two chunks: there are clients that take an end there for the end of the response.</summary>
+    public bool EndsBetweenChunks => Last is { IsComplete: false, IsChunked: true } && _part != Part.ChunkData;
+
     public bool EndsInsideHead => _input.Count > 0 && _part == Part.Head;
 
     // True when it got on.
@@ -243,6 +246,10 @@ internal sealed class SimulatedBrowser(SimulatedSocket socket)
         {
             case Part.ChunkEnd when line.Length == 0:
                 _part = Part.ChunkSize;
+                return true;
+            case Part.ChunkEnd when line == "1" && !socket.IsTcp:
+                _part = Part.ChunkData;     // broken off behind the bytes of a file, whose chunk has no end: no less an error
+                _left = 1;
                 return true;
             case Part.Trailer when line.Length == 0:
                 Finish();

@@ -13,6 +13,7 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
     private readonly ByteQueue _outgoing = new();
     private bool _finishAfterWire;
     private bool _errorTold;
+    private long _arrived;       // bytes that the client's system has, as the server was told: the client can read them whatever happens
     private bool _noSpace;       // a send was refused: room is an edge from now on
     private bool _refusing;      // refuses to send whatever room there is
 
@@ -58,7 +59,12 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
     public int PeerCapacity { get; init; } = isTcp ? sendCapacity / 2 : 0;
 
     /// <summary>What the server has sent and the client's system has not taken, told in steps of so many bytes.</summary>
-    public int Unsent(int step) => (Math.Max(0, _outgoing.Count - PeerCapacity) + step - 1) / step * step;
+    public int Unsent(int step)
+    {
+        int unsent = (Math.Max(0, _outgoing.Count - PeerCapacity) + step - 1) / step * step;
+        _arrived = unsent == 0 ? SentByServer : _arrived;
+        return unsent;
+    }
 
     // ---- the server's side ----
 
@@ -196,9 +202,10 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
     // A reset takes along what the client has not read yet, or a part of it.
     private void LoseAnswers()
     {
-        if (!ClientGone && _outgoing.Count > 0)
+        int kept = (int)Math.Max(0, _outgoing.Count - (SentByServer - _arrived));
+        if (!ClientGone && kept < _outgoing.Count)
         {
-            _outgoing.Truncate(random.Below(_outgoing.Count));
+            _outgoing.Truncate(random.Between(kept, _outgoing.Count - 1));
             AnswersLost = true;
         }
     }

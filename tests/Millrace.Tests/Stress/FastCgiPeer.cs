@@ -21,6 +21,7 @@ internal sealed class FastCgiPeer : IDisposable
     private readonly ArrayBufferWriter<byte> _content = new();
     private RecordReader _reader;
     private int _start;
+    private bool _wasReset;
     private int _end;
 
     private FastCgiPeer(Socket socket) => _socket = socket;
@@ -64,7 +65,7 @@ internal sealed class FastCgiPeer : IDisposable
         }
     }
 
-    /// <summary>Reads to END_REQUEST, to a record broken on purpose, or to the end of the connection.</summary>
+    /// <summary>Reads to END_REQUEST, to a record broken on purpose, or to the end or the reset of the connection.</summary>
     /// <exception cref="InvalidDataException">The server has sent what no server may.</exception>
     public FastCgiResponse Receive(ushort id = 1)
     {
@@ -93,7 +94,7 @@ internal sealed class FastCgiPeer : IDisposable
                     continue;
                 }
 
-                return Response(null, stdoutEnds);
+                return Response(null, stdoutEnds, isBroken: _wasReset);
             }
 
             if (part.RequestId != id)
@@ -192,6 +193,7 @@ internal sealed class FastCgiPeer : IDisposable
         }
         catch (SocketException error) when (error.SocketErrorCode is SocketError.ConnectionReset)
         {
+            _wasReset = true;
         }
 
         return _end > 0;

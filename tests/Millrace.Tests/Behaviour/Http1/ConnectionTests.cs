@@ -193,32 +193,6 @@ public sealed class ConnectionTests
         });
 
     [Theory]
-    [InlineData("HTTP/1.0", true)]
-    [InlineData("HTTP/1.1", true)]
-    [InlineData("HTTP/1.0", false)]
-    [InlineData("HTTP/1.1", false)]
-    public void A_body_that_is_cut_ends_with_a_reset_and_never_looks_whole_RFC9112_8(string version, bool throws) => HttpBench.Run(
-        async (request, response) =>
-        {
-            await Stream(response);
-            if (throws)
-            {
-                throw new InvalidOperationException();
-            }
-
-            response.Abort();
-        },
-        bench =>
-        {
-            HttpPeer peer = bench.Connect();
-            peer.Expect("GET", is10: version == "HTTP/1.0");
-            bench.Send(peer, $"GET / {version}\r\nHost: a\r\n\r\n");
-            Assert.Empty(peer.Answers);
-            Assert.True(peer.IsAtEnd);
-            Assert.True(peer.Socket.WasReset);
-        });
-
-    [Theory]
     [InlineData("HEAD", 200)]
     [InlineData("GET", 204)]
     [InlineData("GET", 304)]

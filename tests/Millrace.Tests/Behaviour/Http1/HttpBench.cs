@@ -10,15 +10,15 @@ namespace Millrace.Tests.Behaviour.Http1;
 
 internal sealed class HttpBench : Bench
 {
-    private HttpBench(RequestHandler handler, MillraceOptions? options)
-        : base(handler, options, "http://127.0.0.1:9000")
+    private HttpBench(RequestHandler handler, MillraceOptions? options, string? address = null)
+        : base(handler, options, address ?? "http://127.0.0.1:9000")
     {
     }
 
     // ---- making one ----
 
-    public static void Run(Func<Request, Response, ValueTask> handler, Action<HttpBench> test, Action<MillraceOptions>? options = null) =>
-        Run(() => new DelegateHandler(handler), test, options);
+    public static void Run(Func<Request, Response, ValueTask> handler, Action<HttpBench> test, Action<MillraceOptions>? options = null, string? address = null) =>
+        Run(() => new DelegateHandler(handler), test, options, address);
 
     /// <summary>With the handler that says what it was asked.</summary>
     public static void Run(Action<HttpBench> test, Action<MillraceOptions>? options = null) => Run(PlainCall.Echo, test, options);
@@ -27,9 +27,9 @@ internal sealed class HttpBench : Bench
     public static void RunHosted(Func<HttpContext, Task> handler, Action<HttpBench> test, Action<MillraceOptions>? options = null) =>
         Run(() => HandlerFaces.Hosted(handler), test, options);
 
-    private static void Run(Func<RequestHandler> handler, Action<HttpBench> test, Action<MillraceOptions>? options) => SimulationThread.Run(() =>
+    private static void Run(Func<RequestHandler> handler, Action<HttpBench> test, Action<MillraceOptions>? options, string? address = null) => SimulationThread.Run(() =>
     {
-        var bench = new HttpBench(handler(), Options(options));
+        var bench = new HttpBench(handler(), Options(options), address);
         test(bench);
         bench.End();
     });

@@ -50,15 +50,15 @@ public sealed class RealSocketTests
     }
 
     [Theory]
-    [InlineData("HTTP/1.0", "abort")]
-    [InlineData("HTTP/1.1", "abort")]
-    [InlineData("HTTP/1.0", "abort later")]
-    [InlineData("HTTP/1.1", "abort later")]
-    [InlineData("HTTP/1.0", "throw")]
-    [InlineData("HTTP/1.1", "throw")]
-    [InlineData("HTTP/1.0", "throw later")]
-    [InlineData("HTTP/1.1", "throw later")]
-    public async Task A_response_that_is_cut_ends_with_a_reset_RFC9112_8(string version, string how)
+    [InlineData("HTTP/1.0", "abort", "|reset")]
+    [InlineData("HTTP/1.1", "abort", "|reset")]
+    [InlineData("HTTP/1.0", "abort later", "|reset")]
+    [InlineData("HTTP/1.1", "abort later", "|reset")]
+    [InlineData("HTTP/1.0", "throw", "\r\n\r\na part of it|reset")]
+    [InlineData("HTTP/1.1", "throw", "\r\na part of it\r\n1\r\n|end")]
+    [InlineData("HTTP/1.0", "throw later", "\r\n\r\na part of it|reset")]
+    [InlineData("HTTP/1.1", "throw later", "\r\na part of it\r\n1\r\n|end")]
+    public async Task A_response_that_is_cut_never_looks_whole_RFC9112_8(string version, string how, string end)
     {
         string seen = await Exchange(
             async (request, response) =>
@@ -78,7 +78,31 @@ public sealed class RealSocketTests
                 response.Abort();
             },
             socket => Ask(socket, $"GET / {version}\r\nHost: a\r\n\r\n"));
-        Assert.EndsWith("|reset", seen, StringComparison.Ordinal);
+        Assert.EndsWith(end, seen, StringComparison.Ordinal);
+    }
+
+    // The client's system has what it has acknowledged, whatever comes behind.
+    [Theory]
+    [InlineData("HTTP/1.0", "|reset")]
+    [InlineData("HTTP/1.1", "\r\n1\r\n|end")]
+    public async Task All_that_was_sent_arrives_before_the_break_RFC9112_8(string version, string end)
+    {
+        const int Size = 4_000_000;
+        string seen = await Exchange(
+            async (request, response) =>
+            {
+                await response.WriteAsync(new byte[Size]);
+                await response.FlushAsync();
+                throw new InvalidOperationException();
+            },
+            async socket =>
+            {
+                _ = await socket.SendAsync(Encoding.ASCII.GetBytes($"GET / {version}\r\nHost: a\r\n\r\n"));
+                await Task.Delay(500);
+                return await ReadToEnd(socket);
+            });
+        Assert.EndsWith(end, seen, StringComparison.Ordinal);
+        Assert.Equal(Size, seen.Count(static c => c == '\0'));
     }
 
     [Theory]
@@ -107,7 +131,7 @@ public sealed class RealSocketTests
                 return await ReadToEnd(socket);
             });
         Assert.Contains("the first", seen, StringComparison.Ordinal);
-        Assert.EndsWith(framing == "length" ? "a part of it|end" : "c\r\na part of it\r\n|end", seen, StringComparison.Ordinal);
+        Assert.EndsWith(framing == "length" ? "a part of it|end" : "c\r\na part of it\r\n1\r\n|end", seen, StringComparison.Ordinal);
     }
 
     [Fact]

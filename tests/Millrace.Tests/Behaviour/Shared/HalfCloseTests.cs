@@ -34,6 +34,7 @@ public abstract class HalfCloseTests(Way way) : SharedTests(way)
 
     private static void IsUnanswered(SharedBench bench, Caller caller)
     {
+        bench.Pass(TimeSpan.FromMilliseconds(200));     // over FastCGI nothing at all is told from a response that is not whole
         Assert.Empty(caller.Answers);
         Assert.Null(caller.Begun);
         Assert.Equal((true, 0), (caller.IsAtEnd, bench.Connections));
@@ -154,7 +155,7 @@ public abstract class HalfCloseTests(Way way) : SharedTests(way)
             bench.Send(caller, caller.Request("/"));
             Assert.NotNull(caller.Begun);
             caller.Socket.ClientFinish();
-            bench.Settle();
+            bench.Pass(TimeSpan.FromMilliseconds(200));
             Assert.Empty(caller.Answers);
             Assert.Equal((true, 0), (caller.IsAtEnd, bench.Connections));
         });
