@@ -133,6 +133,11 @@ public sealed class MillraceOptions
     /// Range zero to 1 day. Default zero: streams are long on purpose.</summary>
     public TimeSpan SlowRequestThreshold { get; set; } = TimeSpan.Zero;
 
+    /// <summary>Whether SIGHUP, SIGUSR1 and SIGUSR2, which end a process at once where nobody takes them, do nothing but a line in the log.
+    /// Signals that the application has taken before the server starts stay its own. Default null: yes under a host, where a SIGHUP that says that
+    /// the terminal has gone stops the application; no for <see cref="MillraceServer"/>, whose application is in charge of its process.</summary>
+    public bool? IgnoreSignals { get; set; }
+
     /// <summary>Whether handlers may read and write bodies synchronously. Default false.</summary>
     public bool AllowSynchronousIO { get; set => field = Set(value); }
 

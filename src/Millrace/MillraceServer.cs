@@ -16,8 +16,9 @@ namespace Millrace;
 public sealed class MillraceServer : IAsyncDisposable
 {
     private readonly Engine _engine;
+    private readonly IdleSignals? _signals;
 
-    private MillraceServer(Engine engine) => _engine = engine;
+    private MillraceServer(Engine engine, IdleSignals? signals) => (_engine, _signals) = (engine, signals);
 
     /// <summary>What the server listens on, with the ports it was given where 0 was asked for.</summary>
     public IReadOnlyList<string> Addresses => [.. _engine.Addresses.Select(static address => address.Url)];
@@ -61,8 +62,9 @@ public sealed class MillraceServer : IAsyncDisposable
     private static Task<MillraceServer> StartAsync(string addresses, RequestHandler handler, MillraceOptions? options, ILogger? logger)
     {
         ArgumentException.ThrowIfNullOrEmpty(addresses);
-        Engine engine = Engine.Start(ListenAddress.ParseList(addresses), handler, options ?? new MillraceOptions(), logger);
-        return Task.FromResult(new MillraceServer(engine));
+        options ??= new MillraceOptions();
+        Engine engine = Engine.Start(ListenAddress.ParseList(addresses), handler, options, logger);
+        return Task.FromResult(new MillraceServer(engine, options.IgnoreSignals == true ? IdleSignals.Take(engine.Services.Log, stop: null) : null));
     }
 
     /// <summary>Stops accepting, lets requests in progress end (<see cref="MillraceOptions.DrainTimeout"/>), then stops.</summary>
@@ -72,5 +74,9 @@ public sealed class MillraceServer : IAsyncDisposable
 
     /// <summary>Drains and stops.</summary>
     /// <returns>Ends when the server has stopped.</returns>
-    public ValueTask DisposeAsync() => _engine.DisposeAsync();
+    public async ValueTask DisposeAsync()
+    {
+        await _engine.DisposeAsync().ConfigureAwait(false);
+        _signals?.Dispose();
+    }
 }

@@ -28,6 +28,7 @@ internal sealed class AppProcess : IDisposable
     private Process? _process;      // null until it has been started
     private int _earlySignal;       // the last that came before that; 0 for none
     private int _interrupts;
+    private volatile bool _isReady;  // signals that mean nothing to the app do not end it any more
 
     private AppProcess()
     {
@@ -153,7 +154,7 @@ internal sealed class AppProcess : IDisposable
     // A terminal sends Ctrl+C to the app as well; it ends once all the same. Whoever presses it twice means it.
     private void PassSignalsOn()
     {
-        foreach (var signal in (ReadOnlySpan<PosixSignal>)[PosixSignal.SIGINT, PosixSignal.SIGTERM, PosixSignal.SIGQUIT, PosixSignal.SIGHUP])
+        foreach (var signal in (ReadOnlySpan<PosixSignal>)[PosixSignal.SIGINT, PosixSignal.SIGTERM, PosixSignal.SIGQUIT])
         {
             _signals.Add(PosixSignalRegistration.Create(signal, context =>
             {
@@ -161,6 +162,30 @@ internal sealed class AppProcess : IDisposable
                 bool isSecondInterrupt = context.Signal == PosixSignal.SIGINT && Interlocked.Increment(ref _interrupts) > 1;
                 Send(isSecondInterrupt ? Posix.SigKill : context.Signal == PosixSignal.SIGINT ? Posix.SigInt : Posix.SigTerm);
             }));
+        }
+        foreach (int signal in (ReadOnlySpan<int>)[Posix.SigHup, Posix.SigUsr1, Posix.SigUsr2])
+        {
+            _signals.Add(PosixSignalRegistration.Create((PosixSignal)signal, context =>
+            {
+                context.Cancel = true;
+                PassOn(signal);
+            }));
+        }
+    }
+
+    /// <summary>The app listens, or has no server to wait for: what SIGHUP, SIGUSR1 and SIGUSR2 mean is its own decision from now on.</summary>
+    public void PassAllSignalsOn() => _isReady = true;
+
+    // Before, they would end it as they end any program: SIGHUP does, since the terminal may have gone, and the others do nothing.
+    private void PassOn(int signal)
+    {
+        if (_isReady)
+        {
+            Send(signal);
+        }
+        else if (signal == Posix.SigHup)
+        {
+            Send(Posix.SigTerm);
         }
     }
 

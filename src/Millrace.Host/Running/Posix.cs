@@ -9,6 +9,8 @@ internal static partial class Posix
     public const int SigHup = 1;
     public const int SigInt = 2;
     public const int SigKill = 9;
+    public const int SigUsr1 = 10;
+    public const int SigUsr2 = 12;
     public const int SigTerm = 15;
     private const int WriteOk = 2;
     private const int SocketLevel = 1;           // SOL_SOCKET

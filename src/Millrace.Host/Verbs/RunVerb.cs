@@ -83,8 +83,11 @@ internal static class RunVerb
         if (await Task.WhenAny(listening, Task.Delay(s_hostPatience)) != listening)
         {
             error.WriteLine(string.Create(CultureInfo.InvariantCulture, $"millrace: {Path.GetFileName(app.Assembly)} runs, and no web host of ASP.NET Core listens in it after {s_hostPatience.TotalSeconds:0} s. If none comes, there is no server to swap and it runs as it is, on addresses of its own: so do plain handlers, which need no `millrace run`."));
+            process.PassAllSignalsOn();
         }
-        return await listening;
+        var addresses = await listening;
+        process.PassAllSignalsOn();
+        return addresses;
     }
 
     internal static IReadOnlyList<string>? Addresses(string? urls)

@@ -5,6 +5,7 @@
 using Microsoft.AspNetCore.Hosting.Server;
 using Microsoft.AspNetCore.Hosting.Server.Features;
 using Microsoft.AspNetCore.Http.Features;
+using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Options;
 using Millrace.Listeners;
@@ -18,13 +19,16 @@ internal sealed class HostedServer : IServer
     private readonly OptionsSetup _setup;
     private readonly KestrelSettings _kestrel;
     private readonly ILogger _logger;
+    private readonly IHostApplicationLifetime? _lifetime;
     private Engine? _engine;
+    private IdleSignals? _signals;
 
-    public HostedServer(IOptions<MillraceOptions> options, OptionsSetup setup, KestrelSettings kestrel, ILoggerFactory loggers)
+    public HostedServer(IOptions<MillraceOptions> options, OptionsSetup setup, KestrelSettings kestrel, ILoggerFactory loggers, IHostApplicationLifetime? lifetime = null)
     {
         _options = options;
         _setup = setup;
         _kestrel = kestrel;
+        _lifetime = lifetime;
         _logger = loggers.CreateLogger("Millrace");
         Features.Set<IServerAddressesFeature>(new Addresses());
     }
@@ -45,6 +49,11 @@ internal sealed class HostedServer : IServer
         IServerAddressesFeature feature = Features.Get<IServerAddressesFeature>()!;
         ICollection<string> addresses = feature.Addresses;
         _engine = Engine.Start(WhatToListenOn(feature, log), new HostedHandler<TContext>(application, _logger), options, _logger);
+        if (options.IgnoreSignals != false)
+        {
+            _signals = IdleSignals.Take(_engine.Services.Log, _lifetime is { } lifetime ? lifetime.StopApplication : null);
+        }
+
         addresses.Clear();
         foreach (ListenAddress address in _engine.Addresses)
         {
@@ -108,6 +117,8 @@ internal sealed class HostedServer : IServer
         {
             engine.StopAsync(new CancellationToken(canceled: true)).GetAwaiter().GetResult();
         }
+
+        _signals?.Dispose();
     }
 
     private sealed class Addresses : IServerAddressesFeature

@@ -1,22 +1,45 @@
 // Every message of the server: one catalogue. A message says what happened, where, and what to do.
+//
+// A logger is code of the application's. What a handler's own turn has to say is said in it, with its scopes and under the eyes
+// of the monitor, as is what the start and the end of the server have to say on their callers' threads. What loops and the
+// monitor have to say goes through a queue (LogQueue): neither waits for a logger.
 
 using Microsoft.Extensions.Logging;
 
 namespace Millrace.Observe;
 
-internal sealed partial class Log(ILogger logger)
+internal sealed partial class Log
 {
-    private readonly ILogger _logger = new HarmlessLogger(logger);
+    private readonly ILogger _logger;
+    private readonly LogQueue _queue;
     private long _lastConnectionLimit;
     private long _lastDescriptors;
     private long _lastPath;
+
+    /// <param name="logger">The application's.</param>
+    /// <param name="run">Where the queue is worked through; null: on the thread pool.</param>
+    public Log(ILogger logger, Action<Action>? run = null)
+    {
+        _logger = new HarmlessLogger(logger);
+        _queue = new LogQueue(MessagesDropped, run);
+    }
+
+    /// <summary>Waits until the logger has what was queued so far, but not for longer than this.</summary>
+    public Task FlushAsync(TimeSpan limit) => _queue.FlushAsync(limit);
+
+    // ---- queued ----
+
+    /// <summary>A fault of the server itself.</summary>
+    public void InternalError(Exception error) => _queue.Add(() => Internal(error));
+
+    public void DriversExhausted(int limit) => _queue.Add(() => Drivers(limit));
 
     /// <summary>At most once in ten seconds.</summary>
     public void ConnectionLimitReached(int limit)
     {
         if (MaySay(ref _lastConnectionLimit))
         {
-            ConnectionLimit(limit);
+            _queue.Add(() => ConnectionLimit(limit));
         }
     }
 
@@ -25,7 +48,7 @@ internal sealed partial class Log(ILogger logger)
     {
         if (MaySay(ref _lastDescriptors))
         {
-            Descriptors(address);
+            _queue.Add(() => Descriptors(address));
         }
     }
 
@@ -34,7 +57,7 @@ internal sealed partial class Log(ILogger logger)
     {
         if (MaySay(ref _lastPath))
         {
-            OtherPath();
+            _queue.Add(OtherPath);
         }
     }
 
@@ -44,6 +67,8 @@ internal sealed partial class Log(ILogger logger)
         long before = Volatile.Read(ref last);
         return (before == 0 || now - before > 10_000) && Interlocked.CompareExchange(ref last, now, before) == before;
     }
+
+    // ---- said at once ----
 
     [LoggerMessage(1, LogLevel.Error, "Request {RequestId}: an unhandled exception was thrown by the application.")]
     public partial void HandlerFailed(string requestId, Exception error);
@@ -64,7 +89,7 @@ internal sealed partial class Log(ILogger logger)
     private partial void Descriptors(string address);
 
     [LoggerMessage(7, LogLevel.Warning, "A handler blocks its event loop and all {Limit} threads are busy (DriversMax): other connections of the loop wait. Raise DriversMax or make the handlers asynchronous.")]
-    public partial void DriversExhausted(int limit);
+    private partial void Drivers(int limit);
 
     [LoggerMessage(8, LogLevel.Warning, "{Address} can be reached from other machines.")]
     public partial void WideAddress(string address);
@@ -100,5 +125,14 @@ internal sealed partial class Log(ILogger logger)
     public partial void UnknownOption(string key, string nearest);
 
     [LoggerMessage(11, LogLevel.Error, "Internal error on a connection; it was closed. Please report this.")]
-    public partial void InternalError(Exception error);
+    private partial void Internal(Exception error);
+
+    [LoggerMessage(16, LogLevel.Warning, "{Count} messages of the server were dropped: the logger takes them too slowly, and {Limit} wait already.")]
+    private partial void MessagesDropped(long count, int limit);
+
+    [LoggerMessage(17, LogLevel.Information, "{Signal} has come, and does nothing here. An application that handles it itself takes it before the server starts (PosixSignalRegistration); SIGTERM stops the application.")]
+    public partial void SignalIgnored(string signal);
+
+    [LoggerMessage(18, LogLevel.Information, "SIGHUP has come: the terminal has gone. The application stops, as for SIGTERM.")]
+    public partial void TerminalGone();
 }

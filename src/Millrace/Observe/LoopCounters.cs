@@ -1,6 +1,7 @@
 // Counters of one loop. Its driver alone writes them, so they need no lock; readers may see them a moment late.
 
 using System.Collections.Concurrent;
+using Millrace.Loops;
 
 namespace Millrace.Observe;
 
@@ -32,7 +33,8 @@ internal sealed class LoopCounters
     public void CountStatusShared(int status) => Interlocked.Increment(ref Responses[Math.Clamp(status / 100, 0, 5)]);
 
     /// <summary>Not on the path of good requests.</summary>
-    public void Refused(string refusal) => _refusals.AddOrUpdate(refusal, 1, static (_, n) => n + 1);
+    public void Refused(string refusal) => Steady.Do(
+        static work => work._refusals.AddOrUpdate(work.refusal, 1, static (_, n) => n + 1), (_refusals, refusal));
 
     public IEnumerable<KeyValuePair<string, long>> Refusals => _refusals;
 }

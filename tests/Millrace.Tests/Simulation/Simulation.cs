@@ -59,7 +59,7 @@ internal sealed partial class Simulation : IKernelObserver
         _hasFingerprint = setup.HasFingerprint;
         Drivers = new SimulatedDrivers(this, setup.Options.DriversMax);
         Handler = new WatchedHandler(this, setup.Handler(this));
-        Services = new LoopServices(setup.Options, Handler, new Log(new WatchedLog(Violated)), Drivers)
+        Services = new LoopServices(setup.Options, Handler, new Log(new WatchedLog(Violated), static message => message()), Drivers)
         {
             QueueUserCode = (action, state) => InPool(() => action(state)),
             CancelToken = static (services, source) => services.RunUserCode(static source => ((CancellationTokenSource)source!).Cancel(), source),

@@ -1,0 +1,125 @@
+// Calls of the runtime's library that may wait for a moment (for a lock inside of it), made steady as SteadyLock is: where
+// ThreadInterruptedException ends the wait, the call has done nothing yet and is made again.
+
+using System.Buffers;
+using System.Collections.Concurrent;
+
+namespace Millrace.Loops;
+
+internal static class Steady
+{
+    /// <summary>Does what waits first and acts afterwards, whatever interrupts the waiting.</summary>
+    public static void Do<T>(Action<T> action, T state)
+    {
+        bool isInterrupted = false;
+        while (true)
+        {
+            try
+            {
+                action(state);
+                break;
+            }
+            catch (ThreadInterruptedException)
+            {
+                isInterrupted = true;
+            }
+        }
+
+        if (isInterrupted)
+        {
+            Thread.CurrentThread.Interrupt();   // for the wait of user code it was meant for; between requests it is forgotten
+        }
+    }
+
+    /// <summary>Has the thread pool run it.</summary>
+    public static void Queue(Action<object?> action, object? state)
+    {
+        try
+        {
+            ThreadPool.UnsafeQueueUserWorkItem(action, state, preferLocal: false);
+        }
+        catch (ThreadInterruptedException)
+        {
+            Queue(action, state);
+            Thread.CurrentThread.Interrupt();
+        }
+    }
+
+    public static byte[] Rent(int size)
+    {
+        try
+        {
+            return ArrayPool<byte>.Shared.Rent(size);
+        }
+        catch (ThreadInterruptedException)
+        {
+            Thread.CurrentThread.Interrupt();
+            return GC.AllocateUninitializedArray<byte>(size);
+        }
+    }
+
+    // Once only: an interrupted return has kept the buffer already, and given up another.
+    public static void Return(byte[] buffer)
+    {
+        try
+        {
+            ArrayPool<byte>.Shared.Return(buffer);
+        }
+        catch (ThreadInterruptedException)
+        {
+            Thread.CurrentThread.Interrupt();
+        }
+    }
+}
+
+/// <summary>A queue between threads that an interruption of one of them does not break.</summary>
+internal sealed class SteadyQueue<T>
+{
+    private readonly ConcurrentQueue<T> _queue = new();
+
+    public bool IsEmpty => _queue.IsEmpty;
+
+    public int Count
+    {
+        get
+        {
+            try
+            {
+                return _queue.Count;
+            }
+            catch (ThreadInterruptedException)
+            {
+                int count = Count;
+                Thread.CurrentThread.Interrupt();
+                return count;
+            }
+        }
+    }
+
+    public void Enqueue(T item)
+    {
+        try
+        {
+            _queue.Enqueue(item);
+        }
+        catch (ThreadInterruptedException)
+        {
+            Enqueue(item);
+            Thread.CurrentThread.Interrupt();
+        }
+    }
+
+    public bool TryDequeue([System.Diagnostics.CodeAnalysis.MaybeNullWhen(false)] out T item)
+    {
+        try
+        {
+            return _queue.TryDequeue(out item);
+        }
+        catch (ThreadInterruptedException)
+        {
+            bool taken = TryDequeue(out item);
+            Thread.CurrentThread.Interrupt();
+            return taken;
+        }
+    }
+}
