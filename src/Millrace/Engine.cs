@@ -12,6 +12,8 @@ namespace Millrace;
 
 internal sealed class Engine : IAsyncDisposable
 {
+    private const int LoopPatienceMs = 5_000;
+
     private readonly MillraceOptions _options;
     private readonly LoopServices _services;
     private readonly EventLoop<LinuxKernel>[] _loops;
@@ -47,7 +49,9 @@ internal sealed class Engine : IAsyncDisposable
         }
         catch
         {
-            engine.Release();
+            engine.Close();
+            engine._services.Leave();
+            Array.ForEach(engine._loops, static loop => loop.Release());
             throw;
         }
 
@@ -145,12 +149,14 @@ internal sealed class Engine : IAsyncDisposable
             }
 
             Broadcast(static loop => loop.Stop());
-            bool allLeft = await Task.Run(() => _services.WaitForLoops(TimeSpan.FromSeconds(5)), CancellationToken.None).ConfigureAwait(false);
+            _services.Leave();
+            await WaitForLoops().ConfigureAwait(false);
             _services.Log.Drained(
                 Math.Round((Environment.TickCount64 - begun) / 1000.0, 1),
                 Volatile.Read(ref _services.Detached.EndedInDrain),
                 _loops.Sum(static loop => Volatile.Read(ref loop.Counters.CutInDrain)));
-            Release(closePollers: allLeft);
+            Close();
+            await _services.Log.FlushAsync(TimeSpan.FromSeconds(1)).ConfigureAwait(false);
         }
         finally
         {
@@ -160,15 +166,24 @@ internal sealed class Engine : IAsyncDisposable
 
     private void Broadcast(Action<EventLoop<LinuxKernel>> action) => Array.ForEach(_loops, loop => loop.Post(action));
 
-    private void Release(bool closePollers = true)
+    // Handlers that outlive the server keep their loops: those end by themselves, when the last of these handlers has ended. One
+    // that blocks where no thread is left to take its loop over keeps it from hearing of the end at all.
+    private async Task WaitForLoops()
+    {
+        long giveUpAt = Environment.TickCount64 + LoopPatienceMs;
+        while (!_services.Over.IsCompleted && !AreLingering() && Environment.TickCount64 < giveUpAt)
+        {
+            await Task.WhenAny(_services.Over, Task.Delay(10, CancellationToken.None)).ConfigureAwait(false);
+        }
+    }
+
+    private bool AreLingering() =>
+        Array.TrueForAll(_loops, static loop => loop.HasEnded || loop.IsLingering) && Array.Exists(_loops, static loop => !loop.HasEnded);
+
+    private void Close()
     {
         _meter.Dispose();
         _sockets.ForEach(static socket => socket.Dispose());
-        _services.Dispose();
-        if (closePollers)
-        {
-            Array.ForEach(_loops, static loop => loop.Release());
-        }
     }
 
     public async ValueTask DisposeAsync()

@@ -68,6 +68,11 @@ internal sealed partial class EventLoop<TKernel>
     // The loop names each failure and why it goes on: one failing peer never stops a listener.
     private Accepted AcceptOne(LoopDriver driver, ListenSocket listener)
     {
+        if (listener.Descriptor < 0)
+        {
+            return Accepted.Nobody;     // a handler has kept the loop from its end of listening: the number is somebody else's
+        }
+
         if (IsReserveReached())
         {
             return Accepted.Exhausted;

@@ -14,6 +14,8 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
 {
     private const ulong ListenerFlag = 1UL << 63;
     private const int WatchAgainMs = 100;
+    private const int BusyEventsPerMs = 6;
+    private const int CountMsMin = 8;
 
     private readonly PollEvent[] _batch = new PollEvent[256];
     private readonly Poller _poller;
@@ -28,6 +30,10 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     private bool _draining;
     private long _drainBegunMs;
     private bool _cutting;
+    private bool _stopping;
+    private long _countedSinceMs;
+    private int _counted;               // events since then
+    private Waking _waking;
 
     public readonly TKernel Kernel;
 
@@ -46,16 +52,25 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
 
     // ---- a turn ----
 
-    public override void Drive(LoopDriver driver)
+    public override bool Drive(LoopDriver driver)
     {
-        while (!IsStopped)
+        while (!IsOver)
         {
+            IsLingering = _stopping;
             if (!Turn(driver, -1))
             {
-                return;
+                return false;
             }
         }
+
+        MarkEnded();
+        Abandon();
+        Release();
+        return true;
     }
+
+    /// <summary>A stopped loop stays for the connections whose handlers have not ended: they are closed by it and nobody else.</summary>
+    private bool IsOver => _stopping && ConnectionCount == 0 && !HasPosted;
 
     public override bool Resume(LoopDriver driver)
     {
@@ -125,7 +140,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
             }
         }
 
-        if (!IsStopped)
+        if (!IsOver)
         {
             Wait(waitMs);
         }
@@ -175,12 +190,26 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
         }
 
         _batchPosition = 0;
-        _batchCount = Kernel.Wait(_poller, _batch, timeoutMs);
+        _batchCount = Kernel.Wait(_poller, _batch, timeoutMs, _waking);
         WakeUp();
         NowMs = Kernel.NowMs;
+        Count(_batchCount);
         if (_batchCount > 0)
         {
             SetActive();
+        }
+    }
+
+    // Where requests are many it pays to be woken for several at a time. A loop with little to do is woken at once, by one system call.
+    private void Count(int events)
+    {
+        _counted += events;
+        long passedMs = NowMs - _countedSinceMs;
+        if (passedMs >= CountMsMin)
+        {
+            _waking = _counted >= BusyEventsPerMs * passedMs ? Waking.InTurn : Waking.AtOnce;
+            _counted = 0;
+            _countedSinceMs = NowMs;
         }
     }
 
@@ -331,8 +360,21 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
         SweepIdle();
     }
 
-    public void Stop() => IsStopped = true;
+    /// <summary>The loop ends as soon as it has no connection any more.</summary>
+    public void Stop() => _stopping = true;
 
-    /// <summary>After the last driver has left.</summary>
+    protected override void Abandon()
+    {
+        while (TryTakePosted(out object? work))
+        {
+            if (work is AcceptedSocket accepted)
+            {
+                Kernel.Close(accepted.Descriptor, reset: false);
+                Services.RemoveConnection();
+            }
+        }
+    }
+
+    /// <summary>Closes the event queue: the last act of the driver whose loop has ended, or of who has made a loop that was never driven.</summary>
     public void Release() => Kernel.ClosePoller(_poller);
 }

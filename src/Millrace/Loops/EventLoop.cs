@@ -13,7 +13,6 @@
 //
 // EventLoop.pml checks this exhaustively: TURN, POLL, ENTER, RUNNING (odd), HELD (a handler that never returns), STANDBY.
 
-using System.Collections.Concurrent;
 using Millrace.Connections;
 using Millrace.Observe;
 
@@ -21,10 +20,12 @@ namespace Millrace.Loops;
 
 internal abstract class EventLoop
 {
-    private readonly ConcurrentQueue<object> _posted = new();
+    private readonly SteadyQueue<object> _posted = new();
     private long _word;
     private long _sequence;
     private int _sleeping;
+    private int _wakers;            // threads between the look at _sleeping and the end of their Wake
+    private int _ended;
     private int _active;
 
     protected EventLoop(int index, LoopServices services)
@@ -54,10 +55,8 @@ internal abstract class EventLoop
     /// <summary>Turns made so far, so that the monitor can tell a busy loop from a quiet one.</summary>
     public long Turns { get; protected set; }
 
-    public bool IsStopped { get; protected set; }
-
-    /// <summary>Drives the loop until it is stopped or taken over.</summary>
-    public abstract void Drive(LoopDriver driver);
+    /// <summary>Drives the loop until it ends or is taken over. True: it has ended, and this driver has closed what was the loop's.</summary>
+    public abstract bool Drive(LoopDriver driver);
 
     /// <summary>Called by a driver that was given this loop from another whose handler blocks.</summary>
     public abstract bool Resume(LoopDriver driver);
@@ -88,9 +87,20 @@ internal abstract class EventLoop
     {
         _posted.Enqueue(work);
         Interlocked.MemoryBarrier();
-        if (Volatile.Read(ref _sleeping) == 1 && Interlocked.Exchange(ref _sleeping, 0) == 1)
+        if (Volatile.Read(ref _sleeping) == 1)
         {
-            Wake();
+            Interlocked.Increment(ref _wakers);
+            if (Interlocked.Exchange(ref _sleeping, 0) == 1)
+            {
+                Wake();
+            }
+
+            Interlocked.Decrement(ref _wakers);
+        }
+
+        if (HasEnded)
+        {
+            Abandon();
         }
     }
 
@@ -118,10 +128,27 @@ internal abstract class EventLoop
 
     protected abstract void Wake();
 
-    private int _finished;
+    // ---- the end ----
 
-    /// <summary>True for the one driver that leaves a stopped loop last.</summary>
-    public bool TryFinish() => Interlocked.Exchange(ref _finished, 1) == 0;
+    /// <summary>It has been told to stop, and connections are left whose handlers have not ended: the last of them ends it.</summary>
+    public bool IsLingering { get; protected set; }
+
+    /// <summary>Nobody drives it any more.</summary>
+    public bool HasEnded => Volatile.Read(ref _ended) == 1;
+
+    /// <summary>The loop has nothing left. Afterwards nobody wakes it: what it was woken with may be closed.</summary>
+    protected void MarkEnded()
+    {
+        Interlocked.Exchange(ref _ended, 1);
+        var spin = default(SpinWait);
+        while (Volatile.Read(ref _wakers) != 0)
+        {
+            spin.SpinOnce(sleep1Threshold: -1);
+        }
+    }
+
+    /// <summary>Throws away what is posted to a loop that has ended. Any thread.</summary>
+    protected abstract void Abandon();
 
     // ---- seen by the monitor ----
 

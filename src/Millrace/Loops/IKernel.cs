@@ -17,6 +17,16 @@ internal enum Readiness : uint
     PeerFinished = 0x2000,
 }
 
+/// <summary>When a thread that waits runs again.</summary>
+internal enum Waking
+{
+    /// <summary>At once: whoever has woken it is stopped for it.</summary>
+    AtOnce,
+
+    /// <summary>When its turn comes: whoever has woken it finishes what it is at, and more has come until then.</summary>
+    InTurn,
+}
+
 /// <summary>One event of a batch: which registration, and what it is ready for.</summary>
 internal struct PollEvent
 {
@@ -49,7 +59,7 @@ internal interface IKernel
     void ClosePoller(Poller poller);
 
     /// <summary>Waits up to <paramref name="timeoutMs"/> (-1: for ever) and fills <paramref name="events"/>; answers how many.</summary>
-    int Wait(Poller poller, PollEvent[] events, int timeoutMs);
+    int Wait(Poller poller, PollEvent[] events, int timeoutMs, Waking waking);
 
     /// <summary>Makes a <see cref="Wait"/> of another thread return.</summary>
     void Wake(Poller poller);

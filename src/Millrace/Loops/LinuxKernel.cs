@@ -13,6 +13,9 @@ internal readonly unsafe struct LinuxKernel : IKernel
     [ThreadStatic]
     private static byte[]? t_events;
 
+    [ThreadStatic]
+    private static bool t_mayNotChangePolicy;
+
     public long NowMs => Environment.TickCount64;
 
     public Poller OpenPoller()
@@ -35,12 +38,15 @@ internal readonly unsafe struct LinuxKernel : IKernel
         _ = SystemCalls.Close(poller.WakeUp);
     }
 
-    public int Wait(Poller poller, PollEvent[] events, int timeoutMs)
+    public int Wait(Poller poller, PollEvent[] events, int timeoutMs, Waking waking)
     {
         byte[] raw = t_events ??= GC.AllocateArray<byte>(EventsMax * 16, pinned: true);
         fixed (byte* at = raw)
         {
-            int count = SystemCalls.EpollWait(poller.Queue, at, Math.Min(EventsMax, events.Length), timeoutMs);
+            int most = Math.Min(EventsMax, events.Length);
+            int count = waking == Waking.InTurn && timeoutMs != 0
+                ? WaitInTurn(poller.Queue, at, most, timeoutMs)
+                : SystemCalls.EpollWait(poller.Queue, at, most, timeoutMs);
             if (count <= 0)
             {
                 return 0;   // EINTR and time-outs alike: the loop looks at its work and comes back
@@ -221,15 +227,45 @@ internal readonly unsafe struct LinuxKernel : IKernel
         _ = SystemCalls.Close(descriptor);
     }
 
-    /// <summary>
-    /// Lets the calling thread run when its turn comes instead of interrupting whoever woke it (SCHED_BATCH, sched(7)). A web server on the same
-    /// processor then hands over a batch of requests per wake-up instead of being stopped after each. Threads it starts
-    /// do not inherit that. Where it is not allowed nothing changes.
-    /// </summary>
-    public static void ScheduleInBatches()
+    // Only while it waits is the thread under SCHED_BATCH (sched(7)): it does not stop whoever wakes it. Threads and processes
+    // inherit the policy of the thread that starts them, SCHED_RESET_ON_FORK or not (that is for the policies above and for
+    // negative nice values), so no code that could start one runs under it. Two more system calls, when there is nothing to do.
+    private static int WaitInTurn(int queue, byte* events, int most, int timeoutMs)
+    {
+        int count = SystemCalls.EpollWait(queue, events, most, 0);
+        if (count != 0)
+        {
+            return count;
+        }
+
+        bool isChanged = TryChangePolicy();
+        count = SystemCalls.EpollWait(queue, events, most, timeoutMs);
+        if (isChanged)
+        {
+            SetPolicy(SystemCalls.SCHED_OTHER);
+        }
+
+        return count;
+    }
+
+    // A policy that the administrator or a handler has given the thread is left alone.
+    private static bool TryChangePolicy()
+    {
+        if (t_mayNotChangePolicy)
+        {
+            return false;
+        }
+
+        int policy, priority;
+        t_mayNotChangePolicy = SystemCalls.GetScheduling(SystemCalls.CurrentThread(), &policy, &priority) != 0
+            || policy != SystemCalls.SCHED_OTHER || !SetPolicy(SystemCalls.SCHED_BATCH);
+        return !t_mayNotChangePolicy;
+    }
+
+    private static bool SetPolicy(int policy)
     {
         int priority = 0;
-        _ = SystemCalls.SetScheduling(SystemCalls.CurrentThread(), SystemCalls.SCHED_BATCH | SystemCalls.SCHED_RESET_ON_FORK, &priority);
+        return SystemCalls.SetScheduling(SystemCalls.CurrentThread(), policy, &priority) == 0;
     }
 
     // 0: try again at once.

@@ -1,6 +1,5 @@
 // What the loops of one server share: options, the handler, drivers, the monitor, spare exchanges, limits.
 
-using System.Collections.Concurrent;
 using Microsoft.AspNetCore.Connections;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.WebUtilities;
@@ -14,10 +13,11 @@ internal sealed class LoopServices : IDisposable
 {
     private const int SpareMax = 1_024;
 
-    private readonly ConcurrentQueue<Exchange> _exchanges = new();
-    private readonly ConcurrentQueue<OutputBuffer> _outputs = new();
+    private readonly SteadyQueue<Exchange> _exchanges = new();
+    private readonly SteadyQueue<OutputBuffer> _outputs = new();
     private readonly DriverPool? _pool;
-    private readonly CountdownEvent _driving = new(1);
+    private readonly TaskCompletionSource _over = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private int _users = 1;     // loops that have not ended, and whoever made this
     private int _connections;
     private int _upgraded;
     private long _handOversRefused;
@@ -153,7 +153,7 @@ internal sealed class LoopServices : IDisposable
 
     /// <summary>Where that code runs.</summary>
     public Action<Action<object?>, object?> QueueUserCode { get; init; } =
-        static (action, state) => ThreadPool.UnsafeQueueUserWorkItem(action, state, preferLocal: false);
+        Steady.Queue;
 
     /// <summary>
     /// Has the runtime load what every request needs. Left to the first one, it fails in a process without a free descriptor, and
@@ -175,7 +175,7 @@ internal sealed class LoopServices : IDisposable
     /// <summary>Starts a loop on a thread of the pool.</summary>
     public void Start(EventLoop loop)
     {
-        _driving.AddCount();
+        Interlocked.Increment(ref _users);
         IStandbyDriver driver = Standby.TryReserve() ?? throw new InvalidOperationException(
             $"DriversMax = {Options.DriversMax} leaves no thread for loop {loop.Index}; it must be larger than the number of loops.");
         driver.Give(loop);
@@ -183,23 +183,43 @@ internal sealed class LoopServices : IDisposable
 
     public void Drive(EventLoop loop, LoopDriver driver)
     {
-        if (loop.Resume(driver))
+        if (loop.Resume(driver) && DriveOn(loop, driver))
         {
-            loop.Drive(driver);
-        }
-
-        if (loop.IsStopped && loop.TryFinish())
-        {
-            _driving.Signal();
+            Leave();
         }
     }
 
-    /// <summary>Waits until every stopped loop has been left by its driver.</summary>
-    public bool WaitForLoops(TimeSpan limit)
+    // An interruption of the thread between two events, whatever of the runtime waited there: the loop is still the driver's.
+    private static bool DriveOn(EventLoop loop, LoopDriver driver)
     {
-        _driving.Signal();
-        return _driving.Wait(limit);
+        while (true)
+        {
+            try
+            {
+                return loop.Drive(driver);
+            }
+            catch (ThreadInterruptedException)
+            {
+                driver.ForgetInterruption();
+            }
+        }
     }
+
+    /// <summary>
+    /// Whoever made this has no more use for it, or a loop has ended. Handlers may outlive the server, and their loops stay for them:
+    /// who leaves last ends the threads.
+    /// </summary>
+    public void Leave()
+    {
+        if (Interlocked.Decrement(ref _users) == 0)
+        {
+            Dispose();
+            _over.SetResult();
+        }
+    }
+
+    /// <summary>Ends when everybody has left.</summary>
+    public Task Over => _over.Task;
 
     public long HandOversRefused => Interlocked.Read(ref _handOversRefused);
 
@@ -215,6 +235,5 @@ internal sealed class LoopServices : IDisposable
     {
         Monitor.Dispose();
         _pool?.Dispose();
-        _driving.Dispose();
     }
 }

@@ -30,8 +30,8 @@ internal static unsafe partial class SystemCalls
     public const int SOCK_CLOEXEC = 0x80000;
 
     // sched(7)
+    public const int SCHED_OTHER = 0;
     public const int SCHED_BATCH = 3;
-    public const int SCHED_RESET_ON_FORK = 0x4000_0000;
 
     // send(2), recv(2), shutdown(2)
     public const int MSG_PEEK = 0x2;

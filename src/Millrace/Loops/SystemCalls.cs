@@ -135,6 +135,10 @@ internal static unsafe partial class SystemCalls
     [LibraryImport("libc", EntryPoint = "pthread_setschedparam")]
     public static partial int SetScheduling(nint thread, int policy, int* priority);
 
+    /// <summary>The policy, and the int of a sched_param. Answered from memory, after the first time.</summary>
+    [LibraryImport("libc", EntryPoint = "pthread_getschedparam")]
+    public static partial int GetScheduling(nint thread, int* policy, int* priority);
+
     // ---- users and groups: these answer an error number themselves, and result is null when there is no such name ----
 
     [LibraryImport("libc", EntryPoint = "getgrnam_r")]

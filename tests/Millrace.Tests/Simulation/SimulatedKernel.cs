@@ -12,7 +12,7 @@ internal readonly struct SimulatedKernel(SimulatedWorld world) : IKernel
 
     public void ClosePoller(Poller poller) => world.ClosePoller(poller);
 
-    public int Wait(Poller poller, PollEvent[] events, int timeoutMs) => world.Wait(poller, events, timeoutMs);
+    public int Wait(Poller poller, PollEvent[] events, int timeoutMs, Waking waking) => world.Wait(poller, events, timeoutMs);
 
     public void Wake(Poller poller) => world.Wake(poller);
 

@@ -1,0 +1,139 @@
+// How the system schedules what handlers run on and what they start: as any thread, whatever the loops do for themselves
+// (sched(7)).
+
+using System.Diagnostics;
+
+namespace Millrace.Tests.Stress;
+
+[Collection(AloneCollection.Name)]
+public sealed class SchedulingTests(ITestOutputHelper output) : IDisposable
+{
+    private readonly SocketFolder _folder = new();
+
+    public void Dispose() => _folder.Dispose();
+
+    [Theory]
+    [InlineData(DispatchMode.Inline)]
+    [InlineData(DispatchMode.Workers)]
+    public async Task Handlers_and_the_threads_and_processes_they_start_are_scheduled_as_any_other(DispatchMode dispatch)
+    {
+        await using MillraceServer server = await MillraceServer.StartAsync(
+            _folder.NewAddress(),
+            static (request, response) => response.WriteText(request.Path switch
+            {
+                "/thread" => OnNewThread(),
+                "/process" => OfNewProcess(),
+                "/priority" => WithPriority(),
+                _ => Policy(),
+            }),
+            new MillraceOptions { Loops = 1, Dispatch = dispatch });
+
+        // Enough requests at once for the loop to be woken in its turn (Waking.InTurn).
+        using var over = new CancellationTokenSource();
+        var load = ClientThreads.Start(6, _ =>
+        {
+            using FastCgiPeer peer = FastCgiPeer.Connect(server.Addresses[0]);
+            while (!over.IsCancellationRequested)
+            {
+                Assert.Equal("0", peer.Exchange(new FastCgiRequest("/")).Text);
+            }
+        });
+        using (FastCgiPeer peer = FastCgiPeer.Connect(server.Addresses[0]))
+        {
+            for (int i = 0; i < 20; i++)
+            {
+                Assert.Equal("0", peer.Exchange(new FastCgiRequest("/thread")).Text);
+                Assert.Equal("0", peer.Exchange(new FastCgiRequest("/process")).Text);
+                Assert.Equal("AboveNormal", peer.Exchange(new FastCgiRequest("/priority")).Text);
+            }
+        }
+
+        over.Cancel();
+        load.Join();
+    }
+
+    // Else the test above shows nothing. The policy of a thread that waits can be read while it waits.
+    [Fact]
+    public async Task A_busy_loop_waits_under_SCHED_BATCH_and_a_quiet_one_does_not()
+    {
+        await using MillraceServer server = await MillraceServer.StartAsync(
+            _folder.NewAddress(), static (_, response) => response.WriteText("x"), new MillraceOptions { Loops = 1, Dispatch = DispatchMode.Inline });
+        using FastCgiPeer quiet = FastCgiPeer.Connect(server.Addresses[0]);
+        for (int i = 0; i < 20; i++)
+        {
+            _ = quiet.Exchange(new FastCgiRequest("/"));
+            Thread.Sleep(20);
+            Assert.DoesNotContain("3", DriverPolicies());
+        }
+
+        bool seen = false;
+        using var over = new CancellationTokenSource();
+        var load = ClientThreads.Start(8, _ =>
+        {
+            using FastCgiPeer peer = FastCgiPeer.Connect(server.Addresses[0]);
+            while (!over.IsCancellationRequested)
+            {
+                Assert.Equal("x", peer.Exchange(new FastCgiRequest("/")).Text);
+            }
+        });
+        for (long giveUpAt = Environment.TickCount64 + 20_000; !seen && Environment.TickCount64 < giveUpAt;)
+        {
+            seen = DriverPolicies().Contains("3");
+        }
+
+        over.Cancel();
+        load.Join();
+        output.WriteLine($"requests {server.Engine.Loops[0].Counters.Requests}, turns {server.Engine.Loops[0].Turns}");
+        Assert.True(seen);
+    }
+
+    private static string OnNewThread()
+    {
+        string policy = "";
+        var thread = new Thread(() => policy = Policy());
+        thread.Start();
+        thread.Join();
+        return policy;
+    }
+
+    private static string OfNewProcess()
+    {
+        using Process process = Process.Start(new ProcessStartInfo("cat", "/proc/self/stat") { RedirectStandardOutput = true })!;
+        string stat = process.StandardOutput.ReadToEnd();
+        process.WaitForExit();
+        return PolicyIn(stat);
+    }
+
+    private static string WithPriority()
+    {
+        Thread.CurrentThread.Priority = ThreadPriority.AboveNormal;
+        return Thread.CurrentThread.Priority.ToString();
+    }
+
+    private static string Policy() => PolicyIn(File.ReadAllText("/proc/thread-self/stat"));
+
+    // proc(5): field 41; the first behind the name in parentheses is field 3.
+    private static string PolicyIn(string stat) => stat[(stat.LastIndexOf(')') + 2)..].Split(' ')[41 - 3];
+
+    private static List<string> DriverPolicies()
+    {
+        var policies = new List<string>();
+        foreach (string task in Directory.GetDirectories("/proc/self/task"))
+        {
+            try
+            {
+                string stat = File.ReadAllText(Path.Combine(task, "stat"));
+                if (stat.Contains("(Millrace driver", StringComparison.Ordinal))
+                {
+                    policies.Add(PolicyIn(stat));
+                }
+            }
+            catch (IOException)
+            {
+                // It has ended meanwhile.
+            }
+        }
+
+        return policies;
+    }
+}
