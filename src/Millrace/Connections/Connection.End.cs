@@ -154,7 +154,7 @@ internal abstract partial class Connection<TKernel>
             {
                 Exchange exchange = Exchange!;
                 exchange.CutInDrain(Loop.Counters);
-                lock (exchange.SendLock)
+                using (exchange.Sending.Hold())
                 {
                     BreakOff(exchange);
                 }

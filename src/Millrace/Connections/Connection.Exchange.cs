@@ -233,6 +233,7 @@ internal abstract partial class Connection<TKernel>
             return true;
         }
 
+        driver.ForgetInterruption();
         long mark = Loop.Enter(null);
         try
         {
@@ -248,9 +249,8 @@ internal abstract partial class Connection<TKernel>
             Services.Log.ContinuationFailed(error);
         }
 
-        bool mine = Loop.Leave(mark);
         driver.RestoreContext();
-        return mine;
+        return Loop.Leave(mark);
     }
 
     // ---- time limits of an exchange ----
@@ -320,7 +320,7 @@ internal abstract partial class Connection<TKernel>
     private long CheckPeer(Exchange exchange, long nowMs)
     {
         // Whoever sends, and begins to wait again, is within the same lock.
-        lock (exchange.SendLock)
+        using (exchange.Sending.Hold())
         {
             if (LookAtPeer(nowMs, exchange.Rates.Response) is { } refusal)
             {

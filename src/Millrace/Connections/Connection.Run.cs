@@ -89,11 +89,18 @@ internal abstract partial class Connection<TKernel>
 
         Volatile.Write(ref Word, Exchanging);
         exchange.IsInline = true;
+        driver.ForgetInterruption();
         long mark = Loop.Enter(this);
         Task? task = RunHandler(exchange);
-        bool mine = Loop.Leave(mark);
+        bool isOver = task is null || task.IsCompleted;
+        if (isOver)
+        {
+            LogIfSlow(exchange);
+        }
+
         driver.RestoreContext();
-        if (task is null || task.IsCompleted)
+        bool mine = Loop.Leave(mark);
+        if (isOver)
         {
             if (mine)
             {
@@ -129,7 +136,7 @@ internal abstract partial class Connection<TKernel>
         }
 
         // Whatever failed: the end of the handler finds the way back.
-        task.GetAwaiter().UnsafeOnCompleted(exchange.OnRunCompleted);
+        OnCompleted(task!, exchange.OnRunCompleted);
         return mine && LookAfter(driver);
     }
 
@@ -189,6 +196,7 @@ internal abstract partial class Connection<TKernel>
     {
         Exchange exchange = Exchange!;
         exchange.RunsSinceMs = Loop.Kernel.NowMs;
+        driver.ForgetInterruption();
         Task? task = RunHandler(exchange);
         driver.RestoreContext();
         if (task is null || task.IsCompleted)
@@ -197,9 +205,13 @@ internal abstract partial class Connection<TKernel>
         }
         else
         {
-            task.GetAwaiter().UnsafeOnCompleted(exchange.OnRunCompleted);
+            OnCompleted(task, exchange.OnRunCompleted);
         }
     }
+
+    // On a task that has ended meanwhile it queues to the thread pool.
+    private static void OnCompleted(Task task, Action continuation) =>
+        Steady.Do(static work => work.task.GetAwaiter().UnsafeOnCompleted(work.continuation), (task, continuation));
 
     // ---- coming back ----
 
@@ -210,7 +222,7 @@ internal abstract partial class Connection<TKernel>
         exchange.SealInline();
         bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut && !Loop.IsDraining;
         LeaveGate();
-        TakeTimes(exchange);
+        CountEnd(exchange);
         _ownRates = exchange.OwnRates;
         Exchange = null;
         Loop.Counters.CountStatus(exchange.StatusCode);
@@ -263,7 +275,7 @@ internal abstract partial class Connection<TKernel>
         exchange.Seal();
         OutputBuffer? rest;
         bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut;
-        lock (exchange.SendLock)
+        using (exchange.Sending.Hold())
         {
             if (SendOutput(exchange, exchange.Output) == SendResult.Broken)
             {
@@ -275,7 +287,8 @@ internal abstract partial class Connection<TKernel>
         }
 
         LeaveGate();
-        TakeTimes(exchange);
+        LogIfSlow(exchange);
+        CountEnd(exchange);
         _ownRates = exchange.OwnRates;
         Services.Detached.CountStatusShared(exchange.StatusCode);
 
@@ -310,13 +323,26 @@ internal abstract partial class Connection<TKernel>
         }
     }
 
-    private void TakeTimes(Exchange exchange)
+    // Calls the logger: on a loop only between Enter and Leave.
+    private void LogIfSlow(Exchange exchange)
     {
-        if (Services.SlowRequestMs != long.MaxValue)
+        if (Services.SlowRequestMs == long.MaxValue)
+        {
+            return;
+        }
+
+        try
         {
             exchange.LogIfSlow(Loop.Kernel.NowMs);
         }
+        catch (Exception error)
+        {
+            Services.Log.InternalError(error);      // the loop must still be left
+        }
+    }
 
+    private void CountEnd(Exchange exchange)
+    {
         if (Loop.IsDraining)
         {
             exchange.EndedInDrain();

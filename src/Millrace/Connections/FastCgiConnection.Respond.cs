@@ -276,7 +276,7 @@ internal sealed partial class FastCgiConnection<TKernel>
             return;
         }
 
-        lock (Exchange!.SendLock)
+        using (Exchange!.Sending.Hold())
         {
             if (isOfItsId && !Exchange.IsEndSent)
             {

@@ -3,6 +3,7 @@
 // at it, and so is the pipe, whose segments those sequences are made of. Rented and given back within the pipe's own lock.
 
 using System.Buffers;
+using Millrace.Loops;
 
 namespace Millrace.Exchanges;
 
@@ -21,7 +22,7 @@ internal sealed class BodyMemory : MemoryPool<byte>
     public override IMemoryOwner<byte> Rent(int minBufferSize = -1)
     {
         Block block = Interlocked.Exchange(ref _spare, null) ?? new Block(this);
-        block.Take(ArrayPool<byte>.Shared.Rent(Math.Max(minBufferSize, BlockSizeMin)));
+        block.Take(Steady.Rent(Math.Max(minBufferSize, BlockSizeMin)));
         return block;
     }
 
@@ -43,7 +44,7 @@ internal sealed class BodyMemory : MemoryPool<byte>
             {
                 if (!pool.IsLent)
                 {
-                    ArrayPool<byte>.Shared.Return(bytes);
+                    Steady.Return(bytes);
                 }
 
                 pool._spare = this;

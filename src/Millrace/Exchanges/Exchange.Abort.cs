@@ -1,12 +1,14 @@
 // How a request ends early: the peer goes away or aborts it, a time limit passes, or the application gives up. The token
 // is made when somebody asks for it; its callbacks are user code and never run on a loop.
 
+using Millrace.Loops;
+
 namespace Millrace.Exchanges;
 
 [System.Diagnostics.CodeAnalysis.SuppressMessage("Reliability", "CA1001", Justification = "The token source is left to the garbage collector: a cancellation may be on its way to it. It holds no timer.")]
 internal sealed partial class Exchange
 {
-    private readonly Lock _abortLock = new();       // taken within the send lock, never around it: a send that fails aborts
+    private readonly SteadyLock _aborting = new();       // taken within the send lock, never around it: a send that fails aborts
     private CancellationTokenSource? _abortSource;      // the request's own: a token may be kept for ever
     private CancellationToken? _abortToken;
     private volatile bool _aborted;
@@ -25,7 +27,7 @@ internal sealed partial class Exchange
     {
         get
         {
-            lock (_abortLock)
+            using (_aborting.Hold())
             {
                 if (_abortToken is { } token)
                 {
@@ -48,7 +50,7 @@ internal sealed partial class Exchange
 
         set
         {
-            lock (_abortLock)
+            using (_aborting.Hold())
             {
                 _abortToken = value;
             }
@@ -59,7 +61,7 @@ internal sealed partial class Exchange
     /// <returns>False when it has been told before, or has ended.</returns>
     public bool CancelHandler()
     {
-        lock (_abortLock)
+        using (_aborting.Hold())
         {
             if (_cancelled || _answered)
             {
@@ -111,9 +113,9 @@ internal sealed partial class Exchange
         // Within the use: afterwards the descriptor may be another connection's.
         using (use)
         {
-            lock (_sendLock)
+            using (_sending.Hold())
             {
-                lock (_abortLock)
+                using (_aborting.Hold())
                 {
                     if (_sealed)
                     {
@@ -133,7 +135,7 @@ internal sealed partial class Exchange
     /// <summary>The handler has ended, and the end of its response is about to be sent: from here on the peer may leave.</summary>
     private void StopCancelling()
     {
-        lock (_abortLock)
+        using (_aborting.Hold())
         {
             _answered = true;
         }
@@ -142,7 +144,7 @@ internal sealed partial class Exchange
     /// <summary>All that the application does for the request is over: its connection is about to be given back, and cannot be aborted through this request any more.</summary>
     public void Seal()
     {
-        lock (_abortLock)
+        using (_aborting.Hold())
         {
             _answered = _sealed = true;
         }

@@ -119,7 +119,7 @@ internal sealed partial class Exchange
     // Head, then file bytes. False: wait until the socket takes more.
     private bool SendFileStep(int descriptor, ref long offset, out ValueTask writable)
     {
-        lock (_sendLock)
+        using (_sending.Hold())
         {
             SendResult result = Connection.SendAhead(Output);
             if (result == SendResult.Done)

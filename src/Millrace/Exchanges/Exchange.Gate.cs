@@ -55,7 +55,7 @@ internal sealed partial class Exchange
                 return was == ticket;
             }
 
-            spin.SpinOnce();
+            spin.SpinOnce(sleep1Threshold: -1);    // never a wait that could be interrupted
         }
     }
 
@@ -82,7 +82,7 @@ internal sealed partial class Exchange
         var spin = default(SpinWait);
         while (Interlocked.CompareExchange(ref _gate, ticket | Closed, ticket) == (ticket | Writing))
         {
-            spin.SpinOnce();
+            spin.SpinOnce(sleep1Threshold: -1);    // never a wait that could be interrupted
         }
     }
 

@@ -4,6 +4,7 @@
 using System.Buffers;
 using Microsoft.AspNetCore.Http;
 using Microsoft.Net.Http.Headers;
+using Millrace.Loops;
 
 namespace Millrace.Exchanges;
 
@@ -269,7 +270,7 @@ internal sealed partial class Exchange
             }
 
             int wanted = (int)Math.Min(Array.MaxLength, Math.Max(Math.Max(EarlySize, (_early?.Length ?? 0) * 2L), needed));
-            byte[] larger = wanted > EarlyKeptMax ? ArrayPool<byte>.Shared.Rent(wanted) : new byte[wanted];
+            byte[] larger = wanted > EarlyKeptMax ? Steady.Rent(wanted) : new byte[wanted];
             _early.AsSpan(0, _earlyLength).CopyTo(larger);
             _early = larger;
         }
@@ -279,7 +280,7 @@ internal sealed partial class Exchange
     {
         if (_early is { Length: > EarlyKeptMax } early)
         {
-            ArrayPool<byte>.Shared.Return(early);
+            Steady.Return(early);
         }
         else
         {
@@ -387,7 +388,7 @@ internal sealed partial class Exchange
         }
 
         // The loop may be sending what an application flushed and did not wait for.
-        lock (_sendLock)
+        using (_sending.Hold())
         {
             WriteEnd();
         }
@@ -466,7 +467,7 @@ internal sealed partial class Exchange
         _ended = true;
         IsCut = true;
         AppStatus = 1;
-        lock (_sendLock)
+        using (_sending.Hold())
         {
             if (Output is { ChunkStart: >= 0 } output)
             {

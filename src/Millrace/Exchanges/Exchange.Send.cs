@@ -5,19 +5,20 @@
 // loop sends what was noted. After that, writes go to the socket directly from whatever thread the handler is on.
 
 using Microsoft.AspNetCore.Http;
+using Millrace.Loops;
 
 namespace Millrace.Exchanges;
 
 internal sealed partial class Exchange
 {
-    private readonly Lock _sendLock = new();
+    private readonly SteadyLock _sending = new();
     private TaskCompletionSource? _flushed;     // one for each wait: the application may keep what it was given
     private int _deferredEnd;        // output up to here was flushed but not sent yet; 0 when nothing was
     private int _flushPending;       // 1: a handler waits on _flushed
     private int _unfinished;         // writes of several parts that have begun and not ended
 
     /// <summary>Protects what the handler's thread and the loop both send. Taken before the abort lock, never inside it.</summary>
-    public Lock SendLock => _sendLock;
+    public SteadyLock Sending => _sending;
 
     /// <summary>Sends an interim response (RFC 9110 §15.2) ahead of the head, now or when the handler's synchronous part is over.</summary>
     /// <returns>False when the head has been written, or the response is over: then that is sent, since the peer holds its body back until it sees something.</returns>
@@ -37,7 +38,7 @@ internal sealed partial class Exchange
                 return false;
             }
 
-            lock (_sendLock)
+            using (_sending.Hold())
             {
                 Output.Append(response);
                 SendSoon(Output.End);
@@ -53,7 +54,7 @@ internal sealed partial class Exchange
 
     private void SendBegun()
     {
-        lock (_sendLock)
+        using (_sending.Hold())
         {
             if (Output.ChunkStart >= 0 && _reserved == 0)
             {
@@ -119,7 +120,7 @@ internal sealed partial class Exchange
     /// <summary>Sends all of the output; waits when the socket takes no more.</summary>
     private ValueTask SendAsync()
     {
-        lock (_sendLock)
+        using (_sending.Hold())
         {
             _deferredEnd = 0;       // all of it leaves now, or when the socket takes bytes again
             return Connection.SendOutput(this, Output) == SendResult.Again ? WaitWritable() : default;
@@ -135,7 +136,7 @@ internal sealed partial class Exchange
     public void SendEnd()
     {
         StopCancelling();
-        lock (_sendLock)
+        using (_sending.Hold())
         {
             _sendsEnd = true;
             if (_flushPending != 0)
@@ -199,7 +200,7 @@ internal sealed partial class Exchange
     /// <summary>Driver or loop: sends what an inline handler flushed and nobody has sent yet.</summary>
     public void SendDeferred()
     {
-        lock (_sendLock)
+        using (_sending.Hold())
         {
             if (Output is null)
             {
@@ -230,7 +231,7 @@ internal sealed partial class Exchange
     /// <summary>Loop: the socket takes bytes again. True when the handler that waited can go on: call <see cref="ResumeFlush"/> then.</summary>
     public bool ContinueSending()
     {
-        lock (_sendLock)
+        using (_sending.Hold())
         {
             if (Output is null)
             {

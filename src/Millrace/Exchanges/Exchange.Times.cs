@@ -8,6 +8,7 @@ namespace Millrace.Exchanges;
 internal sealed partial class Exchange
 {
     private volatile bool _cutInDrain;
+    private bool _saidSlow;
 
     /// <summary>Milliseconds of the loop's clock at which the handler was called.</summary>
     public long RunsSinceMs { get; set; }
@@ -15,15 +16,17 @@ internal sealed partial class Exchange
     /// <summary>Milliseconds the handler has waited for its peer to take what it wrote.</summary>
     public long BlockedMs { get; set; }
 
-    /// <summary>The handler has ended, and the request's own state is still there.</summary>
+    /// <summary>The handler has ended, and the request's own state is still there. Says it once.</summary>
     /// <param name="nowMs">The loop's clock, not that of the turn.</param>
     public void LogIfSlow(long nowMs)
     {
         long total = nowMs - StartedMs;
-        if (total < Services.SlowRequestMs || IsUpgraded)
+        if (total < Services.SlowRequestMs || IsUpgraded || _saidSlow)
         {
             return;
         }
+
+        _saidSlow = true;
 
         long waiting = RunsSinceMs - StartedMs;
         string route = Services.Handler.RouteOf(this) ?? FieldText.Shown(StringTable.Decode(Head[Head.Path]), 256);
@@ -64,7 +67,7 @@ internal sealed partial class Exchange
     private void ResetTimes()
     {
         OwnRates = null;
-        _cutInDrain = false;
+        _cutInDrain = _saidSlow = false;
         BlockedMs = 0;
     }
 }

@@ -90,7 +90,7 @@ internal sealed partial class Exchange
         var spin = default(SpinWait);
         while (Interlocked.CompareExchange(ref _uses, ticket + TicketStep, ticket) != ticket)
         {
-            spin.SpinOnce();
+            spin.SpinOnce(sleep1Threshold: -1);    // never a wait that could be interrupted
         }
 
         return ticket + TicketStep;

@@ -29,7 +29,7 @@ internal struct ExpiryGuard
                 return was == Open;
             }
 
-            spin.SpinOnce();
+            spin.SpinOnce(sleep1Threshold: -1);    // never a wait that could be interrupted
         }
     }
 
@@ -41,7 +41,7 @@ internal struct ExpiryGuard
         var spin = default(SpinWait);
         while (Interlocked.CompareExchange(ref _state, Closed, Open) == InUse)
         {
-            spin.SpinOnce();
+            spin.SpinOnce(sleep1Threshold: -1);    // never a wait that could be interrupted
         }
     }
 }

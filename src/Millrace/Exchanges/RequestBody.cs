@@ -122,9 +122,9 @@ internal sealed class RequestBody
         Received = total;
         if (!_readerDone)
         {
-            Pipe pipe = Use();
-            bytes.CopyTo(pipe.Writer.GetSpan(bytes.Length));
-            pipe.Writer.Advance(bytes.Length);
+            PipeWriter writer = Use().Writer;
+            bytes.CopyTo(SteadyPipe.GetSpan(writer, bytes.Length));
+            SteadyPipe.Advance(writer, bytes.Length);
             _unflushed = true;
         }
 
@@ -148,7 +148,7 @@ internal sealed class RequestBody
 
         _unflushed = false;
 #pragma warning disable CA2012 // The result is taken in OnDrained, once, as the pipe asks.
-        ValueTask<FlushResult> flush = _pipe!.Writer.FlushAsync();
+        ValueTask<FlushResult> flush = SteadyPipe.FlushAsync(_pipe!.Writer);
         if (flush.IsCompletedSuccessfully)
         {
             _readerDone |= flush.Result.IsCompleted;
@@ -157,7 +157,7 @@ internal sealed class RequestBody
 
         IsPaused = true;
         _flush = flush.GetAwaiter();
-        _flush.UnsafeOnCompleted(drained);
+        Steady.Do(static wait => wait._flush.UnsafeOnCompleted(wait.drained), (_flush, drained));
 #pragma warning restore CA2012
         return false;
     }
@@ -169,7 +169,7 @@ internal sealed class RequestBody
         if (IsPaused && _flush.IsCompleted)
         {
             IsPaused = false;
-            _readerDone |= _flush.GetResult().IsCompleted;
+            _readerDone |= SteadyPipe.GetResult(_flush).IsCompleted;
         }
     }
 
@@ -236,7 +236,7 @@ internal sealed class RequestBody
         if (!_writerDone)
         {
             _writerDone = true;
-            _pipe!.Writer.Complete(error);
+            Steady.Do(static end => end.Writer.Complete(end.error), (_pipe!.Writer, error));
         }
     }
 
@@ -281,10 +281,10 @@ internal sealed class RequestBody
             }
             else
             {
-                _pipe!.Reader.Complete();
+                Steady.Do(static pipe => pipe.Reader.Complete(), _pipe!);
                 if (reusable)
                 {
-                    _pipe.Reset();
+                    Steady.Do(static pipe => pipe.Reset(), _pipe!);
                 }
             }
         }

@@ -1,7 +1,5 @@
 // Spare buffers of the few sizes the server uses. Bounded: what does not fit is left to the garbage collector.
 
-using System.Collections.Concurrent;
-
 namespace Millrace.Loops;
 
 internal static class BufferPool
@@ -12,7 +10,7 @@ internal static class BufferPool
     private const int SpareMax = 256;
 
     // Not a bag: that keeps what each thread returns, and is searched thread by thread.
-    private static readonly ConcurrentQueue<byte[]> s_inputs = [];
+    private static readonly SteadyQueue<byte[]> s_inputs = new();
 
     private static int s_spare;
 
@@ -27,14 +25,14 @@ internal static class BufferPool
 
         return size <= InputSize && size > InputSize / 2
             ? GC.AllocateUninitializedArray<byte>(InputSize)
-            : System.Buffers.ArrayPool<byte>.Shared.Rent(size);
+            : Steady.Rent(size);
     }
 
     public static void Return(byte[] buffer)
     {
         if (buffer.Length != InputSize)
         {
-            System.Buffers.ArrayPool<byte>.Shared.Return(buffer);
+            Steady.Return(buffer);
         }
         else if (Interlocked.Increment(ref s_spare) <= SpareMax)
         {

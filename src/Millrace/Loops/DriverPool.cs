@@ -45,7 +45,7 @@ internal sealed class DriverPool : IDriverSource, IDisposable
     private const int StartAgainMs = 100;    // after the system has refused a thread: a refusal costs more than a request
 
     private readonly LoopServices _services;
-    private readonly Lock _lock = new();
+    private readonly SteadyLock _lock = new();
     private readonly Stack<DriverThread> _idle = new();
     private readonly Queue<Connection> _waiting = new();
     private readonly int _standbyMin;
@@ -71,7 +71,7 @@ internal sealed class DriverPool : IDriverSource, IDisposable
     {
         get
         {
-            lock (_lock)
+            using (_lock.Hold())
             {
                 return _count;
             }
@@ -82,7 +82,7 @@ internal sealed class DriverPool : IDriverSource, IDisposable
     {
         get
         {
-            lock (_lock)
+            using (_lock.Hold())
             {
                 return _waiting.Count;
             }
@@ -91,7 +91,7 @@ internal sealed class DriverPool : IDriverSource, IDisposable
 
     public IStandbyDriver? TryReserve()
     {
-        lock (_lock)
+        using (_lock.Hold())
         {
             return _idle.TryPop(out DriverThread? idle) ? idle : TryAdd();
         }
@@ -109,7 +109,7 @@ internal sealed class DriverPool : IDriverSource, IDisposable
     public void Run(Connection connection)
     {
         DriverThread? seeker;
-        lock (_lock)
+        using (_lock.Hold())
         {
             _waiting.Enqueue(connection);
             seeker = TakeSeeker();
@@ -121,7 +121,7 @@ internal sealed class DriverPool : IDriverSource, IDisposable
     public void Dispose()
     {
         DriverThread[] idle;
-        lock (_lock)
+        using (_lock.Hold())
         {
             _stopped = true;
             idle = [.. _idle];
@@ -163,7 +163,7 @@ internal sealed class DriverPool : IDriverSource, IDisposable
     public bool ServeWaiting()
     {
         DriverThread? seeker;
-        lock (_lock)
+        using (_lock.Hold())
         {
             if (_waiting.Count == 0 || _count >= _max)
             {
@@ -196,7 +196,7 @@ internal sealed class DriverPool : IDriverSource, IDisposable
     {
         Connection? connection;
         DriverThread? seeker;
-        lock (_lock)
+        using (_lock.Hold())
         {
             _hasSeeker &= !isSeeker;
             if (!_waiting.TryDequeue(out connection))
@@ -214,7 +214,7 @@ internal sealed class DriverPool : IDriverSource, IDisposable
     /// <summary>A thread that has stood by for long enough asks to go.</summary>
     internal bool MayRetire(DriverThread thread)
     {
-        lock (_lock)
+        using (_lock.Hold())
         {
             if (_idle.Count <= _standbyMin || !_idle.Contains(thread))
             {
@@ -262,16 +262,20 @@ internal sealed class DriverThread(DriverPool pool, LoopServices services) : ISt
     /// <summary>A loop to drive, a connection whose handler is to run, or a word: to look for such a connection, or to go.</summary>
     public void Give(object work)
     {
-        lock (_signal)
-        {
-            _work = work;
-            Monitor.Pulse(_signal);
-        }
+        Steady.Do(
+            static given =>
+            {
+                lock (given.thread._signal)
+                {
+                    given.thread._work = given.work;
+                    Monitor.Pulse(given.thread._signal);
+                }
+            },
+            (thread: this, work));
     }
 
     private void Run()
     {
-        LinuxKernel.ScheduleInBatches();
         var driver = new LoopDriver(services);
         object? next = null;
         while (true)
@@ -298,6 +302,21 @@ internal sealed class DriverThread(DriverPool pool, LoopServices services) : ISt
     }
 
     private object Wait()
+    {
+        while (true)
+        {
+            try
+            {
+                return WaitForWork();
+            }
+            catch (ThreadInterruptedException)
+            {
+                // Meant for a handler that has ended: the thread stands by as before.
+            }
+        }
+    }
+
+    private object WaitForWork()
     {
         lock (_signal)
         {

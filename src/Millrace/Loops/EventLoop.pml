@@ -1,6 +1,6 @@
 /* Who drives an event loop, as EventLoop.cs, EventLoop.Turn.cs, LoopMonitor.cs and DriverPool.cs have it: how a loop is
  * handed over while a handler blocks, how posted work wakes a loop that falls asleep, how a loop wakes the monitor. Not
- * here: what a turn does with its connections (Connections/Connection.pml), several loops, how the monitor counts quiet
+ * here: what a turn does with its connections (Connections/Connection.pml), several loops, how a loop ends, how the monitor counts quiet
  * looks (it may fall asleep after any look that found nothing), memory ordering: the steps are sequentially consistent,
  * and where the code relies on a store being seen before a later load it has an interlocked operation or a barrier. What
  * only the loop's driver can see is one step with the shared access beside it.

@@ -12,6 +12,7 @@ namespace Millrace.Loops;
 internal sealed class LoopDriver(LoopServices services)
 {
     private readonly Stack<Exchange> _spare = new();
+    private readonly ThreadTraits _traits = ThreadTraits.OfCurrent();
 
     /// <summary>Where bytes are received and parsed in place.</summary>
     public byte[] Input { get; private set; } = BufferPool.Rent(BufferPool.InputSize);
@@ -78,17 +79,24 @@ internal sealed class LoopDriver(LoopServices services)
         return given;
     }
 
-    /// <summary>Undoes what a handler may have left on the thread: Activity.Current, culture, AsyncLocals, a synchronization context.</summary>
+    /// <summary>Before user code: an interruption that came too late for what ran before is nobody's.</summary>
+    public void ForgetInterruption() => _traits.ForgetInterruption();
+
+    /// <summary>
+    /// Undoes what a handler may have left on the thread: Activity.Current, culture, AsyncLocals, a synchronization context, the thread's
+    /// name, priority and background state. Runs the change handlers of AsyncLocals, which are user code: on a loop it comes
+    /// before <see cref="EventLoop.Leave"/>.
+    /// </summary>
     public void RestoreContext()
     {
+        SynchronizationContext.SetSynchronizationContext(null);
         if (!ReferenceEquals(ExecutionContext.Capture(), Context))
         {
+            ForgetInterruption();       // it would end the process in a change handler that waits
             ExecutionContext.Restore(Context);
-        }
-
-        if (SynchronizationContext.Current is not null)
-        {
             SynchronizationContext.SetSynchronizationContext(null);
         }
+
+        _traits.Restore();
     }
 }

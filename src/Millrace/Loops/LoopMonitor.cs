@@ -44,15 +44,17 @@ internal sealed class LoopMonitor(LoopServices services) : IDisposable
     {
         if (Volatile.Read(ref _sleeping) == 1 && Interlocked.Exchange(ref _sleeping, 0) == 1)
         {
-            _wake.Release();
+            WakeUp();
         }
     }
 
     public void Dispose()
     {
         _stopped = true;
-        _wake.Release();
+        WakeUp();
     }
+
+    private void WakeUp() => Steady.Do(static wake => wake.Release(), _wake);
 
     private void Run()
     {

@@ -16,7 +16,7 @@ internal enum GateAnswer
 
 internal sealed class RequestGate(int limit, int queueLimit)
 {
-    private readonly Lock _lock = new();
+    private readonly SteadyLock _lock = new();
     private readonly LinkedList<Connection> _queue = new();
     private readonly Dictionary<Connection, LinkedListNode<Connection>> _places = new();    // of those in the queue
     private int _inside;
@@ -25,7 +25,7 @@ internal sealed class RequestGate(int limit, int queueLimit)
 
     public GateAnswer Enter(Connection connection)
     {
-        lock (_lock)
+        using (_lock.Hold())
         {
             if (_inside < limit)
             {
@@ -47,7 +47,7 @@ internal sealed class RequestGate(int limit, int queueLimit)
     public void Leave()
     {
         Connection next;
-        lock (_lock)
+        using (_lock.Hold())
         {
             if (_queue.First is not { } first)
             {
@@ -70,7 +70,7 @@ internal sealed class RequestGate(int limit, int queueLimit)
     /// <returns>False when it has been admitted.</returns>
     public bool Forget(Connection connection)
     {
-        lock (_lock)
+        using (_lock.Hold())
         {
             if (!_places.Remove(connection, out LinkedListNode<Connection>? place))
             {

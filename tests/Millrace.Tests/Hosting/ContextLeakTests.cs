@@ -1,4 +1,5 @@
-// What a handler leaves on its thread (AsyncLocal, culture, Activity, synchronization context) is gone before the next runs.
+// What a handler leaves on its thread (AsyncLocal, culture, Activity, synchronization context; name, priority, background state) is gone
+// before the next runs.
 
 using System.Collections.Concurrent;
 using System.Diagnostics;
@@ -100,11 +101,21 @@ public sealed class ContextLeakTests : IDisposable
             : CultureInfo.CurrentCulture.NumberFormat.NumberDecimalSeparator != "." ? "a culture"
             : Activity.Current?.OperationName == "left behind" ? "an Activity"
             : SynchronizationContext.Current is LeftBehind ? "a synchronization context"
+            : Thread.CurrentThread.Name == "left behind" ? "a name"
+            : Thread.CurrentThread.Priority != ThreadPriority.Normal ? "a priority"
+            : !Thread.CurrentThread.IsBackground ? "a foreground thread"
             : Clean;
         s_local.Value = "left behind";
         CultureInfo.CurrentCulture = new CultureInfo("") { NumberFormat = new NumberFormatInfo { NumberDecimalSeparator = "#" } };
         new Activity("left behind").Start();
         SynchronizationContext.SetSynchronizationContext(new LeftBehind());
+        if (Thread.CurrentThread.Name == "Millrace driver")
+        {
+            Thread.CurrentThread.Name = "left behind";
+            Thread.CurrentThread.Priority = ThreadPriority.AboveNormal;
+            Thread.CurrentThread.IsBackground = false;
+        }
+
         return found;
     }
 

@@ -43,6 +43,23 @@ public sealed partial class SourceTests
         Assert.True(!silent.Any(), string.Join(", ", silent));
     }
 
+    // Threads that handlers run on may be interrupted (Thread.Interrupt) at any wait. Files named Steady hold what withstands that.
+    [Theory]
+    [InlineData("Loops", "DriverPool.cs LoopMonitor.cs")]      // which wait for what they are for, and say how they go on
+    [InlineData("Connections", "")]
+    [InlineData("Exchanges", "")]
+    [InlineData("Observe", "")]
+    public void Threads_of_the_server_wait_for_nothing_that_an_interruption_could_break_off(string folder, string exceptions)
+    {
+        IEnumerable<string> found = Repository.Sources($"src/Millrace/{folder}")
+            .Where(path => !Path.GetFileName(path).StartsWith("Steady", StringComparison.Ordinal) && !exceptions.Split(' ').Contains(Path.GetFileName(path)))
+            .SelectMany(static path => File.ReadLines(path).Where(static line => InterruptibleWait().IsMatch(line)).Select(line => $"{Path.GetFileName(path)}: {line.Trim()}"));
+        Assert.True(!found.Any(), "take SteadyLock, SteadyQueue, Steady or SteadyPipe instead: " + string.Join("; ", found));
+    }
+
+    [GeneratedRegex(@"\block \(|\bnew Lock\(|\bLock _|\bConcurrentQueue<|\bConcurrentBag<|\bSemaphoreSlim\b|\bManualResetEventSlim\b|\bCountdownEvent\b|\bArrayPool<|\bThread\.Sleep\(|SpinOnce\(\)|\bSpinUntil\(|\bUnsafeQueueUserWorkItem\(|\bMonitor\.(Enter|Wait)\b")]
+    private static partial Regex InterruptibleWait();
+
     [GeneratedRegex(@"\b(TODO|HACK|FIXME|XXX)\b")]
     private static partial Regex UnfinishedWork();
 

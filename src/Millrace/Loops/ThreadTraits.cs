@@ -1,0 +1,63 @@
+// What a driver thread is to everybody who looks at it, as it was before handlers ran on it: a handler may change it for
+// itself, and the next finds it as it was.
+
+namespace Millrace.Loops;
+
+[System.Diagnostics.CodeAnalysis.SuppressMessage("Reliability", "CA1001", Justification = "The event lives as long as its thread.")]
+internal sealed class ThreadTraits
+{
+    private readonly ManualResetEvent _set = new(initialState: true);
+    private readonly string? _name;
+    private readonly bool _isBackground;
+    private readonly ThreadPriority _priority;
+
+    private ThreadTraits(Thread thread) => (_name, _isBackground, _priority) = (thread.Name, thread.IsBackground, thread.Priority);
+
+    /// <summary>Those of the calling thread.</summary>
+    public static ThreadTraits OfCurrent() => new(Thread.CurrentThread);
+
+    /// <summary>On the same thread, after a handler.</summary>
+    public void Restore()
+    {
+        Thread thread = Thread.CurrentThread;
+        if (!ReferenceEquals(thread.Name, _name))
+        {
+            thread.Name = _name;
+        }
+
+        if (thread.IsBackground != _isBackground)
+        {
+            thread.IsBackground = _isBackground;
+        }
+
+        if (thread.Priority != _priority)
+        {
+            RestorePriority(thread);
+        }
+    }
+
+    private void RestorePriority(Thread thread)
+    {
+        try
+        {
+            thread.Priority = _priority;
+        }
+        catch (ThreadStateException)
+        {
+            // The handler has given the thread a scheduling policy of its own, by a system call: it keeps what it has.
+        }
+    }
+
+    /// <summary>Takes back a Thread.Interrupt that nothing has waited for: the cheapest wait that asks for one, for what is there already.</summary>
+    public void ForgetInterruption()
+    {
+        try
+        {
+            _set.WaitOne(0);
+        }
+        catch (ThreadInterruptedException)
+        {
+            // It was for a handler that has ended.
+        }
+    }
+}
