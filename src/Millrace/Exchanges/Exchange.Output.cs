@@ -1,7 +1,6 @@
 // The response of an exchange: head, body and end, as bytes in its output buffer. How they get to the socket is in
 // Exchange.Send.cs, who may write when in Exchange.Gate.cs.
 
-using System.Buffers;
 using Microsoft.AspNetCore.Http;
 using Microsoft.Net.Http.Headers;
 using Millrace.Loops;
