@@ -50,7 +50,7 @@ public sealed class MillraceOptions
 
     /// <summary>Longest time a request may wait for its turn when <see cref="MaxConcurrentRequests"/> is reached; then it is refused
     /// (FastCGI: OVERLOADED, HTTP: 503). Range 100 ms to 1 day. Default 30 s.</summary>
-    public TimeSpan RequestQueueTimeout { get; set => field = Set(value); } = TimeSpan.FromSeconds(30);
+    public TimeSpan RequestQueueTimeout { get; set; } = TimeSpan.FromSeconds(30);
 
     /// <summary>Connections waiting to be accepted, as the kernel counts them (it also applies net.core.somaxconn). Range 1 to 65,535. Default 4,096.</summary>
     public int Backlog { get; set; } = 4_096;
@@ -62,9 +62,10 @@ public sealed class MillraceOptions
     public int MaxHeaders { get; set => field = Set(value); } = 100;
 
     /// <summary>FastCGI parameters of one request, header fields among them; more are answered 431. Range 10 to 100,000. Default 1,000.</summary>
-    public int MaxParameters { get; set => field = Set(value); } = 1_000;
+    public int MaxParameters { get; set; } = 1_000;
 
-    /// <summary>Bytes of all FastCGI parameters, or of the header section of an HTTP request, which is never allowed more than 32,768; more are answered 431.
+    /// <summary>Bytes of all FastCGI parameters, or of the header section of an HTTP request, which is never allowed more than 32,768 unless
+    /// Kestrel's Limits.MaxRequestHeadersTotalSize is set; more are answered 431.
     /// Range 1,024 to 16 MiB. Default 65,536.</summary>
     public int MaxHeadBytes { get; set => field = Set(value); } = 65_536;
 
@@ -101,7 +102,7 @@ public sealed class MillraceOptions
 
     /// <summary>Time for the rest of an HTTP request body that its handler has not read, from the end of the handler; then the connection is closed
     /// behind its answer. <see cref="MinBodyBytesPerSecond"/> applies meanwhile. Range 100 ms to 1 day. Default 30 s.</summary>
-    public TimeSpan UnreadBodyTimeout { get; set => field = Set(value); } = TimeSpan.FromSeconds(30);
+    public TimeSpan UnreadBodyTimeout { get; set; } = TimeSpan.FromSeconds(30);
 
     // ---- the response and the connection ----
 

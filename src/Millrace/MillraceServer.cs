@@ -32,6 +32,7 @@ public sealed class MillraceServer : IAsyncDisposable
     /// <param name="options">Limits and timeouts; the defaults when null.</param>
     /// <param name="logger">Where messages go; nowhere when null.</param>
     /// <returns>The running server; dispose of it to drain and stop.</returns>
+    /// <exception cref="PlatformNotSupportedException">This is not Linux on x64 or arm64.</exception>
     /// <exception cref="FormatException">An address is not understood.</exception>
     /// <exception cref="MillraceStartException">An address cannot be listened on; the message says why and what to do.</exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is outside its range.</exception>
@@ -49,6 +50,7 @@ public sealed class MillraceServer : IAsyncDisposable
     /// <param name="options">Limits and timeouts; the defaults when null.</param>
     /// <param name="logger">Where messages go; nowhere when null.</param>
     /// <returns>The running server; dispose of it to drain and stop.</returns>
+    /// <exception cref="PlatformNotSupportedException">This is not Linux on x64 or arm64.</exception>
     /// <exception cref="FormatException">An address is not understood.</exception>
     /// <exception cref="MillraceStartException">An address cannot be listened on; the message says why and what to do.</exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is outside its range.</exception>

@@ -1,5 +1,4 @@
 // What a variable that is there twice may mean. X-User, X_User and X.User of a client all become HTTP_X_USER, and so does a second X-User: names and values only.
-using Millrace.Protocols.Text;
 
 namespace Millrace.Protocols.Cgi;
 

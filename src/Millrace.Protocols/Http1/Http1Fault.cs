@@ -41,7 +41,7 @@ public enum Http1Fault : byte
     /// <summary>A segment "." or "..", raw or encoded, in the path: two servers may take it out in two ways (RFC 3986 §3.3). 400.</summary>
     TargetDotSegments,
 
-    /// <summary>A target form that the method does not allow, or a scheme that is not http (RFC 9112 §3.2). 400.</summary>
+    /// <summary>A target form that the method does not allow, or a scheme that is neither http nor https (RFC 9112 §3.2). 400.</summary>
     TargetForm,
 
     /// <summary>An https target on a connection that is not secured: whoever secured it is not known to this listener (RFC 9110 §7.4). 400.</summary>

@@ -46,7 +46,8 @@ internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> applica
             task = Task.FromException(error);
         }
 
-        if (!task.IsCompletedSuccessfully || features.HasOnCompleted || features.StartResponse() is not null || features.Starting is not null)
+        // OnCompleted last: a callback of OnStarting may have asked for it.
+        if (!task.IsCompletedSuccessfully || features.StartResponse() is not null || features.Starting is not null || features.HasOnCompleted)
         {
             return Finish(exchange, features, context, task);
         }
@@ -76,7 +77,7 @@ internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> applica
         try
         {
             await task.ConfigureAwait(false);
-            if ((features.StartResponse() ?? features.Starting) is { } starting)
+            while ((features.Starting ?? features.StartResponse()) is { } starting)
             {
                 await starting.ConfigureAwait(false);
             }

@@ -64,11 +64,20 @@ internal abstract partial class Connection<TKernel>
             (int from, int to) = (_heldStart, _heldEnd);
             _held = null;
             ProcessWhileExchanging(driver, held, from, to);
-            _ = exchange.Body.Flush(exchange.OnBodyDrained);
+            NoteRoom(exchange.Body.Flush(exchange.OnBodyDrained));
             BufferPool.Return(held);
         }
 
         return ReadUnlessHolding(driver, exchange, wanted: _readable, resumeFlush: false);
+    }
+
+    // While the handler takes nothing, the peer cannot be too slow.
+    private void NoteRoom(bool room)
+    {
+        if (!room && _pausedSinceMs == 0)
+        {
+            _pausedSinceMs = Loop.NowMs;
+        }
     }
 
     // Touching is held on entry and released here, before any user code runs.
@@ -166,10 +175,7 @@ internal abstract partial class Connection<TKernel>
             bool room = exchange.Body.Flush(exchange.OnBodyDrained);
             if (!room || IsHolding || !ReadsWhileExchanging)
             {
-                if (!room && _pausedSinceMs == 0)
-                {
-                    _pausedSinceMs = Loop.NowMs;
-                }
+                NoteRoom(room);
 
                 _readable |= count == input.Length || _finNoted || !room || IsHolding;    // the peer's end may lie behind these bytes
                 if (_readable)
@@ -257,7 +263,7 @@ internal abstract partial class Connection<TKernel>
 
     private void BeginDeadlines(Exchange exchange)
     {
-        _pausedSinceMs = 0;
+        _pausedSinceMs = exchange.Body.IsPaused ? Loop.NowMs : 0;      // full with what came along with the head, or in the queue
         long deadline = long.MaxValue;
         if (Options.RequestTimeout > TimeSpan.Zero)
         {

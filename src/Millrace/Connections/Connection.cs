@@ -1,6 +1,6 @@
 // One connection, as loops, exchanges and timers see it. What protocol it speaks is in the classes below it; how it is
-// received, run, answered, given back and ended is in Connection.Receive.cs, .Run.cs, .Exchange.cs, .Send.cs and .End.cs, over
-// the kernel it runs on.
+// received, run, answered, given back and ended is in Connection.Receive.cs, .Run.cs, .Queue.cs, .Exchange.cs, .Send.cs, .End.cs
+// and .Break.cs, over the kernel it runs on.
 //
 // A connection belongs to its loop or to its exchange, never to both. Ownership is one bit of the word:
 //

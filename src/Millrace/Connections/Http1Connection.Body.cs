@@ -302,7 +302,7 @@ internal sealed partial class Http1Connection<TKernel>
     // There are web servers that take an end between two chunks for the end of the body, and none that does so within a chunk.
     // Only a reset shows that a body is not whole which would end with the connection.
     private BreakSign SignOf(Exchange exchange) =>
-        exchange.FileBytesLeft > 0 ? BreakSign.End
+        exchange.FileBytesLeft > 0 && (_chunking || exchange.IsLengthDeclared) ? BreakSign.End
         : exchange.IsWholeToPeer ? BreakSign.None
         : exchange.IsLengthDeclared ? BreakSign.End
         : _chunking ? BreakSign.Bytes

@@ -1,6 +1,7 @@
 // The reading end of a request body as handlers see it: a PipeReader that checks the size limit before the first byte,
 // reports a broken body as an exception, and is dead once its request has ended, even when another thread is in the middle
-// of a read at that moment. The pipe behind it serves the next request; one that a read still waits on does not.
+// of a read at that moment. The pipe behind it serves the next request, unless a read still waits on it or
+// a PipeReader has shown its bytes (BodyMemory.cs).
 
 using System.Buffers;
 using System.IO.Pipelines;
@@ -121,7 +122,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         }
     }
 
-    // The pipe serves other requests later: what it answers is taken from it here, or waited for (Await), and never given away.
+    // The pipe may serve other requests later: what it answers is taken from it here, or waited for (Await), and never given away.
     private ValueTask<ReadResult> Read(bool lends, CancellationToken cancellationToken)
     {
         cancellationToken.ThrowIfCancellationRequested();

@@ -374,10 +374,16 @@ internal sealed partial class Exchange
                 FailInside(new InvalidOperationException(MismatchText(_declared)));
             }
         }
-        catch (Exception error)
+        catch (Exception error) when (!HasStarted)
         {
             ReplaceByError(error);
             Start(0);
+        }
+        catch (Exception error)
+        {
+            // In the middle of its head: another thread is changing the fields.
+            IsCut = true;
+            FailInside(error);
         }
 
         if (IsInline && _flushPending == 0)

@@ -81,6 +81,11 @@ internal sealed partial class Exchange
     /// <exception cref="InvalidOperationException">As many connections as may have switched already.</exception>
     public void Upgrade()
     {
+        if (IsUpgraded || HasStarted)
+        {
+            throw new InvalidOperationException("The protocol cannot be switched: it has been, or the response has started, meanwhile.");
+        }
+
         Services.AddUpgraded();
         StatusCode = StatusCodes.Status101SwitchingProtocols;
         IsUpgraded = true;
@@ -166,6 +171,7 @@ internal sealed partial class Exchange
     {
         _sendsEnd = true;
         Volatile.Write(ref _deferredEnd, Output.End);
+        Interlocked.MemoryBarrier();
         if (!IsInline)
         {
             SendEnd();      // it was taken over just now

@@ -79,8 +79,7 @@ internal sealed class RequestBody
     /// <summary>After a switch of protocols: what comes is the application's, whatever it is and however much. The request had no body.</summary>
     public void BeginTunnel()
     {
-        _ = _reader?.Expire();
-        _reader = null;
+        _ = Interlocked.Exchange(ref _reader, null)?.Expire();
         Expected = -1;
         SizeMax = null;
         _ = Use();
@@ -242,8 +241,14 @@ internal sealed class RequestBody
 
     // ---- the handler's side ----
 
-    /// <summary>The reading end. One per request; it does not outlive it.</summary>
-    public PipeReader Reader => _reader ??= new BodyReader(this, _exchange);
+    /// <summary>The reading end. One per request, whoever asks first; it does not outlive it.</summary>
+    public PipeReader Reader => Volatile.Read(ref _reader) ?? MakeReader();
+
+    private BodyReader MakeReader()
+    {
+        var reader = new BodyReader(this, _exchange);
+        return Interlocked.CompareExchange(ref _reader, reader, null) ?? reader;
+    }
 
     internal Exception? Error => _error;
 

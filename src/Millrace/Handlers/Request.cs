@@ -41,7 +41,8 @@ public readonly struct Request
         }
     }
 
-    /// <summary>Path of the target, percent-decoded as ASP.NET Core does it: <c>%2F</c> stays, dot segments are removed.</summary>
+    /// <summary>Path of the target, percent-decoded as ASP.NET Core does it: <c>%2F</c> stays. A request whose path has dot segments is refused;
+    /// with <see cref="MillraceOptions.DotSegments"/> set to <see cref="DotSegments.Remove"/> they are removed.</summary>
     /// <exception cref="ObjectDisposedException">The request has ended.</exception>
     public string Path
     {

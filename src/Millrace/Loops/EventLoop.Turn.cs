@@ -56,7 +56,6 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     {
         while (!IsOver)
         {
-            IsLingering = _stopping;
             if (!Turn(driver, -1))
             {
                 return false;
@@ -142,6 +141,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
 
         if (!IsOver)
         {
+            IsLingering = _stopping;
             Wait(waitMs);
         }
 

@@ -229,7 +229,8 @@ internal readonly unsafe struct LinuxKernel : IKernel
 
     // Only while it waits is the thread under SCHED_BATCH (sched(7)): it does not stop whoever wakes it. Threads and processes
     // inherit the policy of the thread that starts them, SCHED_RESET_ON_FORK or not (that is for the policies above and for
-    // negative nice values), so no code that could start one runs under it. Two more system calls, when there is nothing to do.
+    // negative nice values), so no code that could start one runs under it. Three more system calls, when there is nothing to do:
+    // one look, two changes.
     private static int WaitInTurn(int queue, byte* events, int most, int timeoutMs)
     {
         int count = SystemCalls.EpollWait(queue, events, most, 0);

@@ -33,6 +33,49 @@ public sealed class ResponseFeatureTests
     }
 
     [Fact]
+    public async Task OnStarting_callbacks_that_wait_run_one_after_the_other_and_all_before_the_head()
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static app => app.Run(static context =>
+        {
+            int running = 0;
+            foreach (string name in (string[])["first", "second"])
+            {
+                context.Response.OnStarting(async () =>
+                {
+                    Assert.Equal(1, Interlocked.Increment(ref running));
+                    await Task.Delay(name == "second" ? 50 : 1);
+                    context.Response.Headers.Append("X-Order", name);
+                    _ = Interlocked.Decrement(ref running);
+                });
+            }
+
+            return Task.CompletedTask;
+        }));
+        Assert.Equal("second|first", app.Get("/")["X-Order"]);
+    }
+
+    [Fact]
+    public async Task OnCompleted_that_a_callback_of_OnStarting_asks_for_runs()
+    {
+        var completed = new TaskCompletionSource();
+        await using HostedApp app = await HostedApp.StartAsync(app => app.Run(context =>
+        {
+            context.Response.OnStarting(() =>
+            {
+                context.Response.OnCompleted(() =>
+                {
+                    completed.TrySetResult();
+                    return Task.CompletedTask;
+                });
+                return Task.CompletedTask;
+            });
+            return Task.CompletedTask;
+        }));
+        Assert.Equal(200, app.Get("/").Status);
+        await completed.Task.WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
+    }
+
+    [Fact]
     public async Task OnCompleted_runs_after_the_last_byte_has_left_the_last_registered_first()
     {
         using var received = new SemaphoreSlim(0);

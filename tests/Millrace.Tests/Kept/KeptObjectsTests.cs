@@ -64,6 +64,41 @@ public sealed class KeptObjectsTests(ITestOutputHelper output) : IDisposable
         Attack(server.Addresses[0]);
     }
 
+    // Another one would outlive the request: only the one that the request knows ends with it.
+    [Theory]
+    [InlineData("fastcgi")]
+    [InlineData("http")]
+    public async Task Threads_that_ask_for_the_body_at_the_same_time_get_the_same_reader(string scheme)
+    {
+        int different = 0;
+        await using MillraceServer server = await MillraceServer.StartAsync(
+            _folder.NewAddress(scheme),
+            (request, response) =>
+            {
+                var readers = new System.IO.Pipelines.PipeReader[2];
+                using var barrier = new Barrier(2);
+                Thread other = new(() => Ask(0));
+                void Ask(int index)
+                {
+                    barrier.SignalAndWait();
+                    readers[index] = request.BodyReader;
+                }
+
+                other.Start();
+                Ask(1);
+                other.Join();
+                different += ReferenceEquals(readers[0], readers[1]) ? 0 : 1;
+            },
+            new MillraceOptions { Loops = 1 });
+        using KeptConnection connection = KeptConnection.Open(server.Addresses[0], "/", "body");
+        for (int i = 0; i < 3_000; i++)
+        {
+            Assert.Equal(200, connection.Ask().Status);
+        }
+
+        Assert.Equal(0, different);
+    }
+
     // ---- the applications ----
 
     private async Task Handle(HttpContext context)

@@ -103,4 +103,37 @@ public sealed class SendFileTests
         },
         version,
         shrinks: true);
+
+    [Fact]
+    public void A_file_that_a_handler_leaves_half_sent_to_the_end_of_the_connection_ends_with_a_reset_RFC9112_8()
+    {
+        const int Size = 1_000_000;
+        HttpBench? current = null;
+        var left = new TaskCompletionSource();
+        Task sending = Task.CompletedTask;
+        HttpBench.Run(
+            async (request, response) =>
+            {
+                sending = current!.Simulation.Handler.Current!.SendSimulatedFileAsync(File, Size);
+                await left.Task;
+            },
+            bench =>
+            {
+                current = bench;
+                bench.Simulation.World.Files[File] = Plan.Bytes("file", 0, Size);
+                HttpPeer peer = bench.Connect();
+                peer.Expect("GET", is10: true);
+                bench.Reads = false;
+                bench.Send(peer, "GET /file HTTP/1.0\r\nHost: a\r\n\r\n");
+                Assert.False(sending.IsCompleted);
+                left.SetResult();
+                bench.Settle();
+                bench.Reads = true;
+                bench.Settle();
+                bench.Pass(TimeSpan.FromMilliseconds(400));
+                Assert.Empty(peer.Answers);
+                Assert.True(peer.IsAtEnd);
+                Assert.True(peer.Socket.WasReset);
+            });
+    }
 }
