@@ -35,6 +35,9 @@ internal sealed class Caddy : FrontEnd
                 reverse_proxy {{matcher}}{{server}}
             """
             : $$"""
+                # over HTTP/2 a request may name two hosts: FastCGI would get the one that Caddy has not gone by
+                @{{site.Name}}_hosts expression `{http.request.header.Host} != "" && {http.request.header.Host} != {hostport}`
+                respond @{{site.Name}}_hosts 400
                 # FastCGI has one variable for X-User, X_User and X.User: only the first one passes
                 request_header {{matcher}}-*_*
                 request_header {{matcher}}-*.*

@@ -34,7 +34,7 @@ internal sealed class Nginx : FrontEnd
             # the host in the target counts, and only without one the header Host
             map $request ${{HostVariable(site)}} {
                 default                        $http_host;
-                "~*^[^ ]+ https?://([^/?# ]+)" $1;
+                "~^[^ ]+ +[^/ ]+://([^/?# ]+)" $1;
             }
 
             server {

@@ -40,7 +40,7 @@ public enum CgiFault : byte
     /// <summary>RFC 3986 §3.3: the path holds a segment "." or "..", raw or encoded. 400.</summary>
     DotSegments,
 
-    /// <summary>MILLRACE_PATH, the path for which the web server has chosen its rules, is not the path of the target. 400.</summary>
+    /// <summary>The path for which the web server has chosen its rules is not the path of the target: MILLRACE_PATH, or a PATH_INFO that is an absolute target as a whole. 400.</summary>
     PathDisagrees,
 
     /// <summary>RFC 9112 §3.2: HTTP_HOST is not empty and not a host with or without a port. 400.</summary>
@@ -57,6 +57,9 @@ public enum CgiFault : byte
 
     /// <summary>RFC 3875 §4.1.18: a header's variable is there twice with different values, and may come from two headers: X-User, X_User and X.User are all HTTP_X_USER. 400.</summary>
     AmbiguousHeader,
+
+    /// <summary>RFC 9110 §7.4: an absolute target says https and the connection of the client is not secured, or http and it is. 400.</summary>
+    SchemeDisagrees,
 }
 
 /// <summary>What a <see cref="CgiFault"/> becomes on the wire.</summary>

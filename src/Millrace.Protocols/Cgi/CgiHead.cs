@@ -219,6 +219,7 @@ public sealed class CgiHead
             return fault;
         }
 
+        IsHttps = SaysHttps(parameters);
         fault = JudgeHost(parameters, method);
         if (fault != CgiFault.None)
         {
@@ -235,7 +236,6 @@ public sealed class CgiHead
             return CgiFault.AmbiguousHeader;
         }
 
-        IsHttps = SaysHttps(parameters);
         return ReadContentLength(parameters);
     }
 
@@ -267,6 +267,12 @@ public sealed class CgiHead
                 return CgiFault.None;
             }
 
+            CgiFault fault = JudgeAbsolute(target[..start], parameters);
+            if (fault != CgiFault.None)
+            {
+                return fault;
+            }
+
             int length = target[start..].IndexOfAny((byte)'/', (byte)'?');
             authority = new Slice(RequestUri.Start + start, length < 0 ? target.Length - start : length);
             if (_hostIndex >= 0)
@@ -277,6 +283,20 @@ public sealed class CgiHead
 
         _values[(int)CgiVariable.HttpHost] = authority;
         return CgiFault.None;
+    }
+
+    // A web server that takes an absolute target for something else has chosen site and rules for something else. Apache goes by Host where the scheme is not
+    // that of the connection; H2O 2.2 knows no absolute targets and makes a path of the whole: "/http://host/path".
+    private CgiFault JudgeAbsolute(ReadOnlySpan<byte> schemeAndSlashes, ReadOnlySpan<byte> parameters)
+    {
+        if ((schemeAndSlashes.Length == "https://".Length) != IsHttps)
+        {
+            return CgiFault.SchemeDisagrees;
+        }
+
+        ReadOnlySpan<byte> path = PathInfo.In(parameters);
+        bool isWhole = path.Length > schemeAndSlashes.Length && path[0] == '/' && path[1..].StartsWith(schemeAndSlashes);
+        return isWhole ? CgiFault.PathDisagrees : CgiFault.None;
     }
 
     private CgiFault ReadContentLength(ReadOnlySpan<byte> parameters)

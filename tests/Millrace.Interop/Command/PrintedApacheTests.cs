@@ -1,5 +1,6 @@
 // What `millrace config apache` prints, behind a real Apache.
 
+using Millrace.Interop.Apps;
 using Millrace.Interop.FrontEnds;
 
 namespace Millrace.Interop.Command;
@@ -7,6 +8,15 @@ namespace Millrace.Interop.Command;
 public abstract class PrintedApacheTests(string scheme) : PrintedBlockTests(scheme)
 {
     private static readonly string[] s_modules = ["mpm_event", "authz_core", "env", "headers", "proxy", "proxy_fcgi", "proxy_http"];
+
+    // Apache heeds the host of a target only where its scheme is that of the connection.
+    [Fact]
+    public async Task Host_of_an_https_target_on_a_plain_connection_is_nobodys_RFC9110_7_4()
+    {
+        await using Guarded site = await StartGuardedAsync();
+        EnvironmentReport? seen = await site.AskAsync("https://admin.example/env/x", "Host: public.example");
+        Assert.Equal("public.example", seen?.Host ?? "public.example");
+    }
 
     private protected override string FrontEnd => "apache";
 

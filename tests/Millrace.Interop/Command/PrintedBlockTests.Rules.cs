@@ -19,7 +19,8 @@ public abstract partial class PrintedBlockTests
         Assert.Null(await site.AskAsync("/env/secret/x"));
         foreach (string target in (string[])
             ["/env/open#/../secret/x", "/env/secret//../x", "/env/secret/.//../x", "/env/open/../secret/x", "/env/./secret/x", "/env/open/%2e%2e/secret/x", "/env/open/.%2E/secret/x",
-            "/env/open/..%2fsecret/x", "/env/open%2f../secret/x", "/env/open/..%5csecret/x", "/env\\secret\\..\\secret\\x", "/env/%73ecret/x", "/env/secret%2f..%2f..%2fenv/secret/x"])
+            "/env/open/..%2fsecret/x", "/env/open%2f../secret/x", "/env/open/..%5csecret/x", "/env\\secret\\..\\secret\\x", "/env/%73ecret/x", "/env/secret%2f..%2f..%2fenv/secret/x",
+            "http://localhost/env/secret/x", "HTTP://localhost/env/secret/x"])
         {
             EnvironmentReport? seen = await site.AskAsync(target);
             Assert.False(seen is not null && seen.Path.StartsWith("/env/secret", StringComparison.OrdinalIgnoreCase), $"{target} came to {seen?.Path}");
@@ -31,11 +32,16 @@ public abstract partial class PrintedBlockTests
     {
         await using Guarded site = await StartGuardedAsync();
         Assert.Equal("public.example:81", (await site.AskAsync("/env/x", "Host: public.example:81"))?.Host ?? "public.example:81");
-        foreach (string host in (string[])["admin.example", "admin.example:8080"])
+
+        // nginx takes several spaces behind the method, and any scheme.
+        foreach (string target in (string[])["http://", "HTTP://", " http://", "foo://", " ws+x://"])
         {
-            EnvironmentReport? seen = await site.AskAsync($"http://{host}/env/x", "Host: localhost");
-            Assert.True(seen is null || seen.Host == host, $"the target says {host}, the application saw {seen?.Host}");
-            Assert.True(seen is null || seen.Header("Host") == host);
+            foreach (string host in (string[])["admin.example", "admin.example:8080"])
+            {
+                EnvironmentReport? seen = await site.AskAsync($"{target}{host}/env/x", "Host: localhost");
+                Assert.True(seen is null || seen.Host == host, $"the target says {target}{host}, the application saw {seen?.Host}");
+                Assert.True(seen is null || seen.Header("Host") == host);
+            }
         }
     }
 
@@ -48,7 +54,7 @@ public abstract partial class PrintedBlockTests
         Assert.Equal("good", (await site.AskAsync("/env/x", "X-User: good"))!.Header("X-User"));
     }
 
-    private async Task<Guarded> StartGuardedAsync()
+    private protected async Task<Guarded> StartGuardedAsync()
     {
         var directory = new TemporaryDirectory("guarded", searchable: true);
         EndToEndApp app = await EndToEndApp.StartAsync($"{scheme}://unix:{directory.Path}/app.sock?mode=666");
@@ -58,8 +64,10 @@ public abstract partial class PrintedBlockTests
         return new Guarded(directory, app, frontEnd, place);
     }
 
-    private sealed class Guarded(TemporaryDirectory directory, EndToEndApp app, FrontEndProcess frontEnd, IPEndPoint place) : IAsyncDisposable
+    private protected sealed class Guarded(TemporaryDirectory directory, EndToEndApp app, FrontEndProcess frontEnd, IPEndPoint place) : IAsyncDisposable
     {
+        public IPEndPoint Place => place;
+
         /// <summary>What the application saw of a GET; null when the request was answered otherwise.</summary>
         public async Task<EnvironmentReport?> AskAsync(string target, params string[] headers)
         {

@@ -178,25 +178,3 @@ public abstract class PrintedHaproxyTests(string scheme) : PrintedBlockTests(sch
 public sealed class PrintedHaproxyFastCgiTests() : PrintedHaproxyTests("fastcgi");
 
 public sealed class PrintedHaproxyHttpTests() : PrintedHaproxyTests("http");
-
-public abstract class PrintedCaddyTests(string scheme) : PrintedBlockTests(scheme)
-{
-    private protected override string FrontEnd => "caddy";
-
-    private protected override string OnPort(string block, int port) => block
-        .Replace("http://localhost", $"http://localhost:{port}", StringComparison.Ordinal)
-        .Replace("http://127.0.0.1", $"http://127.0.0.1:{port}", StringComparison.Ordinal)
-        .Replace(".example", $".example:{port}", StringComparison.Ordinal);
-
-    private protected override string Deny(string block) => block.Insert(block.IndexOf(" {\n", StringComparison.Ordinal) + 3, "\trespond /env/secret* 403\n");
-
-    private protected override string Wrap(string block, string directory) =>
-        $"{{\n\tadmin off\n\tauto_https off\n\tstorage file_system {directory}/storage\n}}\n\n{block}";
-
-    private protected override (string Program, string[] Arguments) CommandLine(string directory, string configuration) =>
-        (Find(new CaddyProgram()), ["run", "--config", configuration, "--adapter", "caddyfile"]);
-}
-
-public sealed class PrintedCaddyFastCgiTests() : PrintedCaddyTests("fastcgi");
-
-public sealed class PrintedCaddyHttpTests() : PrintedCaddyTests("http");

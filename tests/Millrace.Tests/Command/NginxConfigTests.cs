@@ -22,7 +22,7 @@ public sealed class NginxConfigTests
             # the host in the target counts, and only without one the header Host
             map $request $host_hello {
                 default                        $http_host;
-                "~*^[^ ]+ https?://([^/?# ]+)" $1;
+                "~^[^ ]+ +[^/ ]+://([^/?# ]+)" $1;
             }
 
             server {
@@ -115,7 +115,7 @@ public sealed class NginxConfigTests
             # the host in the target counts, and only without one the header Host
             map $request $host_my_app {
                 default                        $http_host;
-                "~*^[^ ]+ https?://([^/?# ]+)" $1;
+                "~^[^ ]+ +[^/ ]+://([^/?# ]+)" $1;
             }
 
             server {

@@ -96,7 +96,7 @@ public sealed class CgiHeadTests
 
     [Theory]
     [InlineData("http://real.example:8080/x", "other.example", "real.example:8080")]
-    [InlineData("HTTPS://real.example?x", "other.example", "real.example")]
+    [InlineData("HTTP://real.example?x", "other.example", "real.example")]
     [InlineData("http://real.example", null, "real.example")]
     [InlineData("/x", "other.example:81", "other.example:81")]
     public void Host_of_an_absolute_target_stands_in_for_the_header_RFC9112_3_2_2(string target, string? host, string expected)
@@ -107,6 +107,35 @@ public sealed class CgiHeadTests
         Assert.Equal(expected, Encoding.ASCII.GetString(head.Host.In(parameters)));
         Assert.Equal(host is null ? ["Accept"] : ["Accept", "Host"], HeaderNames(head, parameters));
         Assert.Equal(host is null ? "*/*" : expected, Encoding.ASCII.GetString(head.Headers[^1].ValueIn(parameters)));
+    }
+
+    // Apache chooses its virtual host by Host where the scheme is not that of the connection: the host in such a target is nobody's choice.
+    [Theory]
+    [InlineData("https://a.example/x", "on", CgiFault.None)]
+    [InlineData("HTTPS://a.example/x", "on", CgiFault.None)]
+    [InlineData("http://a.example/x", "off", CgiFault.None)]
+    [InlineData("https://a.example/x", "off", CgiFault.SchemeDisagrees)]
+    [InlineData("https://a.example/x", "", CgiFault.SchemeDisagrees)]
+    [InlineData("http://a.example/x", "on", CgiFault.SchemeDisagrees)]
+    [InlineData("/https://a.example/x", "", CgiFault.None)]
+    public void Scheme_of_an_absolute_target_is_that_of_the_connection_RFC9110_7_4(string target, string https, CgiFault expected)
+    {
+        byte[] parameters = CgiParameters.Write(("REQUEST_METHOD", "GET"), ("REQUEST_URI", target), ("HTTP_HOST", "b.example"), ("HTTPS", https));
+        Assert.Equal(expected, new CgiHead().Read(parameters, ParametersMax));
+    }
+
+    // H2O 2.2 knows no absolute targets: it looks for the rules of the path "/http://a.example/x", and for the site of Host.
+    [Theory]
+    [InlineData("http://a.example/admin/x", "", "/http://a.example/admin/x", CgiFault.PathDisagrees)]
+    [InlineData("HTTP://a.example/admin/x?q", "", "/HTTP://a.example/admin/x", CgiFault.PathDisagrees)]
+    [InlineData("https://a.example/x", "on", "/https://a.example/x", CgiFault.PathDisagrees)]
+    [InlineData("http://a.example/x", "", "/x", CgiFault.None)]
+    [InlineData("http://a.example/x", "", "", CgiFault.None)]
+    [InlineData("/http://a.example/x", "", "/http://a.example/x", CgiFault.None)]
+    public void Absolute_target_that_the_web_server_takes_for_a_path_is_refused_RFC9112_3_2_2(string target, string https, string pathInfo, CgiFault expected)
+    {
+        byte[] parameters = CgiParameters.Write(("REQUEST_METHOD", "GET"), ("REQUEST_URI", target), ("PATH_INFO", pathInfo), ("SCRIPT_NAME", ""), ("HTTPS", https));
+        Assert.Equal(expected, new CgiHead().Read(parameters, ParametersMax));
     }
 
     [Theory]
