@@ -80,6 +80,17 @@ internal abstract partial class Connection<TKernel>
         }
     }
 
+    private void NoteDrained()
+    {
+        Exchange!.Body.OnDrained();
+        if (_pausedSinceMs != 0)
+        {
+            _bodySinceMs += Loop.NowMs - _pausedSinceMs;
+            _bodyLastMs = Loop.NowMs;
+            _pausedSinceMs = 0;
+        }
+    }
+
     // Touching is held on entry and released here, before any user code runs.
     private bool ReadUnlessHolding(LoopDriver driver, Exchange exchange, bool wanted, bool resumeFlush)
     {
@@ -155,7 +166,7 @@ internal abstract partial class Connection<TKernel>
 
     private void ReadAndFeed(LoopDriver driver, Exchange exchange)
     {
-        while (true)
+        for (int reads = 1; ; reads++)
         {
             byte[] input = driver.Input;
             int count = Loop.Kernel.Receive(Descriptor, input);
@@ -188,6 +199,14 @@ internal abstract partial class Connection<TKernel>
 
             if (count < input.Length && !_finNoted)
             {
+                return;
+            }
+
+            if (reads == ReadsPerTurn)
+            {
+                _readable = true;
+                Note();
+                PostSelf(PostedContinue);
                 return;
             }
         }

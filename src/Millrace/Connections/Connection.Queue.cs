@@ -56,7 +56,7 @@ internal abstract partial class Connection<TKernel>
     // What came along with the request is held; what comes now is in the socket.
     private bool LookWhileWaiting(LoopDriver driver)
     {
-        while (MayLookWhileWaiting)
+        for (int reads = 0; MayLookWhileWaiting;)
         {
             bool givenUp;
             if (_held is { } held)
@@ -65,6 +65,11 @@ internal abstract partial class Connection<TKernel>
                 _held = null;
                 givenUp = ProcessWhileWaiting(driver, held, from, to);
                 BufferPool.Return(held);
+            }
+            else if (reads++ == ReadsPerTurn)
+            {
+                PostSelf(PostedContinue);
+                return true;
             }
             else
             {

@@ -430,14 +430,11 @@ internal abstract partial class Connection<TKernel>
             return _lingering ? Receive(driver) : Continue(driver);
         }
 
-        if ((reasons & PostedResume) != 0 && !IsLoops() && TryTouch())
+        if ((reasons & (PostedResume | PostedContinue)) != 0 && !IsLoops() && TryTouch())
         {
-            Exchange!.Body.OnDrained();
-            if (_pausedSinceMs != 0)
+            if ((reasons & PostedResume) != 0)
             {
-                _bodySinceMs += Loop.NowMs - _pausedSinceMs;
-                _bodyLastMs = Loop.NowMs;
-                _pausedSinceMs = 0;
+                NoteDrained();
             }
 
             _readable = true;

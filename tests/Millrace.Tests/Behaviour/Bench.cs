@@ -93,6 +93,35 @@ internal abstract class Bench
         Send(client, bytes.AsSpan(cut));
     }
 
+    /// <summary>
+    /// Bytes that are all there at once, and are taken in turns: whoever sends without end keeps the loop from nobody else. The
+    /// receive buffer must have room for them.
+    /// </summary>
+    public void SendInTurns(IClient client, byte[] bytes)
+    {
+        const int ReadsPerTurn = 2 * 2;     // for its event, and for what it has put off until the others have been served
+        const int ReadSize = 32 * 1024;
+        SimulatedSocket socket = client.Socket;
+        long end = socket.TakenByServer + bytes.Length;
+        socket.ClientSend(bytes);
+        Assert.Equal(bytes.Length, socket.Deliver(int.MaxValue));
+        for (int idle = 0; socket.TakenByServer < end;)
+        {
+            long before = socket.TakenByServer;
+            _ = Simulation.Loops[0].Turn(0);
+            while (Simulation.PoolStep())
+            {
+            }
+
+            long taken = socket.TakenByServer - before;
+            Assert.InRange(taken, 0, ReadsPerTurn * ReadSize);
+            idle = taken == 0 ? idle + 1 : 0;
+            Assert.True(idle < 5, $"The server has stopped reading {end - socket.TakenByServer} bytes before the end.");
+        }
+
+        Settle();
+    }
+
     /// <summary>Where to cut so many bytes: at every place, or at about 600 of a long one; and a place behind the end.</summary>
     protected static IEnumerable<int> Cuts(int length, int most = 600)
     {

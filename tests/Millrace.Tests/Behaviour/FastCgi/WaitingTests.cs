@@ -126,6 +126,29 @@ public sealed class WaitingTests
     });
 
     [Fact]
+    public void A_request_that_waits_does_not_keep_the_loop_from_others_whatever_comes_behind_it() => Run(bench =>
+    {
+        FrontEnd front = bench.Connect();
+        bench.Send(front, Wire.Request("/waits"));
+        bench.SendInTurns(front, [.. Enumerable.Repeat(Wire.Record(Wire.Data, 9, new byte[10_000]), 20).SelectMany(static record => record)]);
+        Ends(bench);
+        Ends(bench);
+        Assert.Equal("/waits 0", Assert.Single(front.Ended).BodyText);
+    });
+
+    [Fact]
+    public void A_request_that_runs_does_not_keep_the_loop_from_others_whatever_comes_behind_it() => FastCgiBench.Run(
+        Handle,
+        bench =>
+        {
+            FrontEnd front = bench.Connect();
+            bench.Send(front, Wire.Request("/runs"));
+            bench.SendInTurns(front, [.. Enumerable.Repeat(Wire.Record(Wire.Data, 9, new byte[10_000]), 20).SelectMany(static record => record)]);
+            Ends(bench);
+            Assert.Equal("/runs 0", Assert.Single(front.Ended).BodyText);
+        });
+
+    [Fact]
     public void Broken_framing_behind_a_waiting_request_ends_the_connection_and_frees_its_place_FastCGI_3_3() => Run(bench =>
     {
         FrontEnd front = bench.Connect();

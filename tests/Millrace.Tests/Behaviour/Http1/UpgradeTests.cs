@@ -37,6 +37,19 @@ public sealed class UpgradeTests
     private static string Text(HttpPeer peer) => Encoding.ASCII.GetString([.. peer.Tunnel]);
 
     [Fact]
+    public void A_tunnel_does_not_keep_the_loop_from_others_however_much_comes() => HttpBench.RunHosted(
+        Shout,
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            Assert.Equal(101, bench.Ask(peer, Ask).Status);
+            bench.SendInTurns(peer, Encoding.ASCII.GetBytes(new string('a', 200_000)));
+            Assert.Equal(new string('A', 200_000), Text(peer));
+            peer.Socket.ClientFinish();
+            bench.Settle();
+        });
+
+    [Fact]
     public void No_more_connections_switch_protocols_than_may_and_one_that_ends_makes_room() => HttpBench.RunHosted(
         static async context =>
         {

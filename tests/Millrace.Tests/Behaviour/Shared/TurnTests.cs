@@ -1,0 +1,62 @@
+// What one connection may take of a turn of its loop: full reads, until the others have had theirs. Whether a request runs,
+// has left its body unread, or waits for its turn itself.
+
+using Millrace.Tests.Simulation;
+
+namespace Millrace.Tests.Behaviour.Shared;
+
+public abstract class TurnTests(Way way) : SharedTests(way)
+{
+    [Fact]
+    public void A_body_that_comes_faster_than_it_is_worked_on_does_not_keep_the_loop_from_others()
+    {
+        var gate = new TaskCompletionSource();
+        Run(
+            async call =>
+            {
+                await gate.Task;
+                await Call.Echo(call);
+            },
+            bench =>
+            {
+                byte[] body = Plan.Bytes("greedy", 0, 200_000);
+                Caller greedy = bench.Connect();
+                bench.Send(greedy, greedy.Head("/greedy", "POST", body.Length));
+                bench.SendInTurns(greedy.End, [.. greedy.Part(body), .. greedy.EndOfBody()]);
+                gate.SetResult();
+                bench.Settle();
+                Assert.Contains($"body 200000 {Call.Sum(body)}\n", Assert.Single(greedy.Answers).BodyText, StringComparison.Ordinal);
+                Assert.Equal(0, bench.RefusedInAll);
+            });
+    }
+
+    [Fact]
+    public void A_body_that_is_read_as_it_comes_does_not_keep_the_loop_from_others() => Run(static bench =>
+    {
+        byte[] body = Plan.Bytes("greedy", 0, 200_000);
+        Caller greedy = bench.Connect();
+        bench.Send(greedy, greedy.Head("/greedy", "POST", body.Length));
+        bench.SendInTurns(greedy.End, [.. greedy.Part(body), .. greedy.EndOfBody()]);
+        Assert.Contains($"body 200000 {Call.Sum(body)}\n", Assert.Single(greedy.Answers).BodyText, StringComparison.Ordinal);
+    });
+
+    [Fact]
+    public void A_body_that_nobody_reads_does_not_keep_the_loop_from_others() => Run(
+        AtOnce(static call => call.WriteText("unread")),
+        static bench =>
+        {
+            Caller greedy = bench.Connect();
+            bench.Send(greedy, greedy.Head("/greedy", "POST", 200_000));
+            bench.SendInTurns(greedy.End, [.. greedy.Part(new byte[200_000]), .. greedy.EndOfBody()]);
+            Assert.Equal("unread", Assert.Single(greedy.Answers).BodyText);
+            bench.StillServes(greedy);
+        });
+}
+
+public sealed class FastCgiTurnTests() : TurnTests(Way.FastCgiToPlain);
+
+public sealed class HttpTurnTests() : TurnTests(Way.HttpToPlain);
+
+public sealed class FastCgiHostedTurnTests() : TurnTests(Way.FastCgiToHosted);
+
+public sealed class HttpHostedTurnTests() : TurnTests(Way.HttpToHosted);
