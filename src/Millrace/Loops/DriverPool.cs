@@ -276,6 +276,7 @@ internal sealed class DriverThread(DriverPool pool, LoopServices services) : ISt
 
     private void Run()
     {
+        BatchScheduling.BeginThread();
         var driver = new LoopDriver(services);
         object? next = null;
         while (true)

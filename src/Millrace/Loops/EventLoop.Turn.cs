@@ -190,7 +190,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
         }
 
         _batchPosition = 0;
-        _batchCount = Kernel.Wait(_poller, _batch, timeoutMs, _waking);
+        _batchCount = Kernel.Wait(_poller, _batch, timeoutMs, _waking == Waking.InTurn && !Services.Code.MayStart ? Waking.InTurnLasting : _waking);
         WakeUp();
         NowMs = Kernel.NowMs;
         Count(_batchCount);

@@ -25,6 +25,9 @@ internal enum Waking
 
     /// <summary>When its turn comes: whoever has woken it finishes what it is at, and more has come until then.</summary>
     InTurn,
+
+    /// <summary>The same, and the thread may stay as that needs it when it runs.</summary>
+    InTurnLasting,
 }
 
 /// <summary>One event of a batch: which registration, and what it is ready for.</summary>

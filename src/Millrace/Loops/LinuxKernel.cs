@@ -13,9 +13,6 @@ internal readonly unsafe struct LinuxKernel : IKernel
     [ThreadStatic]
     private static byte[]? t_events;
 
-    [ThreadStatic]
-    private static bool t_mayNotChangePolicy;
-
     public long NowMs => Environment.TickCount64;
 
     public Poller OpenPoller()
@@ -44,6 +41,15 @@ internal readonly unsafe struct LinuxKernel : IKernel
         fixed (byte* at = raw)
         {
             int most = Math.Min(EventsMax, events.Length);
+            if (waking == Waking.InTurnLasting)
+            {
+                BatchScheduling.Enter();
+            }
+            else
+            {
+                BatchScheduling.Leave();
+            }
+
             int count = waking == Waking.InTurn && timeoutMs != 0
                 ? WaitInTurn(poller.Queue, at, most, timeoutMs)
                 : SystemCalls.EpollWait(poller.Queue, at, most, timeoutMs);
@@ -227,10 +233,8 @@ internal readonly unsafe struct LinuxKernel : IKernel
         _ = SystemCalls.Close(descriptor);
     }
 
-    // Only while it waits is the thread under SCHED_BATCH (sched(7)): it does not stop whoever wakes it. Threads and processes
-    // inherit the policy of the thread that starts them, SCHED_RESET_ON_FORK or not (that is for the policies above and for
-    // negative nice values), so no code that could start one runs under it. Three more system calls, when there is nothing to do:
-    // one look, two changes.
+    // Only while it waits is the thread under SCHED_BATCH: no code that could start something runs under it. Three more system
+    // calls, when there is nothing to do: one look, two changes.
     private static int WaitInTurn(int queue, byte* events, int most, int timeoutMs)
     {
         int count = SystemCalls.EpollWait(queue, events, most, 0);
@@ -239,34 +243,14 @@ internal readonly unsafe struct LinuxKernel : IKernel
             return count;
         }
 
-        bool isChanged = TryChangePolicy();
+        bool isChanged = BatchScheduling.TryChange();
         count = SystemCalls.EpollWait(queue, events, most, timeoutMs);
         if (isChanged)
         {
-            SetPolicy(SystemCalls.SCHED_OTHER);
+            BatchScheduling.Set(SystemCalls.SCHED_OTHER);
         }
 
         return count;
-    }
-
-    // A policy that the administrator or a handler has given the thread is left alone.
-    private static bool TryChangePolicy()
-    {
-        if (t_mayNotChangePolicy)
-        {
-            return false;
-        }
-
-        int policy, priority;
-        t_mayNotChangePolicy = SystemCalls.GetScheduling(SystemCalls.CurrentThread(), &policy, &priority) != 0
-            || policy != SystemCalls.SCHED_OTHER || !SetPolicy(SystemCalls.SCHED_BATCH);
-        return !t_mayNotChangePolicy;
-    }
-
-    private static bool SetPolicy(int policy)
-    {
-        int priority = 0;
-        return SystemCalls.SetScheduling(SystemCalls.CurrentThread(), policy, &priority) == 0;
     }
 
     // 0: try again at once.

@@ -80,7 +80,13 @@ internal sealed class LoopDriver(LoopServices services)
     }
 
     /// <summary>Before user code: an interruption that came too late for what ran before is nobody's.</summary>
-    public void ForgetInterruption() => _traits.ForgetInterruption();
+    public void ForgetInterruption()
+    {
+        if (services.Code.MayInterrupt)
+        {
+            _traits.ForgetInterruption();
+        }
+    }
 
     /// <summary>
     /// Undoes what a handler may have left on the thread: Activity.Current, culture, AsyncLocals, a synchronization context, the thread's
@@ -97,6 +103,6 @@ internal sealed class LoopDriver(LoopServices services)
             SynchronizationContext.SetSynchronizationContext(null);
         }
 
-        _traits.Restore();
+        _traits.Restore(all: services.Code.MayChange);
     }
 }

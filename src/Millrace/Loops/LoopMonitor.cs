@@ -17,12 +17,16 @@ internal sealed class LoopMonitor(LoopServices services) : IDisposable
     // After a look that failed: should each of them fail, the log must not fill up, nor the machine be busy with it.
     private const int FaultPauseMs = 500;
 
+    // Threads of the runtime that have their policy from a driver get it back after as many: about a second.
+    private const int LooksBeforeTakeBack = 500;
+
     private readonly SemaphoreSlim _wake = new(0);
     private EventLoop[] _loops = [];
     private long[] _lastWord = [];
     private long[] _lastTurns = [];
     private int _sleeping;
     private int _alert;
+    private int _looks;
     private volatile bool _stopped;
 
     public void Start(EventLoop[] loops)
@@ -87,6 +91,11 @@ internal sealed class LoopMonitor(LoopServices services) : IDisposable
     {
         try
         {
+            if (++_looks % LooksBeforeTakeBack == 0)
+            {
+                BatchScheduling.TakeBack(all: false);
+            }
+
             bool busy = Look();
             return services.Standby.ServeWaiting() || busy;     // no deep sleep before they are served
         }

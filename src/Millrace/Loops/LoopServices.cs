@@ -43,6 +43,9 @@ internal sealed class LoopServices : IDisposable
 
     public LoopMonitor Monitor { get; }
 
+    /// <summary>What handlers may do to the threads they run on.</summary>
+    public CodeWatch Code { get; set; } = CodeWatch.OfProcess;
+
     public IDriverSource Standby { get; }
 
     /// <summary>Null when the number of concurrent requests is bounded by the number of connections alone.</summary>
@@ -183,7 +186,9 @@ internal sealed class LoopServices : IDisposable
 
     public void Drive(EventLoop loop, LoopDriver driver)
     {
-        if (loop.Resume(driver) && DriveOn(loop, driver))
+        bool hasEnded = loop.Resume(driver) && DriveOn(loop, driver);
+        BatchScheduling.Leave();
+        if (hasEnded)
         {
             Leave();
         }

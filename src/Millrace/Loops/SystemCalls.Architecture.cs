@@ -22,6 +22,14 @@ internal static unsafe partial class SystemCalls
         /// <summary>fchmodat2(2), Linux 6.6.</summary>
         public int SYS_fchmodat2 { get; private init; }
 
+        /// <summary>gettid(2); glibc has a function for it since 2.30 only.</summary>
+        public int SYS_gettid { get; private init; }
+
+        /// <summary>sched_getscheduler(2) and sched_setscheduler(2), of single threads; musl's functions refuse.</summary>
+        public int SYS_sched_getscheduler { get; private init; }
+
+        public int SYS_sched_setscheduler { get; private init; }
+
         public int O_DIRECTORY { get; private init; }
 
         public int O_NOFOLLOW { get; private init; }
@@ -38,6 +46,9 @@ internal static unsafe partial class SystemCalls
                 SYS_statx = 332,
                 SYS_renameat2 = 316,
                 SYS_fchmodat2 = 452,
+                SYS_gettid = 186,
+                SYS_sched_getscheduler = 145,
+                SYS_sched_setscheduler = 144,
                 O_DIRECTORY = 0x1_0000,
                 O_NOFOLLOW = 0x2_0000,
                 EpollEventSize = 12,
@@ -48,6 +59,9 @@ internal static unsafe partial class SystemCalls
                 SYS_statx = 291,
                 SYS_renameat2 = 276,
                 SYS_fchmodat2 = 452,
+                SYS_gettid = 178,
+                SYS_sched_getscheduler = 120,
+                SYS_sched_setscheduler = 119,
                 O_DIRECTORY = 0x4000,
                 O_NOFOLLOW = 0x8000,
                 EpollEventSize = 16,

@@ -139,6 +139,21 @@ internal static unsafe partial class SystemCalls
     [LibraryImport("libc", EntryPoint = "pthread_getschedparam")]
     public static partial int GetScheduling(nint thread, int* policy, int* priority);
 
+    // ---- threads of this process by the system's numbers ----
+
+    /// <summary>The number of the calling thread.</summary>
+    public static int ThreadNumber() => (int)SystemCall(ArchitectureNumbers.Here.SYS_gettid, 0, 0, 0, 0, 0);
+
+    /// <summary>The scheduling policy of a thread; -1 when it has ended.</summary>
+    public static int PolicyOf(int thread) => (int)SystemCall(ArchitectureNumbers.Here.SYS_sched_getscheduler, thread, 0, 0, 0, 0);
+
+    /// <summary>Gives a thread SCHED_OTHER or SCHED_BATCH; one that has ended needs none.</summary>
+    public static void SetPolicyOf(int thread, int policy)
+    {
+        int priority = 0;
+        _ = SystemCall(ArchitectureNumbers.Here.SYS_sched_setscheduler, thread, policy, (nint)(&priority), 0, 0);
+    }
+
     // ---- users and groups: these answer an error number themselves, and result is null when there is no such name ----
 
     [LibraryImport("libc", EntryPoint = "getgrnam_r")]

@@ -7,40 +7,45 @@ namespace Millrace.Loops;
 internal sealed class ThreadTraits
 {
     private readonly ManualResetEvent _set = new(initialState: true);
+    private readonly Thread _thread;
     private readonly string? _name;
     private readonly bool _isBackground;
     private readonly ThreadPriority _priority;
 
-    private ThreadTraits(Thread thread) => (_name, _isBackground, _priority) = (thread.Name, thread.IsBackground, thread.Priority);
+    private ThreadTraits(Thread thread) => (_thread, _name, _isBackground, _priority) = (thread, thread.Name, thread.IsBackground, thread.Priority);
 
     /// <summary>Those of the calling thread.</summary>
     public static ThreadTraits OfCurrent() => new(Thread.CurrentThread);
 
-    /// <summary>On the same thread, after a handler.</summary>
-    public void Restore()
+    /// <summary>On the same thread, after a handler; <paramref name="all"/>: of code that may have changed more than its name.</summary>
+    public void Restore(bool all)
     {
-        Thread thread = Thread.CurrentThread;
-        if (!ReferenceEquals(thread.Name, _name))
+        if (!ReferenceEquals(_thread.Name, _name))
         {
-            thread.Name = _name;
+            _thread.Name = _name;
         }
 
-        if (thread.IsBackground != _isBackground)
+        if (!all)
         {
-            thread.IsBackground = _isBackground;
+            return;
         }
 
-        if (thread.Priority != _priority)
+        if (_thread.IsBackground != _isBackground)
         {
-            RestorePriority(thread);
+            _thread.IsBackground = _isBackground;
+        }
+
+        if (_thread.Priority != _priority)
+        {
+            RestorePriority();
         }
     }
 
-    private void RestorePriority(Thread thread)
+    private void RestorePriority()
     {
         try
         {
-            thread.Priority = _priority;
+            _thread.Priority = _priority;
         }
         catch (ThreadStateException)
         {

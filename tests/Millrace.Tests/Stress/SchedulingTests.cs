@@ -2,6 +2,7 @@
 // (sched(7)).
 
 using System.Diagnostics;
+using Millrace.Loops;
 
 namespace Millrace.Tests.Stress;
 
@@ -87,12 +88,116 @@ public sealed class SchedulingTests(ITestOutputHelper output) : IDisposable
         Assert.True(seen);
     }
 
+    // No assembly names what starts threads: the drivers of a busy loop stay under SCHED_BATCH while handlers run, and nothing else does
+    // for longer than a second, threads of the runtime that a handler had started included. A quiet loop leaves it.
+    [Fact]
+    public async Task Where_nothing_starts_threads_a_busy_loop_stays_under_SCHED_BATCH_and_nothing_else_does()
+    {
+        await using MillraceServer server = await MillraceServer.StartAsync(
+            _folder.NewAddress(),
+            static (request, response) => response.WriteText(request.Path switch
+            {
+                "/thread" => OnLingeringThread(),
+                _ => Policy(),
+            }),
+            new MillraceOptions { Loops = 1, Dispatch = DispatchMode.Inline });
+        server.Engine.Services.Code = new CodeWatch([]);
+        bool lasts = false;
+        using var over = new CancellationTokenSource();
+        var load = ClientThreads.Start(8, _ =>
+        {
+            using FastCgiPeer peer = FastCgiPeer.Connect(server.Addresses[0]);
+            while (!over.IsCancellationRequested)
+            {
+                lasts |= peer.Exchange(new FastCgiRequest("/")).Text == "3";
+            }
+        });
+        Assert.True(ProcessState.Becomes(() => Volatile.Read(ref lasts)));
+        using (FastCgiPeer peer = FastCgiPeer.Connect(server.Addresses[0]))
+        {
+            bool inherits = false;
+            for (int i = 0; i < 1_000 && !inherits; i++)
+            {
+                inherits = peer.Exchange(new FastCgiRequest("/thread")).Text == "3";
+            }
+
+            Assert.True(inherits);      // else what follows shows nothing
+            Assert.True(ProcessState.Becomes(() => !Policies("(lingers)").Contains("3")));
+        }
+
+        over.Cancel();
+        load.Join();
+        using FastCgiPeer quiet = FastCgiPeer.Connect(server.Addresses[0]);
+        Assert.True(ProcessState.Becomes(() => quiet.Exchange(new FastCgiRequest("/")).Text == "0"));
+        Assert.DoesNotContain("3", DriverPolicies());
+    }
+
+    // ... and from the moment code comes that may start some, it does so no longer.
+    [Fact]
+    public async Task When_code_is_loaded_that_may_start_threads_the_drivers_leave_SCHED_BATCH_before_it_runs()
+    {
+        await using MillraceServer server = await MillraceServer.StartAsync(
+            _folder.NewAddress(),
+            static (request, response) => response.WriteText(request.Path == "/load" ? PolicyBeforeAndAfterLoading() : Policy()),
+            new MillraceOptions { Loops = 1, Dispatch = DispatchMode.Inline });
+        server.Engine.Services.Code = new CodeWatch([]);
+        using var over = new CancellationTokenSource();
+        var load = ClientThreads.Start(8, _ =>
+        {
+            using FastCgiPeer peer = FastCgiPeer.Connect(server.Addresses[0]);
+            while (!over.IsCancellationRequested)
+            {
+                Assert.True(peer.Exchange(new FastCgiRequest("/")).IsWhole);
+            }
+        });
+        using FastCgiPeer loader = FastCgiPeer.Connect(server.Addresses[0]);
+        string policies = "";
+        for (int i = 0; i < 1_000 && policies != "3 0"; i++)
+        {
+            policies = loader.Exchange(new FastCgiRequest("/")).Text == "3" ? loader.Exchange(new FastCgiRequest("/load")).Text : "";
+            Assert.Contains(policies, (string[])["", "3 0"]);
+        }
+
+        Assert.Equal("3 0", policies);
+        for (int i = 0; i < 100; i++)
+        {
+            Assert.Equal("0", loader.Exchange(new FastCgiRequest("/")).Text);
+        }
+
+        over.Cancel();
+        load.Join();
+    }
+
+    private static string PolicyBeforeAndAfterLoading()
+    {
+        string before = Policy();
+        using var stream = new MemoryStream(File.ReadAllBytes(typeof(SchedulingTests).Assembly.Location));
+        _ = new System.Runtime.Loader.AssemblyLoadContext("loaded later", isCollectible: true).LoadFromStream(stream);
+        return $"{before} {Policy()}";
+    }
+
     private static string OnNewThread()
     {
         string policy = "";
         var thread = new Thread(() => policy = Policy());
         thread.Start();
         thread.Join();
+        return policy;
+    }
+
+    // The policy with which a thread begins that stays for a while.
+    private static string OnLingeringThread()
+    {
+        string policy = "";
+        using var told = new ManualResetEventSlim();
+        var thread = new Thread(() =>
+        {
+            policy = Policy();
+            told.Set();
+            Thread.Sleep(5_000);
+        }) { Name = "lingers", IsBackground = true };
+        thread.Start();
+        told.Wait();
         return policy;
     }
 
@@ -115,7 +220,9 @@ public sealed class SchedulingTests(ITestOutputHelper output) : IDisposable
     // proc(5): field 41; the first behind the name in parentheses is field 3.
     private static string PolicyIn(string stat) => stat[(stat.LastIndexOf(')') + 2)..].Split(' ')[41 - 3];
 
-    private static List<string> DriverPolicies()
+    private static List<string> DriverPolicies() => Policies("(Millrace driver");
+
+    private static List<string> Policies(string name)
     {
         var policies = new List<string>();
         foreach (string task in Directory.GetDirectories("/proc/self/task"))
@@ -123,7 +230,7 @@ public sealed class SchedulingTests(ITestOutputHelper output) : IDisposable
             try
             {
                 string stat = File.ReadAllText(Path.Combine(task, "stat"));
-                if (stat.Contains("(Millrace driver", StringComparison.Ordinal))
+                if (stat.Contains(name, StringComparison.Ordinal))
                 {
                     policies.Add(PolicyIn(stat));
                 }
