@@ -1,7 +1,7 @@
 // A FastCGI connection, the receiving half: which records may follow which (FastCGI 1.0 §3 to §6), and the request they
 // make. One request at a time: FCGI_MPXS_CONNS is 0. Sequencing only: bytes are read in Protocols/FastCgi, variables in
 // Protocols/Cgi, and what a handler sees is in Exchanges/. The sending half is in FastCgiConnection.Respond.cs, a
-// request that waits for its turn in FastCgiConnection.Queue.cs.
+// request that waits for its turn in FastCgiConnection.Queue.cs, how long it waits for what is missing in FastCgiConnection.Time.cs.
 //
 //          BEGIN            PARAMS(0)                  handler started
 //   Idle ---------> Params -----------> Ready (STDIN) -----------------> Running
@@ -32,11 +32,11 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     private RecordReader _reader;
     private Phase _phase;
     private bool _keepConnection;
+    private bool _hasBegun;          // a request, be it long over
+    private bool _isFurther;         // ... before this one
     private bool _stdinOpen;
     private ushort _id;
     private ulong _beginBody;        // BEGIN_REQUEST's 8 bytes while they arrive in pieces
-    private long _headSinceMs;
-    private long _idleUntilMs;       // the deadline that stood before a record began to come in pieces; 0 when none does
 
     // PARAMS: in place in the buffer being processed, or gathered when they come in pieces.
     private int _inPlaceStart = -1;
@@ -74,7 +74,8 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
 
     protected override bool IsMidRequest => _phase != Phase.Idle || !_reader.AtRecordStart;
 
-    protected override bool MayHaveMoreInput => _stdinOpen;
+    // ABORT_REQUEST may come for a request that has been answered (§5.4). Whoever sends it has given that answer up, not those before it.
+    protected override bool MayHaveMoreInput => _stdinOpen || (_isFurther && !_keepConnection);
 
     protected override bool KeepsOpen(Exchange exchange)
     {
@@ -134,19 +135,9 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         if (_phase == Phase.Params)
         {
             KeepParams(buffer);
-            SetDeadline(_headSinceMs + (long)Options.HeadTimeout.TotalMilliseconds);
-        }
-        else if (!_reader.AtRecordStart && DeadlineMs > Loop.NowMs + (long)Options.HeadTimeout.TotalMilliseconds)
-        {
-            _idleUntilMs = DeadlineMs;
-            SetDeadline(Options.HeadTimeout);
-        }
-        else if (_reader.AtRecordStart && _idleUntilMs != 0)
-        {
-            SetDeadline(_idleUntilMs);      // it was a record for nobody: the connection is as idle as before
-            _idleUntilMs = 0;
         }
 
+        SetDeadlineOfRest();
         return true;
     }
 
@@ -330,6 +321,8 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     private void BeginParams()
     {
         _phase = Phase.Params;
+        _isFurther = _hasBegun;
+        _hasBegun = true;
         _stdinOpen = true;
         _begunKnowing = _knowsOneAtATime;
         _headSinceMs = Loop.NowMs;
@@ -570,12 +563,8 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         int size = ManagementValues.WriteResult(content, Options.MaxConnections, requests, multiplexes: false, result);
         SendControl(driver, result[..size]);
         _toldOneAtATime |= result[..size].IndexOf("FCGI_MPXS_CONNS"u8) >= 0;
-        if (_query is { } query)
-        {
-            BufferPool.Return(query);
-            _query = null;
-            _queryLength = 0;
-        }
+        ReturnStore(ref _query);
+        _queryLength = 0;
     }
 
     private void TakeOther(LoopDriver driver, in RecordPart part)
@@ -630,12 +619,6 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         }
     }
 
-    protected override void OnTimeoutMidRequest(long nowMs)
-    {
-        Loop.Counters.Refused(Refusal.HeadTimeout);
-        Close(reset: false);
-    }
-
     /// <summary>The connection is of no further use: framing or sequence is lost.</summary>
     private void BreakOff(string refusal)
     {
@@ -671,23 +654,23 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
 
     private void ReleaseAssembly()
     {
-        if (_assembly is { } assembly)
-        {
-            BufferPool.Return(assembly);
-            _assembly = null;
-        }
-
+        ReturnStore(ref _assembly);
         _assemblyLength = 0;
+    }
+
+    private static void ReturnStore(ref byte[]? store)
+    {
+        if (store is { } bytes)
+        {
+            BufferPool.Return(bytes);
+            store = null;
+        }
     }
 
     protected override void OnClosed()
     {
         ReleaseAssembly();
-        if (_query is { } query)
-        {
-            BufferPool.Return(query);
-            _query = null;
-        }
+        ReturnStore(ref _query);
 
         if (Exchange is { } exchange && (_phase == Phase.Ready || IsWaitingForGate))
         {

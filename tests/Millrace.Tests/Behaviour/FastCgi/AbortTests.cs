@@ -74,6 +74,41 @@ public sealed class AbortTests
         bench.StillServes(front);
     });
 
+    // The connection ends with the last request, which is answered before its abort arrives: closed by then, the abort would be met by a
+    // reset, which overtakes what is still unread of the answers before.
+    [Fact]
+    public void ABORT_behind_the_last_of_several_requests_takes_no_earlier_answer_along_FastCGI_3_5_and_5_4() => FastCgiBench.Run(
+        static (request, response) =>
+        {
+            response.Write(Plan.Bytes(request.Path, 0, 50_000));
+            return default;
+        },
+        static bench =>
+        {
+            FrontEnd front = bench.Connect();
+            bench.Reads = false;
+            bench.Send(front, Wire.Request("/first"));
+            bench.Send(front, Wire.Request("/last", keep: false));
+            bench.Send(front, Abort());
+            bench.Reads = true;
+            bench.Settle();
+            Assert.False(front.Socket.WasReset);
+            Assert.Collection(
+                front.Ended,
+                static first => Assert.Equal(Plan.Bytes("/first", 0, 50_000), first.Body.ToArray()),
+                static last => Assert.Equal(Plan.Bytes("/last", 0, 50_000), last.Body.ToArray()));
+            Assert.True(front.IsAtEnd);
+        });
+
+    [Fact]
+    public void The_only_request_of_a_connection_is_answered_and_closed_in_one_turn_FastCGI_3_5() => FastCgiBench.Run(static bench =>
+    {
+        FrontEnd front = bench.Connect();
+        bench.Send(front, Wire.Request("/", keep: false));
+        Assert.Single(front.Ended);
+        Assert.True(front.Socket.ServerClosed);
+    });
+
     [Fact]
     public void Hostile_57_An_id_may_be_used_again_after_ABORT_while_the_old_handler_still_writes()
     {

@@ -138,4 +138,29 @@ public sealed class StdinTests
 
             Assert.Equal(0, bench.Connections);
         });
+
+    // The handler did not wait for the end of its body, and a segment of the network ended in the middle of it.
+    [Theory]
+    [InlineData(1)]
+    [InlineData(7)]
+    public void The_end_of_STDIN_behind_the_answer_and_in_pieces_takes_nothing_from_the_idle_time_FastCGI_5_3_and_IdleTimeout(int late) => FastCgiBench.Run(
+        static (request, response) =>
+        {
+            response.WriteText("GET " + request.Path);
+            return default;
+        },
+        bench =>
+        {
+            byte[] request = Wire.Request("/");
+            FrontEnd front = bench.Connect();
+            bench.Send(front, request.AsSpan(0, request.Length - late));
+            Assert.Single(front.Ended);
+            bench.Pass(TimeSpan.FromSeconds(1));
+            bench.Send(front, request.AsSpan(request.Length - late));
+            bench.Pass(TimeSpan.FromSeconds(50));
+            bench.StillServes(front);
+            bench.Pass(TimeSpan.FromSeconds(62));
+            Assert.Equal((0, 0), (bench.Connections, bench.RefusedInAll));
+        },
+        new MillraceOptions { Loops = 1, HeadTimeout = TimeSpan.FromSeconds(10), IdleTimeout = TimeSpan.FromSeconds(60) });
 }

@@ -1,0 +1,47 @@
+// How long a FastCGI connection waits for what is missing: of a head (FastCGI 1.0 §5.2), and of a record that comes in pieces while no
+// request is in progress, such as the end of a body that its handler did not wait for. That one takes nothing from the idle time.
+
+using Millrace.Observe;
+
+namespace Millrace.Connections;
+
+internal sealed partial class FastCgiConnection<TKernel>
+{
+    private long _headSinceMs;
+    private long _idleUntilMs;       // when the connection will have been idle for too long, while a record comes in pieces; 0 when none does
+
+    // What was at hand has been processed, and no handler has been called for it.
+    private void SetDeadlineOfRest()
+    {
+        if (_phase == Phase.Params)
+        {
+            SetDeadline(_headSinceMs + (long)Options.HeadTimeout.TotalMilliseconds);
+        }
+        else if (!_reader.AtRecordStart && DeadlineMs > Loop.NowMs + (long)Options.HeadTimeout.TotalMilliseconds)
+        {
+            _idleUntilMs = DeadlineMs;
+            SetDeadline(Options.HeadTimeout);
+        }
+        else if (_reader.AtRecordStart && _idleUntilMs != 0)
+        {
+            SetDeadline(_idleUntilMs);      // it was a record for nobody: the connection is as idle as before
+            _idleUntilMs = 0;
+        }
+    }
+
+    // A request has ended, and in the same turn a record has begun: the next one's, or one for nobody.
+    protected override void BeginTimeMidRequest()
+    {
+        base.BeginTimeMidRequest();
+        if (_phase == Phase.Idle)
+        {
+            _idleUntilMs = Loop.NowMs + (long)Options.IdleTimeout.TotalMilliseconds;
+        }
+    }
+
+    protected override void OnTimeoutMidRequest(long nowMs)
+    {
+        Loop.Counters.Refused(Refusal.HeadTimeout);
+        Close(reset: false);
+    }
+}
