@@ -22,12 +22,33 @@ internal sealed class Engine : IAsyncDisposable
     private readonly SemaphoreSlim _stopping = new(1);
     private bool _stopped;
 
-    private Engine(MillraceOptions options, RequestHandler handler, ILogger logger)
+    private Engine(MillraceOptions options, RequestHandler handler, ILogger logger, Action<DriverThread>? startThread)
     {
         _options = options;
-        _services = new LoopServices(options, handler, new Log(logger));
-        _loops = [.. Enumerable.Range(0, options.EffectiveLoops).Select(i => new EventLoop<LinuxKernel>(i, _services, default))];
+        _services = new LoopServices(options, handler, new Log(logger), startThread: startThread);
+        _loops = OpenLoops(options.EffectiveLoops, _services);
         _meter = new ServerMeter(_loops, _services);
+    }
+
+    // Each takes two descriptors, and there may be as many of them as the machine has processors.
+    private static EventLoop<LinuxKernel>[] OpenLoops(int count, LoopServices services)
+    {
+        var loops = new List<EventLoop<LinuxKernel>>(count);
+        try
+        {
+            while (loops.Count < count)
+            {
+                loops.Add(new EventLoop<LinuxKernel>(loops.Count, services, default));
+            }
+        }
+        catch
+        {
+            loops.ForEach(static loop => loop.Release());
+            services.Leave();
+            throw;
+        }
+
+        return [.. loops];
     }
 
     /// <summary>What is listened on, with real ports.</summary>
@@ -38,14 +59,21 @@ internal sealed class Engine : IAsyncDisposable
     public IReadOnlyList<EventLoop> Loops => _loops;
 
     /// <exception cref="PlatformNotSupportedException">This is not Linux on x64 or arm64.</exception>
-    /// <exception cref="MillraceStartException">An address cannot be listened on.</exception>
-    public static Engine Start(IReadOnlyList<ListenAddress> addresses, RequestHandler handler, MillraceOptions options, ILogger? logger)
+    /// <exception cref="MillraceStartException">An address cannot be listened on, or the system has no descriptor or thread for a loop. Nothing of the server is left then.</exception>
+    /// <param name="addresses">What to listen on.</param>
+    /// <param name="handler">What requests are given to.</param>
+    /// <param name="options">Checked here.</param>
+    /// <param name="logger">Null: nobody reads what happens.</param>
+    /// <param name="startThread">For tests: a system that refuses threads.</param>
+    public static Engine Start(
+        IReadOnlyList<ListenAddress> addresses, RequestHandler handler, MillraceOptions options, ILogger? logger, Action<DriverThread>? startThread = null)
     {
         Platform.Require();
-        var engine = new Engine(options.Validate(), handler, logger ?? NullLogger.Instance);
+        var engine = new Engine(options.Validate(), handler, logger ?? NullLogger.Instance, startThread);
         try
         {
             engine.Open(addresses);
+            engine.Run();
         }
         catch
         {
@@ -55,7 +83,6 @@ internal sealed class Engine : IAsyncDisposable
             throw;
         }
 
-        engine.Run();
         return engine;
     }
 
@@ -92,11 +119,25 @@ internal sealed class Engine : IAsyncDisposable
         opened.ForEach(address => _services.Log.Listening(address.Url, _loops.Length));
     }
 
+    // No loop is driven before there is a thread for each: a server that cannot have them all has served nobody.
     private void Run()
     {
         Array.ForEach(_loops, loop => loop.Siblings = _loops);
-        _services.Monitor.Start(_loops);
-        Array.ForEach(_loops, _services.Start);
+        IStandbyDriver[] drivers = _services.ReserveDrivers(_loops.Length);
+        try
+        {
+            _services.Monitor.Start(_loops);
+        }
+        catch (Exception error) when (error is OutOfMemoryException or ThreadStartException)
+        {
+            Array.ForEach(drivers, _services.Standby.Release);
+            throw LoopServices.NoThread("the monitor", error);
+        }
+
+        for (int i = 0; i < drivers.Length; i++)
+        {
+            _services.Start(_loops[i], drivers[i]);
+        }
     }
 
     // A server of many connections needs many descriptors: as many as the administrator allows.

@@ -21,7 +21,13 @@ internal readonly unsafe struct LinuxKernel : IKernel
         int wakeUp = SystemCalls.EventFd(0, SystemCalls.EFD_NONBLOCK | SystemCalls.EFD_CLOEXEC);
         if (queue < 0 || wakeUp < 0)
         {
-            throw new InvalidOperationException($"Cannot create an event queue: {SystemCalls.Describe(SystemCalls.Errno)}.");
+            string cause = SystemCalls.Describe(SystemCalls.Errno);
+            if (queue >= 0)
+            {
+                _ = SystemCalls.Close(queue);
+            }
+
+            throw new MillraceStartException($"Cannot create an event queue ({cause}). Allow the process more descriptors (ulimit -n, LimitNOFILE), or set Loops lower.");
         }
 
         var poller = new Poller(queue, wakeUp);

@@ -22,7 +22,7 @@ internal sealed class LoopServices : IDisposable
     private int _upgraded;
     private long _handOversRefused;
 
-    public LoopServices(MillraceOptions options, RequestHandler handler, Log log, IDriverSource? drivers = null)
+    public LoopServices(MillraceOptions options, RequestHandler handler, Log log, IDriverSource? drivers = null, Action<DriverThread>? startThread = null)
     {
         Options = options;
         Handler = handler;
@@ -32,7 +32,7 @@ internal sealed class LoopServices : IDisposable
         FastCgiRates = PeerRates.ForFastCgi(options);
         Monitor = new LoopMonitor(this);
         Gate = options.MaxConcurrentRequests is int limit ? new RequestGate(limit, options.RequestQueueLimit) : null;
-        Standby = drivers ?? (_pool = new DriverPool(this));
+        Standby = drivers ?? (_pool = startThread is null ? new DriverPool(this) : new DriverPool(this) { StartThread = startThread });
     }
 
     public MillraceOptions Options { get; }
@@ -175,12 +175,33 @@ internal sealed class LoopServices : IDisposable
 
     // ---- driving ----
 
-    /// <summary>Starts a loop on a thread of the pool.</summary>
-    public void Start(EventLoop loop)
+    /// <summary>A driver for each of so many loops; <see cref="Start"/> gives them one.</summary>
+    /// <exception cref="MillraceStartException">The system has no thread for one of them. Those that there are stand by.</exception>
+    public IStandbyDriver[] ReserveDrivers(int loops)
+    {
+        var drivers = new List<IStandbyDriver>(loops);
+        while (drivers.Count < loops)
+        {
+            if (Standby.TryReserve() is { } driver)
+            {
+                drivers.Add(driver);
+                continue;
+            }
+
+            drivers.ForEach(Standby.Release);
+            throw NoThread($"event loop {drivers.Count + 1} of {loops}");
+        }
+
+        return [.. drivers];
+    }
+
+    public static MillraceStartException NoThread(string what, Exception? cause = null) => new(
+        $"The system gives no thread for {what}. Allow the process more threads (ulimit -u, TasksMax, pids.max) or memory, or set Loops lower.", cause);
+
+    /// <summary>Starts a loop on a thread that was reserved for it.</summary>
+    public void Start(EventLoop loop, IStandbyDriver driver)
     {
         Interlocked.Increment(ref _users);
-        IStandbyDriver driver = Standby.TryReserve() ?? throw new InvalidOperationException(
-            $"DriversMax = {Options.DriversMax} leaves no thread for loop {loop.Index}; it must be larger than the number of loops.");
         driver.Give(loop);
     }
 
