@@ -75,12 +75,13 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
     /// <summary>Bytes into a caller's memory, 0 at the end: what a stream needs.</summary>
     public ValueTask<int> ReadAsync(Memory<byte> destination, CancellationToken cancellationToken)
     {
+        Span<byte> span = destination.Span;     // outside the guard: what gives it may be code of the application
         Enter();
         try
         {
             if (TryReadInside(out ReadResult result))
             {
-                int count = Take(destination, result);
+                int count = Take(span, result);
                 if (count > 0 || destination.Length == 0 || result.IsCompleted)
                 {
                     return new ValueTask<int>(count);
@@ -100,6 +101,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         while (true)
         {
             ReadResult result = await Read(lends: false, cancellationToken);
+            Span<byte> span = SpanOf(destination, result);
             Enter();
             try
             {
@@ -109,7 +111,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
                     throw new OperationCanceledException("The read was cancelled.");
                 }
 
-                int count = Take(destination, result);
+                int count = Take(span, result);
                 if (count > 0 || destination.Length == 0 || result.IsCompleted)
                 {
                     return count;
@@ -170,6 +172,22 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         }
     }
 
+    // Should the application's memory give none, the read that has begun must end all the same.
+    private Span<byte> SpanOf(Memory<byte> destination, ReadResult result)
+    {
+        try
+        {
+            return destination.Span;
+        }
+        catch
+        {
+            Enter();
+            body.Inner?.AdvanceTo(result.Buffer.Start);
+            _guard.Exit();
+            throw;
+        }
+    }
+
     private void Enter()
     {
         if (!_guard.TryEnter())
@@ -193,12 +211,12 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         return true;
     }
 
-    private int Take(Memory<byte> destination, ReadResult result)
+    private int Take(Span<byte> destination, ReadResult result)
     {
         ReadOnlySequence<byte> buffer = result.Buffer;
         int count = (int)Math.Min(buffer.Length, destination.Length);
         ReadOnlySequence<byte> part = count == buffer.Length ? buffer : buffer.Slice(0, count);
-        part.CopyTo(destination.Span);
+        part.CopyTo(destination);
         body.Inner?.AdvanceTo(part.End);
         return count;
     }

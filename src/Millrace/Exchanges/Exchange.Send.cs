@@ -273,66 +273,92 @@ internal sealed partial class Exchange
 
     public bool IsFlushPending => Volatile.Read(ref _flushPending) != 0;
 
-    /// <summary>Writes, and sends where there is enough of it. Within the gate.</summary>
-    public ValueTask WriteAsync(ReadOnlyMemory<byte> bytes, long ticket)
+    /// <summary>
+    /// Writes, and sends where there is enough of it. Within the gate. The span of an application's memory is taken before: what
+    /// gives it may be code of the application, and nobody else's request waits for that.
+    /// </summary>
+    /// <param name="span">What to write.</param>
+    /// <param name="taken">Bytes that have been written. Where these are not all, <see cref="WriteRest"/> must be called when the gate has been left.</param>
+    public ValueTask Write(ReadOnlySpan<byte> span, out int taken)
     {
         CheckWritable();
         Start();
-        if (bytes.Length <= OutputBuffer.SendAt - Output.Length)
+        if (span.Length <= OutputBuffer.SendAt - Output.Length)
         {
-            Append(bytes.Span);
+            Append(span);
+            taken = span.Length;
             return default;
         }
 
-        return WriteInParts(bytes, ticket);
+        ValueTask sent = WriteParts(span, out taken);
+        if (taken < span.Length)
+        {
+            Interlocked.Increment(ref _unfinished);
+        }
+
+        return sent;
     }
 
-    // The caller is within the gate as long as this has not waited; after that it enters for each part.
-    private async ValueTask WriteInParts(ReadOnlyMemory<byte> bytes, long ticket)
+    // Until all has been written, or what has been must wait for the socket.
+    private ValueTask WriteParts(ReadOnlySpan<byte> span, out int taken)
     {
-        bool entered = false;
-        Interlocked.Increment(ref _unfinished);
-        try
+        for (taken = 0; !IsAborted;)
         {
-            while (!IsAborted)
+            int count = Math.Min(Math.Max(1024, OutputBuffer.SendAt - Output.Length), span.Length - taken);
+            Append(span.Slice(taken, count));
+            taken += count;
+            if (taken == span.Length)
             {
-                int count = Math.Min(Math.Max(1024, OutputBuffer.SendAt - Output.Length), bytes.Length);
-                Append(bytes.Span[..count]);
-                bytes = bytes[count..];
-                if (bytes.Length == 0)
-                {
-                    return;
-                }
-
-                if (Output.ChunkStart >= 0)
-                {
-                    Connection.CloseChunk(this, Output);
-                }
-
-                ValueTask sent = SendAsync();
-                if (!sent.IsCompletedSuccessfully)
-                {
-                    if (entered)
-                    {
-                        entered = false;
-                        Exit(ticket);
-                    }
-
-                    await sent;
-                    EnterAgain(ticket);
-                    entered = true;
-                }
+                return default;
             }
 
-            Count(bytes.Length);
+            if (Output.ChunkStart >= 0)
+            {
+                Connection.CloseChunk(this, Output);
+            }
+
+            ValueTask sent = SendAsync();
+            if (!sent.IsCompletedSuccessfully)
+            {
+                return sent;
+            }
+        }
+
+        Count(span.Length - taken);
+        taken = span.Length;
+        return default;
+    }
+
+    /// <summary>Goes on with a write that had to wait, part by part. Outside the gate, which it enters for each of them.</summary>
+    public async ValueTask WriteRest(ValueTask sent, ReadOnlyMemory<byte> rest, long ticket)
+    {
+        try
+        {
+            while (rest.Length > 0)
+            {
+                await sent;
+                sent = WriteOn(ref rest, ticket);
+            }
         }
         finally
         {
             Interlocked.Decrement(ref _unfinished);
-            if (entered)
-            {
-                Exit(ticket);
-            }
+        }
+    }
+
+    private ValueTask WriteOn(ref ReadOnlyMemory<byte> rest, long ticket)
+    {
+        ReadOnlySpan<byte> span = rest.Span;
+        EnterAgain(ticket);
+        try
+        {
+            ValueTask sent = WriteParts(span, out int taken);
+            rest = rest[taken..];
+            return sent;
+        }
+        finally
+        {
+            Exit(ticket);
         }
     }
 }

@@ -24,16 +24,18 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, IResponseSt
             return WriteLater(starting, buffer);
         }
 
-        ValueTask written;
+        ReadOnlySpan<byte> span = buffer.Span;
+        ValueTask sent;
+        int taken;
         exchange.Enter(ticket);
         try
         {
-            written = exchange.WriteAsync(buffer, ticket);
+            sent = exchange.Write(span, out taken);
 
             // Applications count on what they wrote being on its way, as on other servers; the handler's own turn still leaves in one send.
-            if (start is null || written.IsCompletedSuccessfully)
+            if (taken == span.Length)
             {
-                return start is null ? written : exchange.FlushAsync();
+                return start is null ? sent : exchange.FlushAsync();
             }
         }
         finally
@@ -42,7 +44,8 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, IResponseSt
         }
 
         // Outside the gate: what follows may run on another thread before this one has returned, and enters it again.
-        return FlushAfter(written);
+        ValueTask written = exchange.WriteRest(sent, buffer[taken..], ticket);
+        return start is null ? written : FlushAfter(written);
     }
 
     private async ValueTask FlushAfter(ValueTask written)

@@ -101,16 +101,18 @@ internal sealed class ResponseWriter(Exchange exchange, long ticket, IResponseSt
             return WriteLater(starting, source);
         }
 
-        ValueTask written;
+        ReadOnlySpan<byte> span = source.Span;
+        ValueTask sent;
+        int taken;
         exchange.Enter(ticket);
         try
         {
             CheckNotCompleted();
-            written = exchange.WriteAsync(source, ticket);
-            if (written.IsCompletedSuccessfully)
+            sent = exchange.Write(span, out taken);
+            if (taken == span.Length)
             {
-                written = exchange.FlushAsync();
-                return written.IsCompletedSuccessfully ? new ValueTask<FlushResult>(Result) : Later(written);
+                sent = exchange.FlushAsync();
+                return sent.IsCompletedSuccessfully ? new ValueTask<FlushResult>(Result) : Later(sent);
             }
         }
         finally
@@ -119,7 +121,7 @@ internal sealed class ResponseWriter(Exchange exchange, long ticket, IResponseSt
         }
 
         // Outside the gate: what follows may run on another thread before this one has returned, and enters it again.
-        return FlushAfter(written);
+        return FlushAfter(exchange.WriteRest(sent, source[taken..], ticket));
     }
 
     public override void CancelPendingFlush() => exchange.CheckCurrent(ticket);

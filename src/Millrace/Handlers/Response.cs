@@ -151,15 +151,20 @@ public readonly struct Response
     public ValueTask WriteAsync(ReadOnlyMemory<byte> bytes, CancellationToken cancellationToken = default)
     {
         cancellationToken.ThrowIfCancellationRequested();
+        ReadOnlySpan<byte> span = bytes.Span;
+        ValueTask sent;
+        int taken;
         Exchange exchange = Enter();
         try
         {
-            return exchange.WriteAsync(bytes, _ticket);
+            sent = exchange.Write(span, out taken);
         }
         finally
         {
             exchange.Exit(_ticket);
         }
+
+        return taken == span.Length ? sent : exchange.WriteRest(sent, bytes[taken..], _ticket);
     }
 
     /// <summary>Sends what has been written so far.</summary>

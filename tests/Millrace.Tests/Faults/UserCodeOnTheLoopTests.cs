@@ -137,6 +137,70 @@ public sealed class UserCodeOnTheLoopTests : IDisposable
         Assert.Equal("/block", second.Receive().Text);
     }
 
+    // What an application reads into and writes from may be memory of its own making, and what gives its span is code of the
+    // application's. A request that ends meanwhile waits for nobody who is in there.
+    [Theory]
+    [InlineData("read")]
+    [InlineData("write")]
+    [InlineData("write to a stream")]
+    public async Task Memory_of_the_application_s_making_that_waits_holds_up_nobody(string how)
+    {
+        var memory = new OwnMemory(100, WaitOnce);
+        Task used = Task.CompletedTask;
+        await using MillraceServer server = await Start((request, response) =>
+        {
+            if (request.Path == "/own")
+            {
+                Stream body = response.Body, wanted = request.Body;
+                used = Task.Run(() => how switch
+                {
+                    "read" => wanted.ReadAsync(memory.Memory).AsTask(),
+                    "write" => response.WriteAsync(memory.Memory).AsTask(),
+                    _ => body.WriteAsync(memory.Memory).AsTask(),
+                });
+                Assert.True(_waits.Wait(10_000));
+            }
+            else
+            {
+                response.WriteText(request.Path);
+            }
+
+            return default;
+        });
+        using FastCgiPeer peer = FastCgiPeer.Connect(server.Addresses[0]);
+        using FastCgiPeer other = FastCgiPeer.Connect(server.Addresses[0]);
+        Assert.Equal("/", other.Exchange(new FastCgiRequest("/")).Text);
+        peer.Send(new FastCgiRequest("/own", "POST") { Body = "a body"u8.ToArray() }.ToBytes());
+        Assert.Equal("", peer.Receive().Text);
+        IsServedMeanwhile(other);
+        await Assert.ThrowsAsync<ObjectDisposedException>(() => used);
+        Assert.Equal("/", peer.Exchange(new FastCgiRequest("/")).Text);
+    }
+
+    private sealed class OwnMemory(int length, Action called) : System.Buffers.MemoryManager<byte>
+    {
+        private readonly byte[] _bytes = new byte[length];
+
+        // The manager's own property asks for the span.
+        public override Memory<byte> Memory => CreateMemory(_bytes.Length);
+
+        public override Span<byte> GetSpan()
+        {
+            called();
+            return _bytes;
+        }
+
+        public override System.Buffers.MemoryHandle Pin(int elementIndex = 0) => throw new NotSupportedException();
+
+        public override void Unpin()
+        {
+        }
+
+        protected override void Dispose(bool disposing)
+        {
+        }
+    }
+
     private Task<MillraceServer> Start(Func<Request, Response, ValueTask> handler, ILogger? log = null, Action<MillraceOptions>? set = null)
     {
         var options = new MillraceOptions { Loops = 1, Dispatch = DispatchMode.Inline };
