@@ -77,6 +77,33 @@ public sealed class UpgradeTests
         static options => options.MaxUpgradedConnections = 1);
 
     [Fact]
+    public void Of_two_switches_at_the_same_time_one_is_made_and_takes_one_place_MaxUpgradedConnections() => HttpBench.RunHosted(
+        static async context =>
+        {
+            var feature = context.Features.GetRequiredFeature<IHttpUpgradeFeature>();
+            var starting = new TaskCompletionSource();
+            context.Response.OnStarting(() => starting.Task);
+            Task<Stream>[] both = [feature.UpgradeAsync(), feature.UpgradeAsync()];
+            starting.SetResult();
+            _ = await Record.ExceptionAsync(() => Task.WhenAll(both));
+            await using Stream stream = await Assert.Single(both, static each => each.IsCompletedSuccessfully);
+            Assert.IsType<InvalidOperationException>(Assert.Single(both, static each => each.IsFaulted).Exception!.InnerException);
+            _ = await stream.ReadAsync(new byte[1]);
+        },
+        static bench =>
+        {
+            for (int round = 0; round < 3; round++)
+            {
+                HttpPeer[] peers = [bench.Connect(), bench.Connect()];
+                Assert.All(peers, peer => Assert.Equal(101, bench.Ask(peer, Ask).Status));
+                Array.ForEach(peers, static peer => peer.Socket.ClientFinish());
+                bench.Settle();
+                Assert.All(peers, static peer => Assert.True(peer.IsAtEnd));
+            }
+        },
+        static options => options.MaxUpgradedConnections = 2);
+
+    [Fact]
     public void After_101_the_bytes_of_both_sides_are_the_applications_RFC9110_7_8() => HttpBench.RunHosted(Shout, static bench =>
     {
         HttpPeer peer = bench.Connect();

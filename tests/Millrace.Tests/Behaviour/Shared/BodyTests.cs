@@ -273,6 +273,57 @@ public abstract class BodyTests(Way way) : SharedTests(way)
         },
         static options => options.MinBodyBytesPerSecond = 100);
 
+    // While the server keeps what it may keep and the handler reads none of it, the rest waits with the peer, which cannot send it.
+    [Theory]
+    [InlineData("with the head")]
+    [InlineData("behind the head")]
+    [InlineData("in pieces")]
+    public void Time_in_which_the_handler_does_not_read_is_not_its_peer_s_MinBodyBytesPerSecond_and_RequestBodyBuffer(string how)
+    {
+        var reads = new TaskCompletionSource();
+        long read = 0;
+        Run(
+            async call =>
+            {
+                await reads.Task;
+                byte[] buffer = new byte[1_000];
+                for (int count; (count = await call.RequestBody.ReadAsync(buffer)) > 0;)
+                {
+                    read += count;
+                }
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                byte[] head = caller.Head("/", "POST", 30_000);
+                byte[] first = caller.Part(new byte[20_000]);
+                bench.Send(caller, how == "with the head" ? [.. head, .. first] : head);
+                foreach (byte[] piece in how == "with the head" ? [] : how == "in pieces" ? first.Chunk(3_000).ToArray() : [first])
+                {
+                    bench.Send(caller, piece);
+                }
+
+                bench.Pass(TimeSpan.FromSeconds(120));
+                reads.SetResult();
+                bench.Settle();
+                Assert.Equal(20_000, read);
+                for (int seconds = 0; seconds < 8; seconds++)
+                {
+                    bench.Pass(TimeSpan.FromSeconds(1));
+                    bench.Send(caller, caller.Part(new byte[1_250]));
+                }
+
+                bench.Send(caller, caller.EndOfBody());
+                Assert.Equal((200, 30_000), (Assert.Single(caller.Answers).Status, read));
+                Assert.Equal(0, bench.RefusedInAll);
+            },
+            static options =>
+            {
+                options.RequestBodyBuffer = 4_096;
+                options.MinBodyBytesPerSecond = 1_000;
+            });
+    }
+
     [Fact]
     public void A_body_that_trickles_is_left_alone_where_the_rule_is_off_MinBodyBytesPerSecond() => Run(
         static bench =>

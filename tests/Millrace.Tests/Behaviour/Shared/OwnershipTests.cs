@@ -199,6 +199,41 @@ public abstract class OwnershipTests(Way way) : SharedTests(way)
                 Assert.DoesNotContain("Cookie", quiet.Head, StringComparison.Ordinal);
             }
         });
+
+    // What another thread leaves half done in the fields stops the head in its middle: that is no response, and no other may follow it.
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void A_head_of_which_only_a_part_could_be_written_ends_its_connection(bool writes)
+    {
+        SharedBench? current = null;
+        Run(
+            call =>
+            {
+                call.Length = writes ? "a body".Length : 0;
+                call.AddHeader("X-First", "1");
+                if (writes)
+                {
+                    call.WriteText("a body");
+                }
+
+                Count(current!.Simulation.Handler.Current!.ResponseHeaders)++;     // counted, and not there yet
+                return default;
+            },
+            bench =>
+            {
+                current = bench;
+                Caller caller = bench.Connect();
+                bench.Send(caller, caller.Request("/"));
+                Assert.Equal([], caller.Answers.Select(static answer => answer.Head));
+                bench.Pass(TimeSpan.FromSeconds(3));
+                Assert.True(caller.IsAtEnd);
+                Assert.Equal(0, bench.Connections);
+            });
+    }
+
+    [System.Runtime.CompilerServices.UnsafeAccessor(System.Runtime.CompilerServices.UnsafeAccessorKind.Field, Name = "_count")]
+    private static extern ref int Count(Millrace.Exchanges.HeaderTable table);
 }
 
 public sealed class FastCgiOwnershipTests() : OwnershipTests(Way.FastCgiToPlain);
