@@ -97,10 +97,7 @@ internal sealed class Engine : IAsyncDisposable
             IReadOnlyList<ListenSocket> sockets = ListenSockets.Open(address, _loops.Length, _options.Backlog);
             _sockets.AddRange(sockets);
             opened.Add(sockets[0].Address);
-            if (!address.IsLocal)
-            {
-                _services.Log.WideAddress(address.Url);
-            }
+            SayWhoMayConnect(sockets[0]);
         }
 
         foreach (ListenSocket socket in _sockets)
@@ -117,6 +114,20 @@ internal sealed class Engine : IAsyncDisposable
 
         Addresses = opened;
         opened.ForEach(address => _services.Log.Listening(address.Url, _loops.Length));
+    }
+
+    // Where somebody else has opened the socket, nobody has said here who may connect.
+    private void SayWhoMayConnect(ListenSocket socket)
+    {
+        ListenAddress address = socket.Address;
+        if (!address.IsLocal)
+        {
+            _services.Log.WideAddress(address.Url);
+        }
+        else if (address is { Kind: EndPointKind.Inherited, Protocol: ListenProtocol.FastCgi, IsAbstract: false, Path: string path } && SocketReach.IsOpenToAll(path))
+        {
+            _services.Log.OpenSocket(address.Url, path);
+        }
     }
 
     // No loop is driven before there is a thread for each: a server that cannot have them all has served nobody.

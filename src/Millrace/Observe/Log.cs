@@ -94,6 +94,9 @@ internal sealed partial class Log
     [LoggerMessage(8, LogLevel.Warning, "{Address} can be reached from other machines.")]
     public partial void WideAddress(string address);
 
+    [LoggerMessage(25, LogLevel.Warning, "{Address} is the socket {Path}, which every user of this machine may open, and whoever can speak FastCGI to it is trusted. Narrow its mode (systemd: SocketMode=0660).")]
+    public partial void OpenSocket(string address, string path);
+
     [LoggerMessage(9, LogLevel.Warning, "Stopping: {Count} connections were still busy after the drain time of {Seconds} s (DrainTimeout) and were cut.")]
     public partial void DrainCut(int count, double seconds);
 

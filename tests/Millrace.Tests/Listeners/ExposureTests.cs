@@ -7,6 +7,8 @@ using Microsoft.AspNetCore.Hosting;
 using Microsoft.Extensions.Logging;
 using Millrace.Command.Running;
 using Millrace.Listeners;
+using Millrace.Loops;
+using Millrace.Tests.Hosting;
 using Millrace.Tests.Simulation;
 using Millrace.Tests.Stress;
 
@@ -23,6 +25,55 @@ public sealed class ExposureTests
         await using WebApplication app = builder.Build();
         var refusal = await Assert.ThrowsAsync<MillraceStartException>(() => app.StartAsync(TestContext.Current.CancellationToken));
         Assert.Contains("No address to listen on", refusal.Message, StringComparison.Ordinal);
+    }
+
+    // systemd gives a socket mode 0666 unless its unit says otherwise (systemd.socket(5)).
+    [Theory]
+    [InlineData("fastcgi", "666", "755", true)]
+    [InlineData("fastcgi", "602", "701", true)]
+    [InlineData("fastcgi", "660", "755", false)]
+    [InlineData("fastcgi", "666", "770", false)]
+    [InlineData("http", "666", "755", false)]
+    public async Task Hostile_72_An_inherited_socket_that_everybody_may_open_is_warned_of(string scheme, string mode, string directoryMode, bool isWarnedOf)
+    {
+        DirectoryInfo directory = Directory.CreateTempSubdirectory("millrace-test-");
+        try
+        {
+            string path = Path.Combine(directory.FullName, "a.sock");
+            using var opened = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
+            opened.Bind(new UnixDomainSocketEndPoint(path));
+            opened.Listen();
+            File.SetUnixFileMode(path, (UnixFileMode)Convert.ToInt32(mode, 8));
+            directory.UnixFileMode = (UnixFileMode)Convert.ToInt32(directoryMode, 8);
+            int passed = SystemCalls.Fcntl((int)opened.Handle, SystemCalls.F_DUPFD_CLOEXEC, 3);
+            using var log = new CollectedLog();
+            await using (await MillraceServer.StartAsync($"{scheme}://fd:{passed}", static (_, response) => response.WriteText("hello"), logger: log.CreateLogger("Millrace")))
+            {
+            }
+
+            Assert.Equal(isWarnedOf, log.Lines.Any(line => line.Contains($"fd:{passed} is the socket {path}, which every user of this machine may open", StringComparison.Ordinal)));
+        }
+        finally
+        {
+            directory.Delete(recursive: true);
+        }
+    }
+
+    [Theory]
+    [InlineData("fastcgi", "?allow=10.0.0.5")]
+    [InlineData("http", "")]
+    public async Task An_inherited_socket_that_other_machines_can_reach_is_warned_of(string scheme, string options)
+    {
+        using var opened = new Socket(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp);
+        opened.Bind(new IPEndPoint(IPAddress.Any, 0));
+        opened.Listen();
+        int passed = SystemCalls.Fcntl((int)opened.Handle, SystemCalls.F_DUPFD_CLOEXEC, 3);
+        using var log = new CollectedLog();
+        await using (await MillraceServer.StartAsync($"{scheme}://fd:{passed}{options}", static (_, response) => response.WriteText("hello"), logger: log.CreateLogger("Millrace")))
+        {
+        }
+
+        Assert.Contains(log.Lines, line => line.Contains($"fd:{passed} can be reached from other machines", StringComparison.Ordinal));
     }
 
     [Theory]
