@@ -11,4 +11,7 @@ internal static class ExitCode
     public const int StatusOf400OrMore = 22;
     public const int TimedOut = 28;
     public const int BrokenResponse = 56;
+
+    /// <summary>As a shell shows a program that SIGPIPE has ended: 128 + 13.</summary>
+    public const int ReaderGone = 141;
 }

@@ -2,6 +2,7 @@
 
 using System.CommandLine;
 using System.CommandLine.Help;
+using System.CommandLine.Parsing;
 using Millrace.Command.Terminals;
 using Millrace.Command.Verbs;
 
@@ -25,12 +26,8 @@ internal static class MillraceCommand
         var result = Create(console).Parse(args, new ParserConfiguration { ResponseFileTokenReplacer = null });
         if (result.Errors.Count > 0 && result.Action is not HelpAction and not HelpWithExamples)
         {
-            foreach (var error in result.Errors)
-            {
-                console.Error.WriteLine($"millrace: {error.Message}");
-            }
             string verb = result.CommandResult.Command is { Name: not "millrace" } command ? PathOf(command) + " " : "";
-            console.Error.WriteLine($"`millrace {verb}--help` shows how it is used.");
+            console.Say($"{string.Join("\nmillrace: ", result.Errors.Select(SentenceOf).Distinct())}\n`millrace {verb}--help` shows how it is used.");
             return ExitCode.Usage;
         }
         try
@@ -46,28 +43,25 @@ internal static class MillraceCommand
         }
         catch (CommandFailure failure)
         {
-            console.Output.Flush();
-            console.Error.WriteLine($"millrace: {failure.Message}");
+            console.Say(failure.Message);
             return failure.ExitCode;
+        }
+        catch (OutputException error) when (error.ReaderHasGone)
+        {
+            return ExitCode.ReaderGone;
         }
         catch (Exception error) when (error is IOException or UnauthorizedAccessException)
         {
-            return Complain(console, error);
+            // Standard output that cannot be written to (a full disk), or a file that may not be read.
+            console.Say(error.Message);
+            return ExitCode.Failure;
         }
     }
 
-    // Standard output that cannot be written to (a full disk), or a file that may not be read. Perhaps nothing can be said either.
-    private static int Complain(CommandConsole console, Exception error)
-    {
-        try
-        {
-            console.Error.WriteLine($"millrace: {error.Message}");
-        }
-        catch (IOException)
-        {
-        }
-        return ExitCode.Failure;
-    }
+    // The library's own words name the command and not what it lacks.
+    private static string SentenceOf(ParseError error) => error.SymbolResult is ArgumentResult { Tokens.Count: 0, Argument: { } argument } && argument.Name == argument.Name.ToUpperInvariant()
+        ? $"{argument.Name} is missing."
+        : error.Message;
 
     internal static System.CommandLine.Command Create(CommandConsole console)
     {

@@ -4,6 +4,7 @@
 using System.Globalization;
 using System.Net;
 using System.Net.Sockets;
+using Millrace.Listeners;
 
 namespace Millrace.Command;
 
@@ -47,6 +48,7 @@ internal sealed record ServerAddress(ServerScheme Scheme, string? SocketPath, st
             throw CommandFailure.Usage($"'{text}' is not an address. {Forms}");
         }
         string rest = text[(text.IndexOf("//", StringComparison.Ordinal) + 2)..];
+        RefuseWhatOnlyListens(text, rest);
         int query = rest.IndexOf('?', StringComparison.Ordinal);
         rest = query < 0 ? rest : rest[..query];
         return rest.StartsWith("unix:", StringComparison.OrdinalIgnoreCase) ? OfSocket(text, scheme, rest["unix:".Length..]) : OfHost(text, scheme, rest.TrimEnd('/'));
@@ -90,6 +92,23 @@ internal sealed record ServerAddress(ServerScheme Scheme, string? SocketPath, st
         return SocketPath is not null ? $"{scheme}://unix:{SocketPath}" : $"{scheme}://{HostAndPort}";
     }
 
+    // Forms that a listener understands, and that lead a client nowhere, or to several places.
+    private static void RefuseWhatOnlyListens(string text, string rest)
+    {
+        if (rest.Contains(";fastcgi://", StringComparison.OrdinalIgnoreCase) || rest.Contains(";http://", StringComparison.OrdinalIgnoreCase))
+        {
+            throw CommandFailure.Usage($"'{text}' is a list of addresses. Name one of them.");
+        }
+        if (rest.StartsWith("fd:", StringComparison.OrdinalIgnoreCase))
+        {
+            throw CommandFailure.Usage($"'{text}' is a descriptor of the server's own, to which nobody else can connect. Name what it is bound to (ss -lxtp shows it), such as fastcgi://unix:/run/app.sock.");
+        }
+        if (rest is ['*' or '+', ':', ..] or ['*' or '+'])
+        {
+            throw CommandFailure.Usage($"'{text}' is every address of the machine that listens. Name the one to connect to, such as 127.0.0.1 on the machine itself.");
+        }
+    }
+
     private static ServerAddress OfSocket(string text, ServerScheme scheme, string path)
     {
         if (!path.StartsWith('/'))
@@ -127,9 +146,11 @@ internal sealed record ServerAddress(ServerScheme Scheme, string? SocketPath, st
 
     private string WhyNot(SocketException error) => error.SocketErrorCode switch
     {
+        SocketError.ConnectionRefused when SocketPath is not null && FileFacts.At(SocketPath, out _) is { IsSocket: false, IsLink: false } => $"{SocketPath} is not a socket. Check the path.",
         SocketError.ConnectionRefused when SocketPath is not null => $"Nothing listens on {SocketPath}: the socket is left over from a server that has ended. Start the server again.",
         SocketError.ConnectionRefused => $"Nothing listens on {HostAndPort}. Start the server, or check the port.",
         SocketError.AddressNotAvailable when SocketPath is not null => $"There is no socket {SocketPath}. Start the server, or check the path.",
+        SocketError.WouldBlock when SocketPath is not null => $"The queue of {SocketPath} is full: the server accepts no connections, or fewer than come. Look at the server.",
         SocketError.AccessDenied => $"You may not open {SocketPath ?? HostAndPort}. Run as a member of the socket's group, or give the listener ?mode=660&group=YOURS.",
         SocketError.HostNotFound or SocketError.TryAgain or SocketError.NoData => $"The host name {Host} is not known. Check its spelling.",
         _ => $"Cannot connect to {this}: {error.Message}.",

@@ -4,6 +4,7 @@ using System.Net;
 using System.Net.Http.Headers;
 using System.Net.Sockets;
 using System.Text;
+using Millrace.Command.Terminals;
 
 namespace Millrace.Command.Fetching;
 
@@ -37,7 +38,7 @@ internal sealed class HttpFetch(TextWriter? trace, ResponseWriter response)
         {
             throw failure;
         }
-        catch (Exception error) when (error is HttpRequestException or IOException)
+        catch (Exception error) when (error is HttpRequestException or IOException and not OutputException)
         {
             throw new CommandFailure(ExitCode.BrokenResponse, $"The response is broken: {(error.InnerException ?? error).Message} Does the server speak HTTP?");
         }

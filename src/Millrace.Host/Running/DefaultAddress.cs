@@ -5,6 +5,7 @@
 using System.Globalization;
 using System.Net;
 using System.Net.Sockets;
+using Millrace.Loops;
 
 namespace Millrace.Command.Running;
 
@@ -16,9 +17,9 @@ namespace Millrace.Command.Running;
 internal sealed record UserFacts(uint UserId, bool RunIsWritable, WebServerGroup? WebGroup, string? RuntimeDirectory)
 {
     public static UserFacts OfProcess() => new(
-        Posix.GetEffectiveUser(),
+        SystemCalls.GetEffectiveUser(),
         Posix.IsWritable("/run"),
-        WebServerGroup.Find(File.Exists("/etc/group") ? File.ReadLines("/etc/group") : [], group => Posix.GetEffectiveUser() == 0 || Posix.Groups().Contains(group)),
+        WebServerGroup.Find(File.Exists("/etc/group") ? File.ReadLines("/etc/group") : [], group => SystemCalls.GetEffectiveUser() == 0 || Posix.Groups().Contains(group)),
         Environment.GetEnvironmentVariable("XDG_RUNTIME_DIR") is ['/', ..] directory && OwnDirectory.IsOwn(directory) ? directory : null);
 }
 

@@ -1,6 +1,7 @@
-// The few system calls the command needs that .NET does not offer. Those on files are the server's (SystemCalls.Files.cs).
+// The few system calls the command needs that neither .NET offers nor the server has (Loops/SystemCalls*.cs).
 
 using System.Runtime.InteropServices;
+using Millrace.Loops;
 
 namespace Millrace.Command.Running;
 
@@ -13,17 +14,11 @@ internal static partial class Posix
     public const int SigUsr2 = 12;
     public const int SigTerm = 15;
     private const int WriteOk = 2;
-    private const int SocketLevel = 1;           // SOL_SOCKET
-    private const int AcceptsConnections = 30;   // SO_ACCEPTCONN
 
     public static bool IsWritable(string path) => Access(path, WriteOk) == 0;
 
     /// <summary>Whether a descriptor is a listening socket.</summary>
-    public static bool IsListening(int descriptor)
-    {
-        int value = 0, size = sizeof(int);
-        return GetSocketOption(descriptor, SocketLevel, AcceptsConnections, ref value, ref size) == 0 && value == 1;
-    }
+    public static bool IsListening(int descriptor) => SystemCalls.GetSocketOption(descriptor, SystemCalls.SOL_SOCKET, SystemCalls.SO_ACCEPTCONN) == 1;
 
     /// <summary>The groups this process belongs to, its primary one included.</summary>
     public static IReadOnlySet<uint> Groups()
@@ -37,12 +32,6 @@ internal static partial class Posix
 
     [LibraryImport("libc", EntryPoint = "kill")]
     public static partial int Kill(int process, int signal);
-
-    [LibraryImport("libc", EntryPoint = "getsockopt")]
-    private static partial int GetSocketOption(int descriptor, int level, int option, ref int value, ref int size);
-
-    [LibraryImport("libc", EntryPoint = "geteuid")]
-    public static partial uint GetEffectiveUser();
 
     [LibraryImport("libc", EntryPoint = "getegid")]
     private static partial uint GetEffectiveGroup();

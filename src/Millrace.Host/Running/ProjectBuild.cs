@@ -3,14 +3,15 @@
 
 using System.Diagnostics;
 using System.Runtime.InteropServices;
+using Millrace.Command.Terminals;
 
 namespace Millrace.Command.Running;
 
 internal static class ProjectBuild
 {
     /// <returns>The path of the built assembly.</returns>
-    /// <exception cref="CommandFailure">The build failed; its complaints have been written to <paramref name="error"/>.</exception>
-    public static async Task<string> BuildAsync(string project, TextWriter error, CancellationToken ct)
+    /// <exception cref="CommandFailure">The build failed; its complaints have been written to standard error.</exception>
+    public static async Task<string> BuildAsync(string project, CommandConsole console, CancellationToken ct)
     {
         var start = new ProcessStartInfo(DotNet.Path)
         {
@@ -20,7 +21,7 @@ internal static class ProjectBuild
         };
         // A build server that outlives us would keep our pipes open.
         start.Environment["MSBUILDDISABLENODEREUSE"] = "1";
-        error.WriteLine($"millrace: building {Path.GetFileName(project)}...");
+        console.Say($"building {Path.GetFileName(project)}...");
         using var stopping = CancellationTokenSource.CreateLinkedTokenSource(ct);
         int signalled = 0;
         void Stop(PosixSignalContext context)
@@ -48,7 +49,7 @@ internal static class ProjectBuild
         string assembly = (await output).Trim();
         if (build.ExitCode != 0)
         {
-            error.Write(await complaints);
+            console.Error.Write(await complaints);
             throw new CommandFailure(ExitCode.Failure, $"{Path.GetFileName(project)} does not build; the errors are above.");
         }
         if (assembly.Length == 0 || !File.Exists(assembly))

@@ -7,6 +7,9 @@ namespace Millrace.Command.Terminals;
 
 internal sealed class CommandConsole : IDisposable
 {
+    private const int StandardOutput = 1;
+    private const int StandardError = 2;
+
     private static readonly UTF8Encoding s_utf8 = new(encoderShouldEmitUTF8Identifier: false);
 
     public CommandConsole(Stream output, Stream error, bool colour)
@@ -31,12 +34,24 @@ internal sealed class CommandConsole : IDisposable
         bool colour = !Console.IsOutputRedirected
             && string.IsNullOrEmpty(Environment.GetEnvironmentVariable("NO_COLOR"))
             && Environment.GetEnvironmentVariable("TERM") is not (null or "dumb");
-        return new CommandConsole(Console.OpenStandardOutput(), Console.OpenStandardError(), colour);
+        return new CommandConsole(new DescriptorStream(StandardOutput), new DescriptorStream(StandardError), colour);
     }
 
     public string Bold(string text) => Colour ? $"\e[1m{text}\e[0m" : text;
 
     public string Dim(string text) => Colour ? $"\e[2m{text}\e[0m" : text;
+
+    /// <summary>A sentence for the user on standard error; none where it cannot be written either.</summary>
+    public void Say(string sentence)
+    {
+        try
+        {
+            Error.WriteLine($"millrace: {sentence}");
+        }
+        catch (IOException)
+        {
+        }
+    }
 
     public void Dispose()
     {

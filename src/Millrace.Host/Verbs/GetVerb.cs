@@ -1,6 +1,8 @@
 // `millrace get ADDRESS PATH`: one request, its response on standard output. The protocols are in Fetching/.
 
 using System.CommandLine;
+using System.CommandLine.Parsing;
+using System.Globalization;
 using Millrace.Command.Fetching;
 using Millrace.Command.Terminals;
 
@@ -23,6 +25,7 @@ internal static class GetVerb
             (ExitCode.StatusOf400OrMore, "a response with a status of 400 or more"),
             (ExitCode.TimedOut, "no whole response in time"),
             (ExitCode.BrokenResponse, "the response is broken, cut off or refused"),
+            (ExitCode.ReaderGone, "nobody reads the output any more, as behind `| head`"),
         ]);
 
     public static System.CommandLine.Command Create(CommandConsole console)
@@ -34,7 +37,7 @@ internal static class GetVerb
         var data = new Option<string?>("--data", "-d") { Description = "Body: DATA itself, @FILE as it is, or @- for standard input", HelpName = "DATA" };
         var bodyOnly = new Option<bool>("--body-only", "-b") { Description = "Print the body without status and headers" };
         var verbose = new Option<bool>("--verbose", "-v") { Description = "Show what passes both ways on standard error" };
-        var timeout = new Option<double>("--timeout") { Description = "Seconds until the request is given up", HelpName = "SECONDS", DefaultValueFactory = _ => 30 };
+        var timeout = new Option<double>("--timeout") { Description = "Seconds until the request is given up", HelpName = "SECONDS", DefaultValueFactory = _ => 30, CustomParser = ReadSeconds };
         var command = new System.CommandLine.Command("get", "Send one request, as curl does for HTTP, and print the response.")
         {
             address, path, method, headers, data, bodyOnly, verbose, timeout,
@@ -42,7 +45,7 @@ internal static class GetVerb
         command.SetAction((result, ct) =>
         {
             var where = ServerAddress.Parse(result.GetRequiredValue(address));
-            var limit = CheckTimeout(result.GetValue(timeout));
+            var limit = TimeSpan.FromSeconds(result.GetValue(timeout));
             var request = FetchRequest.Create(result.GetValue(method), result.GetRequiredValue(path), result.GetValue(headers) ?? [], result.GetValue(data));
             return RunAsync(console, where, request, result.GetValue(bodyOnly), result.GetValue(verbose), limit, ct);
         });
@@ -75,6 +78,12 @@ internal static class GetVerb
         }
     }
 
-    private static TimeSpan CheckTimeout(double seconds) =>
-        seconds is > 0 and <= 86400 ? TimeSpan.FromSeconds(seconds) : throw CommandFailure.Usage("--timeout is a number of seconds above 0, at most 86400.");
+    private static double ReadSeconds(ArgumentResult argument)
+    {
+        if (!double.TryParse(argument.Tokens[0].Value, NumberStyles.Float, CultureInfo.InvariantCulture, out double seconds) || seconds is not (> 0 and <= 86400))
+        {
+            argument.AddError("--timeout is a number of seconds above 0, at most 86400.");
+        }
+        return seconds;
+    }
 }

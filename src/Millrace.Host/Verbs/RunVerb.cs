@@ -1,6 +1,7 @@
 // `millrace run TARGET`: an unmodified ASP.NET Core app with its server swapped. The parts are in Running/.
 
 using System.CommandLine;
+using System.CommandLine.Parsing;
 using System.Globalization;
 using System.Net.Sockets;
 using Millrace.Command.Running;
@@ -45,28 +46,51 @@ internal static class RunVerb
             result.GetRequiredValue(target),
             result.GetValue(urls),
             result.GetValue(environment),
-            result.GetValue(arguments) ?? [],
+            ArgumentsOf(result, arguments),
             ct));
         return command.WithHelp(s_help);
     }
 
+    // An option that is none of these would be the application's: a slip of the pen would have it listen elsewhere, in silence.
+    private static string[] ArgumentsOf(ParseResult result, Argument<string[]> arguments)
+    {
+        string[] given = result.GetValue(arguments) ?? [];
+        int behindDashes = result.Tokens.SkipWhile(static token => token.Type != TokenType.DoubleDash).Skip(1).Count();
+        return given.SkipLast(behindDashes).FirstOrDefault(static argument => argument.StartsWith('-')) is { } unknown
+            ? throw CommandFailure.Usage($"`run` has no option '{unknown}'. What is for the application stands behind --, as in: millrace run TARGET -- {unknown}")
+            : given;
+    }
+
     private static async Task<int> RunAsync(CommandConsole console, string target, string? urls, string? environment, string[] arguments, CancellationToken ct)
     {
-        var app = await FindAsync(target, console.Error, ct);
+        var app = await FindAsync(target, console, ct);
         var addresses = Addresses(urls);
         bool isNamed = addresses is not null || AppHasAddresses(arguments, Environment.GetEnvironmentVariable) || PassedSockets.OfProcess().Any;
         var chosen = isNamed ? null : Choose(app);
 
         using var process = AppProcess.Start(new AppStart(app, chosen?.List ?? addresses, chosen is not null, environment, arguments));
-        var listening = await WaitAsync(process, app, chosen, console.Error);
+        var listening = await WaitAsync(process, app, chosen, console);
         if (listening.Count > 0)
         {
-            Banner.Print(console, Environment.GetEnvironmentVariable(AppProcess.CommandVariable) ?? "millrace", app.ShortName, listening, chosen, Socket.OSSupportsIPv6);
+            Print(console, app, listening, chosen);
             return await process.WaitForExitAsync();
         }
         int exitCode = await process.WaitForExitAsync();
-        console.Error.WriteLine($"millrace: {Path.GetFileName(app.Assembly)} has ended (exit code {exitCode}) without a web host of ASP.NET Core that listened: no server was swapped.");
+        console.Say($"{Path.GetFileName(app.Assembly)} has ended (exit code {exitCode}) without a web host of ASP.NET Core that listened: no server was swapped.");
         return exitCode;
+    }
+
+    // An application that listens goes on, whatever has become of standard output: a disk may be full, and a reader may have gone.
+    private static void Print(CommandConsole console, RunnableApp app, IReadOnlyList<string> listening, ChosenAddresses? chosen)
+    {
+        try
+        {
+            Banner.Print(console, Environment.GetEnvironmentVariable(AppProcess.CommandVariable) ?? "millrace", app.ShortName, listening, chosen, Socket.OSSupportsIPv6);
+        }
+        catch (IOException error)
+        {
+            console.Say($"{error.Message} {app.ShortName} listens on {string.Join(" and ", listening)} all the same.");
+        }
     }
 
     private static ChosenAddresses Choose(RunnableApp app)
@@ -77,12 +101,12 @@ internal static class RunVerb
     }
 
     // Whether a program will build a host cannot be known before it does: that it may be none of those is said, and waited on.
-    private static async Task<IReadOnlyList<string>> WaitAsync(AppProcess process, RunnableApp app, ChosenAddresses? chosen, TextWriter error)
+    private static async Task<IReadOnlyList<string>> WaitAsync(AppProcess process, RunnableApp app, ChosenAddresses? chosen, CommandConsole console)
     {
         var listening = process.WaitForAddressesAsync(chosen);
         if (await Task.WhenAny(listening, Task.Delay(s_hostPatience)) != listening)
         {
-            error.WriteLine(string.Create(CultureInfo.InvariantCulture, $"millrace: {Path.GetFileName(app.Assembly)} runs, and no web host of ASP.NET Core listens in it after {s_hostPatience.TotalSeconds:0} s. If none comes, there is no server to swap and it runs as it is, on addresses of its own: so do plain handlers, which need no `millrace run`."));
+            console.Say(string.Create(CultureInfo.InvariantCulture, $"{Path.GetFileName(app.Assembly)} runs, and no web host of ASP.NET Core listens in it after {s_hostPatience.TotalSeconds:0} s. If none comes, there is no server to swap and it runs as it is, on addresses of its own: so do plain handlers, which need no `millrace run`."));
             process.PassAllSignalsOn();
         }
         var addresses = await listening;
@@ -104,13 +128,13 @@ internal static class RunVerb
         arguments.Any(a => a.TrimStart('-', '/') is var name && (name.Equals("urls", StringComparison.OrdinalIgnoreCase) || name.StartsWith("urls=", StringComparison.OrdinalIgnoreCase)))
         || s_urlVariables.Any(name => !string.IsNullOrEmpty(variable(name)));
 
-    private static async Task<RunnableApp> FindAsync(string target, TextWriter error, CancellationToken ct)
+    private static async Task<RunnableApp> FindAsync(string target, CommandConsole console, CancellationToken ct)
     {
         if (AppTarget.FindProject(target) is not { } project)
         {
             return AppTarget.FindApp(target);
         }
-        string assembly = await ProjectBuild.BuildAsync(project, error, ct);
+        string assembly = await ProjectBuild.BuildAsync(project, console, ct);
         return AppTarget.Inspect(assembly, Path.GetDirectoryName(project)!);
     }
 }

@@ -36,6 +36,16 @@ public sealed class BannerTests
     public void Nothing_is_said_of_the_port_for_a_browser_where_the_user_named_the_addresses() =>
         Assert.DoesNotContain("5000", Print([Socket], chosen: null), StringComparison.Ordinal);
 
+    [Theory]
+    [InlineData("fastcgi://fd:3")]
+    [InlineData("fastcgi://*:9000?allow=10.0.0.5")]
+    public void No_block_is_printed_for_an_address_that_leads_no_web_server_to_the_application(string address)
+    {
+        string text = Print([address], chosen: null);
+
+        Assert.Equal($"hello listens on {address.Split('?')[0]}\n", text);
+    }
+
     [Fact]
     public void That_only_the_user_may_open_the_socket_is_said_where_it_was_chosen()
     {

@@ -234,12 +234,38 @@ public sealed class GetTests
     [InlineData("fastcgi://unix:/nowhere/at/all.sock", "There is no socket /nowhere/at/all.sock")]
     [InlineData("http://unix:/nowhere/at/all.sock", "There is no socket /nowhere/at/all.sock")]
     [InlineData("fastcgi://127.0.0.1:1", "Nothing listens on 127.0.0.1:1")]
+    [InlineData("fastcgi://unix:/etc/passwd", "/etc/passwd is not a socket")]
+    [InlineData("fastcgi://unix:/etc", "/etc is not a socket")]
     public async Task No_connection_is_exit_code_7_with_a_cure(string address, string reason)
     {
         var result = await CommandLine.RunAsync("get", address, "/");
 
         Assert.Equal(ExitCode.CannotConnect, result.ExitCode);
         Assert.Contains(reason, result.Error, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Server_that_accepts_no_connection_is_told_apart_from_one_that_does_not_answer()
+    {
+        var folder = Directory.CreateTempSubdirectory("millrace-test-");
+        using var listener = new System.Net.Sockets.Socket(System.Net.Sockets.AddressFamily.Unix, System.Net.Sockets.SocketType.Stream, System.Net.Sockets.ProtocolType.Unspecified);
+        using var first = new System.Net.Sockets.Socket(System.Net.Sockets.AddressFamily.Unix, System.Net.Sockets.SocketType.Stream, System.Net.Sockets.ProtocolType.Unspecified);
+        try
+        {
+            var place = new System.Net.Sockets.UnixDomainSocketEndPoint(Path.Combine(folder.FullName, "s"));
+            listener.Bind(place);
+            listener.Listen(0);
+            first.Connect(place);
+
+            var result = await CommandLine.RunAsync("get", "fastcgi://unix:" + place, "/", "--timeout", "5");
+
+            Assert.Equal(ExitCode.CannotConnect, result.ExitCode);
+            Assert.Contains($"The queue of {place} is full", result.Error, StringComparison.Ordinal);
+        }
+        finally
+        {
+            folder.Delete(recursive: true);
+        }
     }
 
     [Fact]

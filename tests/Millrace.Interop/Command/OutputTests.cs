@@ -1,0 +1,81 @@
+// What becomes of the command when its output cannot be written: a reader that goes, a disk that is full.
+
+using System.Globalization;
+using System.Net;
+using System.Net.Sockets;
+
+namespace Millrace.Interop.Command;
+
+public sealed class OutputTests
+{
+    [Theory]
+    [InlineData("http")]
+    [InlineData("fastcgi")]
+    public async Task A_reader_that_goes_ends_get_at_once_and_without_a_word(string scheme)
+    {
+        await using var app = await StartHelloAsync($"{scheme}://127.0.0.1:0");
+        string address = Listening(app.Output);
+
+        // /stream takes three seconds; the second line finds nobody.
+        await using var shell = Shell($"{{ dotnet \"$0\" get {address} /stream -b; echo \"ended with $?\" >&2; }} | head -n 1");
+
+        Assert.Equal(0, await shell.WaitForExitAsync());
+        Assert.Equal("ended with 141\n", shell.Error);
+        Assert.Equal("line 1 of 10\n", shell.Output);
+    }
+
+    [Fact]
+    public async Task A_full_disk_under_get_is_a_sentence_and_not_the_servers_fault()
+    {
+        await using var app = await StartHelloAsync("http://127.0.0.1:0");
+        await using var shell = Shell($"dotnet \"$0\" get {Listening(app.Output)} /hello >/dev/full; echo \"ended with $?\"");
+
+        Assert.Equal(0, await shell.WaitForExitAsync());
+        Assert.Equal("millrace: The output cannot be written: No space left on device.\n", shell.Error);
+        Assert.Equal("ended with 1\n", shell.Output);
+    }
+
+    [Theory]
+    [InlineData(">/dev/full", "No space left on device")]
+    [InlineData("> >(true)", "The reader of the output has gone")]
+    public async Task An_application_runs_on_where_its_addresses_cannot_be_printed(string redirection, string reason)
+    {
+        string address = FreeAddress();
+        await using var shell = Shell($"exec dotnet \"$0\" run '{CommandProcess.AssemblyOf("samples/Hello", "Hello")}' --urls {address} {redirection}");
+        await shell.WaitForErrorAsync(reason);
+        await shell.WaitForErrorAsync($"hello listens on {address} all the same");
+
+        using var client = new HttpClient();
+        Assert.Equal("Hello, World!", await client.GetStringAsync($"{address}/hello"));
+        shell.Signal(CommandProcess.SigTerm);
+        Assert.Equal(0, await shell.WaitForExitAsync());
+    }
+
+    [Fact]
+    public async Task A_wrong_command_line_is_one_where_the_sentence_cannot_be_written_either()
+    {
+        await using var shell = Shell("dotnet \"$0\" fly 2>/dev/full; echo \"ended with $?\"");
+
+        Assert.Equal(0, await shell.WaitForExitAsync());
+        Assert.Equal("ended with 2\n", shell.Output);
+    }
+
+    private static CommandProcess Shell(string line) =>
+        CommandProcess.StartProgram("bash", "-c", line, CommandProcess.AssemblyOf("src/Millrace.Host", "Millrace.Host"));
+
+    private static async Task<CommandProcess> StartHelloAsync(string address)
+    {
+        var app = CommandProcess.Millrace("run", CommandProcess.AssemblyOf("samples/Hello", "Hello"), "--urls", address);
+        await app.WaitForOutputAsync("listens on");
+        return app;
+    }
+
+    private static string Listening(string output) => output.Split('\n').Single(static line => line.Contains(" listens on ", StringComparison.Ordinal)).Split(' ')[^1];
+
+    private static string FreeAddress()
+    {
+        using var listener = new TcpListener(IPAddress.Loopback, 0);
+        listener.Start();
+        return string.Create(CultureInfo.InvariantCulture, $"http://{listener.LocalEndpoint}");
+    }
+}
