@@ -59,7 +59,7 @@ internal static class MillraceCommand
     }
 
     // The library's own words name the command and not what it lacks.
-    private static string SentenceOf(ParseError error) => error.SymbolResult is ArgumentResult { Tokens.Count: 0, Argument: { } argument } && argument.Name == argument.Name.ToUpperInvariant()
+    private static string SentenceOf(ParseError error) => error.SymbolResult is ArgumentResult { Tokens.Count: 0, Argument: { } argument } && !argument.Name.Any(char.IsAsciiLetterLower)
         ? $"{argument.Name} is missing."
         : error.Message;
 

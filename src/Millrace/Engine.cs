@@ -94,6 +94,7 @@ internal sealed class Engine : IAsyncDisposable
         var opened = new List<ListenAddress>();
         foreach (ListenAddress address in addresses)
         {
+            RefuseTwice(address, opened);
             IReadOnlyList<ListenSocket> sockets = ListenSockets.Open(address, _loops.Length, _options.Backlog);
             _sockets.AddRange(sockets);
             opened.Add(sockets[0].Address);
@@ -114,6 +115,15 @@ internal sealed class Engine : IAsyncDisposable
 
         Addresses = opened;
         opened.ForEach(address => _services.Log.Listening(address.Url, _loops.Length));
+    }
+
+    // Ports and paths refuse a second listener themselves. A descriptor would be watched, and closed, twice.
+    private static void RefuseTwice(ListenAddress address, List<ListenAddress> opened)
+    {
+        if (address.Kind == EndPointKind.Inherited && opened.Exists(other => other.InheritedDescriptor == address.InheritedDescriptor))
+        {
+            throw new MillraceStartException($"{address.Url} is a descriptor that is given twice; leave one out: a socket speaks one protocol.");
+        }
     }
 
     // Where somebody else has opened the socket, nobody has said here who may connect.

@@ -98,10 +98,10 @@ internal sealed class Nginx : FrontEnd
 
     private static string HostVariable(FrontEndSite site) => "host_" + site.Name.Replace('-', '_');
 
-    // A plain prefix "/shop" would also take "/shopping".
+    // A plain prefix "/shop" would also take "/shopping". A regular expression goes before plain prefixes, longer ones too, but for those with ^~.
     private static string Location(FrontEndSite site) => site.PathPrefix == "/"
         ? "    location /"
-        : $"    # the application sees the whole path: app.UsePathBase(\"{site.PathPrefix}\")\n    location ~ {Quote("^" + EscapeRegex(site.PathPrefix) + "(/|$)")}";
+        : $"    # the application sees the whole path: app.UsePathBase(\"{site.PathPrefix}\")\n    # your own rules for paths below it: location ^~ (without ^~ this one goes before them)\n    location ~ {Quote("^" + EscapeRegex(site.PathPrefix) + "(/|$)")}";
 
     private static string EscapeRegex(string text)
     {

@@ -54,13 +54,15 @@ public abstract partial class PrintedBlockTests
         Assert.Equal("good", (await site.AskAsync("/env/x", "X-User: good"))!.Header("X-User"));
     }
 
-    private protected async Task<Guarded> StartGuardedAsync()
+    /// <param name="path">Where the application is served.</param>
+    /// <param name="deny">Puts the rule into the block; null for the usual one.</param>
+    private protected async Task<Guarded> StartGuardedAsync(string path = "/", Func<string, string>? deny = null)
     {
         var directory = new TemporaryDirectory("guarded", searchable: true);
         EndToEndApp app = await EndToEndApp.StartAsync($"{scheme}://unix:{directory.Path}/app.sock?mode=666");
-        var printed = await CommandProcess.RunAsync("config", FrontEnd, $"{scheme}://unix:{directory.Path}/app.sock", "--host", "localhost 127.0.0.1 public.example admin.example");
+        var printed = await CommandProcess.RunAsync("config", FrontEnd, $"{scheme}://unix:{directory.Path}/app.sock", "--host", "localhost 127.0.0.1 public.example admin.example", "--path", path);
         Assert.Equal(0, printed.ExitCode);
-        (FrontEndProcess frontEnd, IPEndPoint place) = await StartFrontEndAsync(Deny(printed.Output), directory.Path);
+        (FrontEndProcess frontEnd, IPEndPoint place) = await StartFrontEndAsync((deny ?? Deny)(printed.Output), directory.Path);
         return new Guarded(directory, app, frontEnd, place);
     }
 

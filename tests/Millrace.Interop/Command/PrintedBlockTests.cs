@@ -117,6 +117,22 @@ public abstract partial class PrintedBlockTests(string scheme) : IAsyncLifetime
 
 public abstract class PrintedNginxTests(string scheme) : PrintedBlockTests(scheme)
 {
+    [Fact]
+    public async Task Rule_for_a_path_below_that_of_the_application_is_one_with_a_caret_as_the_block_says()
+    {
+        const string Hint = "    # your own rules for paths below it: location ^~ ";
+        await using Guarded site = await StartGuardedAsync("/env", static block =>
+        {
+            Assert.Contains(Hint, block, StringComparison.Ordinal);
+            return block.Replace(Hint, "    location ^~ /env/secret { return 403; }\n    location /env/hidden { return 403; }\n" + Hint, StringComparison.Ordinal);
+        });
+        Assert.Equal("/env/open", (await site.AskAsync("/env/open"))!.Path);
+        Assert.Null(await site.AskAsync("/env/secret/x"));
+
+        // nginx asks regular expressions before plain prefixes.
+        Assert.Equal("/env/hidden/x", (await site.AskAsync("/env/hidden/x"))!.Path);
+    }
+
     private protected override string FrontEnd => "nginx";
 
     private protected override string OnPort(string block, int port) => block

@@ -59,6 +59,21 @@ public sealed class ExposureTests
         }
     }
 
+    [Fact]
+    public async Task An_inherited_socket_that_is_given_twice_is_refused_and_left_open()
+    {
+        using var opened = new Socket(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp);
+        opened.Bind(new IPEndPoint(IPAddress.Loopback, 0));
+        opened.Listen();
+        int passed = SystemCalls.Fcntl((int)opened.Handle, SystemCalls.F_DUPFD_CLOEXEC, 3);
+        var refusal = await Assert.ThrowsAsync<MillraceStartException>(() => MillraceServer.StartAsync(
+            $"http://fd:{passed};fastcgi://fd:{passed}", static (_, response) => response.WriteText("hello")));
+
+        Assert.Contains($"fastcgi://fd:{passed} is a descriptor that is given twice", refusal.Message, StringComparison.Ordinal);
+        using var client = new Socket(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp);
+        await client.ConnectAsync(opened.LocalEndPoint!, TestContext.Current.CancellationToken);
+    }
+
     [Theory]
     [InlineData("fastcgi", "?allow=10.0.0.5")]
     [InlineData("http", "")]
