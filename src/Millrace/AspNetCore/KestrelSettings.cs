@@ -73,12 +73,12 @@ internal sealed class KestrelSettings(IOptions<KestrelServerOptions> options)
 
         if (said.MaxRequestLineSize != usual.MaxRequestLineSize && !to.IsSet(nameof(to.MaxRequestLineBytes)))
         {
-            to.MaxRequestLineBytes = (int)Within(nameof(said.MaxRequestLineSize), said.MaxRequestLineSize, 64, to.MaxHeadBytes);
+            to.MaxRequestLineBytes = Within(nameof(said.MaxRequestLineSize), said.MaxRequestLineSize, 64, to.MaxHeadBytes);
         }
 
         if (said.MaxRequestHeaderCount != usual.MaxRequestHeaderCount && !to.IsSet(nameof(to.MaxHeaders)))
         {
-            to.MaxHeaders = (int)Within(nameof(said.MaxRequestHeaderCount), said.MaxRequestHeaderCount, 1, 10_000);
+            to.MaxHeaders = Within(nameof(said.MaxRequestHeaderCount), said.MaxRequestHeaderCount, 1, 10_000);
         }
 
         if (said.MaxConcurrentConnections is { } connections && !to.IsSet(nameof(to.MaxConnections)))
@@ -164,6 +164,4 @@ internal sealed class KestrelSettings(IOptions<KestrelServerOptions> options)
     }
 
     private TimeSpan Within(string limit, TimeSpan value) => Within(limit, value, TimeSpan.FromMilliseconds(100), TimeSpan.FromDays(1));
-
-    private long Within(string limit, long value, long min, long max) => Within<long>(limit, value, min, max);
 }

@@ -11,11 +11,6 @@ namespace Millrace.AspNetCore;
 
 internal static class OptionsSection
 {
-    /// <summary>Types that an option may have.</summary>
-    public static bool IsReadable(Type type) =>
-        (Nullable.GetUnderlyingType(type) ?? type) is { } plain
-        && (plain == typeof(int) || plain == typeof(long) || plain == typeof(bool) || plain == typeof(TimeSpan) || plain.IsEnum);
-
     /// <summary>Sets the options that the section names; those it does not name stay as they are.</summary>
     /// <returns>A sentence for each value that cannot be read.</returns>
     public static IReadOnlyList<string> Read(IConfiguration section, MillraceOptions options)

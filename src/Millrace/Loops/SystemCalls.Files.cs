@@ -30,9 +30,6 @@ internal static unsafe partial class SystemCalls
     [LibraryImport("libc", EntryPoint = "fchmod")]
     public static partial int ChangeDescriptorMode(int descriptor, uint mode);
 
-    [LibraryImport("libc", EntryPoint = "umask")]
-    public static partial uint SetFileCreationMask(uint mask);
-
     /// <summary>Owner and group of a file that is open, if only with O_PATH. An id of <see cref="KeepId"/> leaves that owner as it is.</summary>
     public static int ChangeOwner(int file, uint user, uint group)
     {

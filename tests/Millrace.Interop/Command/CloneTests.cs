@@ -1,9 +1,11 @@
 // The script `millrace` of a clone that another user has made: whoever may not build there is told so.
 
+using System.Runtime.Versioning;
 using Millrace.Interop.FrontEnds;
 
 namespace Millrace.Interop.Command;
 
+[SupportedOSPlatform("linux")]
 public sealed class CloneTests
 {
     private const string Nobody = "65534";

@@ -205,17 +205,6 @@ public sealed class RunTests : IDisposable
     }
 
     [Fact]
-    public async Task Command_that_cannot_print_ends_its_app_and_says_why()
-    {
-        string command = $"exec dotnet '{CommandProcess.AssemblyOf("src/Millrace.Host", "Millrace.Host")}' run '{Hello}' --urls '{Address}' >/dev/full";
-        await using var run = CommandProcess.StartProgram("sh", "-c", command);
-
-        Assert.Equal(1, await run.WaitForExitAsync());
-        Assert.Contains("millrace: No space left on device", run.Error, StringComparison.Ordinal);
-        Assert.True(await ComesTrueAsync(() => !File.Exists(SocketPath), seconds: 10));
-    }
-
-    [Fact]
     public async Task Signal_ends_a_build_with_all_that_it_has_started()
     {
         DirectoryInfo folder = Directory.CreateTempSubdirectory("millrace-build-");

@@ -2,6 +2,7 @@
 
 using System.Net;
 using System.Net.Sockets;
+using System.Runtime.Versioning;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Hosting;
 using Microsoft.Extensions.Logging;
@@ -14,6 +15,7 @@ using Millrace.Tests.Stress;
 
 namespace Millrace.Tests.Listeners;
 
+[SupportedOSPlatform("linux")]
 public sealed class ExposureTests
 {
     [Fact]

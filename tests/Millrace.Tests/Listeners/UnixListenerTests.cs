@@ -2,12 +2,13 @@
 
 using System.Globalization;
 using System.Net.Sockets;
+using System.Runtime.InteropServices;
 using Millrace.Listeners;
 using Millrace.Loops;
 
 namespace Millrace.Tests.Listeners;
 
-public sealed class UnixListenerTests : IDisposable
+public sealed partial class UnixListenerTests : IDisposable
 {
     private readonly DirectoryInfo _directory = Directory.CreateTempSubdirectory("millrace-");
 
@@ -23,7 +24,7 @@ public sealed class UnixListenerTests : IDisposable
     [InlineData("000", 0)]
     public void Mode_is_as_asked_whatever_the_umask(string mode, uint mask)
     {
-        uint before = SystemCalls.SetFileCreationMask(mask);
+        uint before = SetFileCreationMask(mask);
         try
         {
             using ListenSocket socket = Open($"?mode={mode}");
@@ -31,7 +32,7 @@ public sealed class UnixListenerTests : IDisposable
         }
         finally
         {
-            _ = SystemCalls.SetFileCreationMask(before);
+            _ = SetFileCreationMask(before);
         }
     }
 
@@ -50,7 +51,7 @@ public sealed class UnixListenerTests : IDisposable
     public async Task File_is_never_wider_than_asked_while_it_is_made()
     {
         (string name, uint id) = AnotherGroup();
-        uint before = SystemCalls.SetFileCreationMask(0);
+        uint before = SetFileCreationMask(0);
         using var stop = new CancellationTokenSource();
         var seen = new HashSet<(UnixFileMode Mode, uint Group)>();
         Task observer = Task.Factory.StartNew(
@@ -78,7 +79,7 @@ public sealed class UnixListenerTests : IDisposable
         {
             await stop.CancelAsync();
             await observer;
-            _ = SystemCalls.SetFileCreationMask(before);
+            _ = SetFileCreationMask(before);
         }
 
         // Either still only for its owner, or finished: the group's rights never come before the group.
@@ -265,4 +266,7 @@ public sealed class UnixListenerTests : IDisposable
         string[] chosen = groups.Last(fields => SystemCalls.GetEffectiveUser() == 0 ? fields[2] != "0" : mine.Contains(fields[2]));
         return (chosen[0], uint.Parse(chosen[2], CultureInfo.InvariantCulture));
     }
+
+    [LibraryImport("libc", EntryPoint = "umask")]
+    private static partial uint SetFileCreationMask(uint mask);
 }
