@@ -11,7 +11,8 @@ namespace Millrace.AspNetCore;
 
 internal sealed partial class HostedFeatures :
     IHttpRequestFeature, IHttpRequestLifetimeFeature, IHttpRequestBodyDetectionFeature, IRequestBodyPipeFeature, IHttpConnectionFeature,
-    IHttpRequestIdentifierFeature, IHttpMaxRequestBodySizeFeature, IHttpBodyControlFeature, IEndpointFeature, IRouteValuesFeature, IFastCgiFeature
+    IHttpRequestIdentifierFeature, IHttpMaxRequestBodySizeFeature, IHttpBodyControlFeature, IEndpointFeature, IRouteValuesFeature, IBadRequestExceptionFeature,
+    IFastCgiFeature
 {
     private string? _protocol;
     private string? _scheme;
@@ -237,6 +238,16 @@ internal sealed partial class HostedFeatures :
         {
             using ExchangeUse use = Use();
             _exchange.TraceIdentifier = value;
+        }
+    }
+
+    // As on Kestrel it is there from the start, and says nothing before the handler has ended: for OnCompleted.
+    Exception? IBadRequestExceptionFeature.Error
+    {
+        get
+        {
+            using ExchangeUse use = Use();
+            return _exchange.Rejection;
         }
     }
 

@@ -85,7 +85,8 @@ internal sealed partial class HostedFeatures(Exchange exchange) : IFeatureCollec
             || key == typeof(IEndpointFeature) || key == typeof(IRouteValuesFeature) || key == typeof(IHttpRequestLifetimeFeature)
             || key == typeof(IHttpRequestBodyDetectionFeature) || key == typeof(IRequestBodyPipeFeature)
             || key == typeof(IHttpConnectionFeature) || key == typeof(IHttpRequestIdentifierFeature)
-            || key == typeof(IHttpMaxRequestBodySizeFeature) || key == typeof(IHttpBodyControlFeature))
+            || key == typeof(IHttpMaxRequestBodySizeFeature) || key == typeof(IHttpBodyControlFeature)
+            || key == typeof(IBadRequestExceptionFeature))
         {
             return this;
         }
@@ -99,7 +100,7 @@ internal sealed partial class HostedFeatures(Exchange exchange) : IFeatureCollec
         typeof(IHttpRequestFeature), typeof(IHttpResponseFeature), typeof(IHttpResponseBodyFeature), typeof(IEndpointFeature),
         typeof(IRouteValuesFeature), typeof(IHttpRequestLifetimeFeature), typeof(IHttpRequestBodyDetectionFeature),
         typeof(IRequestBodyPipeFeature), typeof(IHttpConnectionFeature), typeof(IHttpRequestIdentifierFeature),
-        typeof(IHttpMaxRequestBodySizeFeature), typeof(IHttpBodyControlFeature), typeof(IFastCgiFeature),
+        typeof(IHttpMaxRequestBodySizeFeature), typeof(IHttpBodyControlFeature), typeof(IFastCgiFeature), typeof(IBadRequestExceptionFeature),
         typeof(IHttpUpgradeFeature), typeof(IHttpRequestTrailersFeature), typeof(IConnectionIdFeature), typeof(IConnectionEndPointFeature),
         typeof(IConnectionLifetimeFeature), typeof(IConnectionLifetimeNotificationFeature), typeof(IConnectionItemsFeature),
         typeof(IPersistentStateFeature), typeof(IHttpMinRequestBodyDataRateFeature), typeof(IHttpMinResponseDataRateFeature),

@@ -10,6 +10,9 @@ namespace Millrace.Exchanges;
 
 internal sealed partial class Exchange
 {
+    /// <summary>Why the request was refused: what the application let pass, or reading its body threw.</summary>
+    public BadHttpRequestException? Rejection { get; private set; }
+
     /// <summary>No byte of this response leaves, and its connection ends: the handler has given up, and there is nothing to say.</summary>
     public bool IsUnanswered { get; private set; }
 

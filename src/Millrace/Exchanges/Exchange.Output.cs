@@ -424,6 +424,7 @@ internal sealed partial class Exchange
     // Whoever completes the response is within the gate, and must not wait for himself.
     private void FailInside(Exception error)
     {
+        Rejection = error as BadHttpRequestException;
         if (IsCancelled && error is OperationCanceledException or IOException)
         {
             AppStatus = 1;
@@ -455,6 +456,7 @@ internal sealed partial class Exchange
     {
         if (error is BadHttpRequestException bad)
         {
+            Rejection = bad;
             Services.Log.BadRequest(TraceIdentifier, bad.StatusCode, bad.Message);
             ReplaceByStatus(bad.StatusCode);
             return;
@@ -534,6 +536,7 @@ internal sealed partial class Exchange
         _ended = HasStarted = SuppressesBody = IsCut = IsUnanswered = IsUpgraded = IsEndSent = false;
         StatusCode = StatusCodes.Status200OK;
         ReasonPhrase = null;
+        Rejection = null;
         AppStatus = 0;
         ErrorLine = null;
         _allowsSynchronousIO = null;

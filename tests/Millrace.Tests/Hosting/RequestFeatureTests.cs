@@ -18,7 +18,7 @@ public sealed class RequestFeatureTests
         [
             typeof(IHttpRequestFeature), typeof(IHttpResponseFeature), typeof(IHttpResponseBodyFeature), typeof(IHttpRequestLifetimeFeature), typeof(IRequestBodyPipeFeature),
             typeof(IHttpRequestBodyDetectionFeature), typeof(IHttpConnectionFeature), typeof(IHttpRequestIdentifierFeature), typeof(IHttpMaxRequestBodySizeFeature),
-            typeof(IHttpBodyControlFeature), typeof(IEndpointFeature), typeof(IRouteValuesFeature), typeof(IFastCgiFeature),
+            typeof(IHttpBodyControlFeature), typeof(IEndpointFeature), typeof(IRouteValuesFeature), typeof(IFastCgiFeature), typeof(IBadRequestExceptionFeature),
         ];
         await using HostedApp app = await HostedApp.StartAsync(app => app.MapGet("/", (HttpContext context) =>
         {
@@ -28,6 +28,35 @@ public sealed class RequestFeatureTests
         }));
         Assert.Equal("", app.Get("/").Text);
     }
+
+    // As on Kestrel 10: there all the time, and empty as long as the handler runs, whatever it has caught.
+    [Theory]
+    [InlineData("/throws", "null refused")]
+    [InlineData("/fine", "null null")]
+    [InlineData("/other", "null null")]
+    public async Task The_exception_of_a_refused_request_is_there_when_it_is_completed_IBadRequestExceptionFeature(string path, string expected)
+    {
+        var seen = new TaskCompletionSource<string>();
+        await using HostedApp app = await HostedApp.StartAsync(app => app.Run(context =>
+        {
+            string first = Error(context);
+            context.Response.OnCompleted(() =>
+            {
+                seen.SetResult($"{first} {Error(context)}");
+                return Task.CompletedTask;
+            });
+            return (string?)context.Request.Path switch
+            {
+                "/throws" => throw new BadHttpRequestException("refused"),
+                "/other" => throw new InvalidOperationException(),
+                _ => Task.CompletedTask,
+            };
+        }));
+        Assert.Equal(path == "/throws" ? 400 : path == "/fine" ? 200 : 500, app.Get(path).Status);
+        Assert.Equal(expected, await seen.Task.WaitAsync(TimeSpan.FromSeconds(20)));
+    }
+
+    private static string Error(HttpContext context) => context.Features.GetRequiredFeature<IBadRequestExceptionFeature>().Error?.Message ?? "null";
 
     [Fact]
     public async Task A_feature_that_is_set_replaces_the_servers_until_the_end_of_its_request()
