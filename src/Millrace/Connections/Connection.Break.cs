@@ -54,7 +54,7 @@ internal abstract partial class Connection<TKernel>
     private void LookWhetherTaken(long nowMs)
     {
         string? refusal = LookAtPeer(nowMs, Rates.Response);
-        if (_progress.IsAllTaken)
+        if (_progress.IsTakenBut(_mayBeLost))
         {
             ShowBreak();
         }
@@ -87,9 +87,17 @@ internal abstract partial class Connection<TKernel>
         }
 
         ReadOnlySpan<byte> sign = _sign == BreakSign.Bytes ? BrokenOff : [];
+        bool hasRoom = IsTcp;
         while (_signSent < sign.Length)
         {
             int sent = Loop.Kernel.Send(Descriptor, sign[_signSent..], more: false);
+            if (sent == KernelResult.Again && !hasRoom)
+            {
+                Loop.Kernel.MakeRoom(Descriptor);
+                hasRoom = true;
+                continue;
+            }
+
             if (sent == KernelResult.Again)
             {
                 SetDeadline(Loop.Kernel.NowMs + BreakPauseMs);

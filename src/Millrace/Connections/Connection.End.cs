@@ -121,7 +121,12 @@ internal abstract partial class Connection<TKernel>
         else
         {
             Loop.Counters.Refused(refusal);
-            Close(reset: _pending is not null);
+            if (_pending is not null)
+            {
+                CloseAtOnce();
+            }
+
+            Close(reset: false);
         }
     }
 
@@ -141,11 +146,11 @@ internal abstract partial class Connection<TKernel>
         {
             if (IsLoops())
             {
-                bool isBusy = _pending is not null || IsMidRequest || IsWaitingForGate;
+                bool isBusy = IsMidRequest || IsWaitingForGate;
                 Exchange?.CutInDrain(Loop.Counters);    // it has a whole head, and waits for its turn or for its body
-                if (IsBreaking && _pending is null)
+                if (IsBreaking || _pending is not null)
                 {
-                    ShowBreakNow();
+                    CloseAtOnce();
                 }
 
                 Close(reset: isBusy);
@@ -156,7 +161,7 @@ internal abstract partial class Connection<TKernel>
                 exchange.CutInDrain(Loop.Counters);
                 using (exchange.Sending.Hold())
                 {
-                    BreakOff(exchange);
+                    BreakOff(exchange, atOnce: true);
                 }
 
                 Release();
@@ -202,21 +207,6 @@ internal abstract partial class Connection<TKernel>
 
         Cut();
     }
-
-    public sealed override void Cut()
-    {
-        if (IsTcp && CutsByReset)
-        {
-            Loop.Kernel.Reset(Descriptor);
-        }
-        else
-        {
-            Loop.Kernel.Shutdown(Descriptor, both: true);
-        }
-    }
-
-    /// <summary>Whether a peer could take an end in the middle of a response for the response's end: then it must see a reset.</summary>
-    protected virtual bool CutsByReset => false;
 
     /// <summary>Closes once everything written has been sent. The peer's unread bytes are read first, so that no reset overtakes the answer.</summary>
     protected void CloseWhenSent() => _closeWhenSent = true;

@@ -334,7 +334,7 @@ internal abstract partial class Connection<TKernel>
             }
         }
 
-        if ((Volatile.Read(ref Word) & WantsWritable) != 0)
+        if ((Volatile.Read(ref Word) & WantsWritable) != 0 || _isBrokenOff)
         {
             next = Math.Min(next, CheckPeer(exchange, nowMs));
         }
@@ -347,16 +347,21 @@ internal abstract partial class Connection<TKernel>
         // Whoever sends, and begins to wait again, is within the same lock.
         using (exchange.Sending.Hold())
         {
+            if (_isCut)
+            {
+                return long.MaxValue;
+            }
+
             if (LookAtPeer(nowMs, exchange.Rates.Response) is { } refusal)
             {
                 Loop.Counters.Refused(refusal);
                 exchange.Cut();
                 exchange.Abort();
-                Cut();
+                BreakOff(exchange, atOnce: true);
                 return nowMs + SendProgress.LookMs;
             }
 
-            return _progress.NextLookMs(nowMs, SendTimeoutMs);
+            return ContinueBreakingOff(exchange) ? nowMs + BreakPauseMs : _progress.NextLookMs(nowMs, SendTimeoutMs);
         }
     }
 

@@ -34,8 +34,7 @@ internal abstract partial class Connection<TKernel>
         Exchange = null;
         if (exchange.DetachOutput() is { } ahead)
         {
-            driver.Output.Append(ahead.Bytes.AsSpan(ahead.Start, ahead.Length));    // answers to earlier requests
-            Services.Return(ahead);
+            Move(ahead, driver.Output);     // answers to earlier requests
         }
 
         if (refusal is not null)
@@ -131,7 +130,8 @@ internal abstract partial class Connection<TKernel>
                 Close(reset: false);
                 break;
             case SendResult.Again:
-                Exchange!.Output.Append(output.Bytes.AsSpan(output.Start, output.Length));
+                _ = FrameEnd(output);
+                Exchange!.Output.AppendRest(output);
                 Exchange.DeferOutput();
                 break;
         }

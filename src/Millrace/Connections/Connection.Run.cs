@@ -229,13 +229,22 @@ internal abstract partial class Connection<TKernel>
         if (exchange.DetachOutput() is { } own)
         {
             // It waited for its turn with buffers of its own: the response leaves through the driver's all the same.
-            driver.Output.Append(own.Bytes.AsSpan(own.Start, own.Length));
-            Services.Return(own);
+            Move(own, driver.Output);
         }
 
         if (exchange.Reset())
         {
             driver.Return(exchange);
+        }
+
+        if (_isBrokenOff)
+        {
+            keepsOpen = false;
+            driver.Output.Clear();
+            if (TakeLast() is { } last)
+            {
+                Move(last, driver.Output);
+            }
         }
 
         OnExchangeEnded(keepsOpen);
@@ -283,7 +292,7 @@ internal abstract partial class Connection<TKernel>
                 keepsOpen = false;
             }
 
-            rest = exchange.DetachOutput();
+            _rest = rest = exchange.DetachOutput();
         }
 
         LeaveGate();
@@ -302,7 +311,6 @@ internal abstract partial class Connection<TKernel>
             return;
         }
 
-        _rest = rest;
         _restKeepsOpen = keepsOpen;
         Interlocked.Or(ref Word, GivenBack);
         PostSelf(PostedGivenBack);
@@ -453,7 +461,17 @@ internal abstract partial class Connection<TKernel>
         Volatile.Write(ref Word, 0);
         _pending = _rest ?? (HasMoreToSend ? Services.RentOutput() : null);     // an empty one: the rest is sent behind it
         _rest = null;
-        bool keepsOpen = _restKeepsOpen && (!Loop.IsDraining || HasNextRequest);
+        if (_isBrokenOff)
+        {
+            if (_pending is { } useless)
+            {
+                Services.Return(useless);
+            }
+
+            _pending = TakeLast();
+        }
+
+        bool keepsOpen = _restKeepsOpen && (!Loop.IsDraining || HasNextRequest) && !_isBrokenOff;
         if (exchange.Reset())
         {
             driver.Return(exchange);

@@ -10,6 +10,12 @@ internal abstract partial class Connection<TKernel>
 {
     public override SendResult SendOutput(Exchange? exchange, OutputBuffer output)
     {
+        if (exchange is not null && _isBrokenOff)
+        {
+            output.Clear();
+            return SendResult.Broken;
+        }
+
         while (output.Length > 0)
         {
             int sent = Loop.Kernel.Send(Descriptor, output.Bytes.AsSpan(output.Start, output.Length), more: false);
@@ -53,6 +59,11 @@ internal abstract partial class Connection<TKernel>
 
     public override SendResult SendAhead(OutputBuffer output)
     {
+        if (_isBrokenOff)
+        {
+            return SendResult.Broken;
+        }
+
         while (output.Length > 0)
         {
             int sent = Loop.Kernel.Send(Descriptor, output.Bytes.AsSpan(output.Start, output.Length), more: true);
@@ -73,6 +84,11 @@ internal abstract partial class Connection<TKernel>
     {
         while (count > 0)
         {
+            if (_isBrokenOff)
+            {
+                return SendResult.Broken;
+            }
+
             int sent = Loop.Kernel.SendFile(Descriptor, file, ref offset, count);
             if (sent <= 0)
             {
@@ -88,7 +104,7 @@ internal abstract partial class Connection<TKernel>
 
     public override void SendUpTo(Exchange exchange, OutputBuffer output, int end)
     {
-        while (output.Start < end)
+        while (output.Start < end && !_isBrokenOff)
         {
             int sent = Loop.Kernel.Send(Descriptor, output.Bytes.AsSpan(output.Start, end - output.Start), more: false);
             if (sent < 0)
@@ -150,7 +166,13 @@ internal abstract partial class Connection<TKernel>
         long nowMs = Loop.Kernel.NowMs;
         _progress.Begin(nowMs, Loop.Kernel.Unsent(Descriptor));
         Interlocked.Or(ref Word, WantsWritable);        // before the deadline is looked at: the loop looks the other way round
-        long due = _progress.NextLookMs(nowMs, SendTimeoutMs);
+        LookBy(_progress.NextLookMs(nowMs, SendTimeoutMs));
+        WatchWriting();
+    }
+
+    // Whoever owns the output: the loop looks at the exchange then, if it has no reason to do so before.
+    private void LookBy(long due)
+    {
         if (due < DeadlineMs)
         {
             DeadlineMs = due;
@@ -159,7 +181,5 @@ internal abstract partial class Connection<TKernel>
                 PostSelf(PostedDeadline);
             }
         }
-
-        WatchWriting();
     }
 }

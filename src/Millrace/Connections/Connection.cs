@@ -1,6 +1,6 @@
 // One connection, as loops, exchanges and timers see it. What protocol it speaks is in the classes below it; how it is
-// received, run, answered, given back and ended is in Connection.Receive.cs, .Run.cs, .Queue.cs, .Exchange.cs, .Send.cs, .End.cs
-// and .Break.cs, over the kernel it runs on.
+// received, run, answered, given back and ended is in Connection.Receive.cs, .Run.cs, .Queue.cs, .Exchange.cs, .Send.cs, .End.cs,
+// .Break.cs and .BreakOff.cs, over the kernel it runs on.
 //
 // A connection belongs to its loop or to its exchange, never to both. Ownership is one bit of the word:
 //
@@ -116,8 +116,13 @@ internal abstract class Connection
     /// <summary>Nothing more in either direction. The descriptor stays open until the loop closes it.</summary>
     public abstract void Cut();
 
-    /// <summary>Cuts so that the peer does not take what it has got of the response for a whole one. Within the exchange's send lock.</summary>
-    public virtual void BreakOff(Exchange exchange) => Cut();
+    /// <summary>Ends the connection so that the peer does not take what it has got of the response for a whole one. Within the exchange's send lock.</summary>
+    /// <param name="exchange">The one whose response it is.</param>
+    /// <param name="atOnce">There is no time left; otherwise answers to earlier requests go first.</param>
+    public abstract void BreakOff(Exchange exchange, bool atOnce);
+
+    /// <summary>The socket takes bytes again. False: the connection is not being broken off. Within the exchange's send lock.</summary>
+    public abstract bool ContinueBreakingOff(Exchange exchange);
 
     /// <summary>A fault of the server itself, on the loop: this connection ends.</summary>
     public abstract void EndByFault();

@@ -5,6 +5,7 @@
 //
 // No padding: it is optional (§3.3), and nginx does not pass on a head that was flushed alone when padding follows it.
 
+using System.Buffers.Binary;
 using System.Text;
 using Microsoft.AspNetCore.WebUtilities;
 using Microsoft.Extensions.Primitives;
@@ -204,15 +205,45 @@ internal sealed partial class FastCgiConnection<TKernel>
     // all but HAProxy, which waits for the other seven.
     protected override ReadOnlySpan<byte> BrokenOff => "\0\0\0\0\0\0\0\0"u8;
 
-    // Between two records, the same head says that the response is not whole; within one, its missing bytes do.
-    public override void BreakOff(Exchange exchange)
+    // The same head, at once. Behind the rest of a record of which the peer has a part: nginx takes an end within a record for the end of the response.
+    protected override void WriteLast(Exchange? exchange, OutputBuffer output, OutputBuffer last)
     {
-        if (!_midRecord && !exchange.IsSendingFile)
+        if (_control is { Start: > 0 } control)
         {
-            _ = Loop.Kernel.Send(Descriptor, BrokenOff, more: false);
+            last.Append(control.Bytes.AsSpan(control.Start, control.Length));
         }
 
-        Cut();
+        DropControl();
+        int end = (int)Math.Max(output.ResponseStart, FrameEnd(output));
+        int taken = Math.Min(end, output.End);
+        last.Append(output.Bytes.AsSpan(output.Start, taken - output.Start));
+        int missing = output.IsEmpty ? exchange?.FileBytesLeft ?? 0 : end - taken;
+        if (missing > 0 && IsTcp)
+        {
+            last.Clear();       // a reset shows it as well
+            return;
+        }
+
+        if (missing > 0)
+        {
+            WriteFileRest(exchange!, last, missing);
+        }
+
+        if (exchange is not null || taken < output.End)
+        {
+            last.Append(BrokenOff);
+        }
+    }
+
+    protected override int FrameEnd(OutputBuffer output)
+    {
+        while (output.FrameStart < output.Start)
+        {
+            ReadOnlySpan<byte> head = output.Bytes.AsSpan(output.FrameStart, RecordHeader.Size);
+            output.FrameStart += RecordHeader.Size + BinaryPrimitives.ReadUInt16BigEndian(head[4..]) + head[6];
+        }
+
+        return output.FrameStart;
     }
 
     // ---- answers that no handler gives ----
@@ -294,7 +325,8 @@ internal sealed partial class FastCgiConnection<TKernel>
             {
                 Loop.Counters.Refused(Refusal.ControlFlood);
                 Exchange.Cut();
-                Cut();
+                Exchange.Abort();
+                BreakOff(Exchange, atOnce: true);
             }
 
             if (HasMoreToSend)
@@ -314,7 +346,7 @@ internal sealed partial class FastCgiConnection<TKernel>
 
     private SendResult SendControl()
     {
-        if (_control is not { } control || (_brokenOff && control.Start == 0))
+        if (_control is not { } control || IsBrokenOff || (_brokenOff && control.Start == 0))
         {
             return SendResult.Done;     // nothing goes out behind a broken record
         }
@@ -343,6 +375,23 @@ internal sealed partial class FastCgiConnection<TKernel>
         return result;
     }
 
+    private void DropControl()
+    {
+        if (_control is { } control)
+        {
+            control.Clear();
+            Services.Return(control);
+            _control = null;
+        }
+
+        if (_behind is { } behind)
+        {
+            behind.Clear();
+            Services.Return(behind);
+            _behind = null;
+        }
+    }
+
     protected override bool HasMoreToSend => _control is not null || _behind is not null;
 
     // A record of which a part has left must be whole before another begins.
@@ -356,7 +405,7 @@ internal sealed partial class FastCgiConnection<TKernel>
         }
 
         SendResult result = base.SendOutput(exchange, output);
-        _midRecord = result == SendResult.Again;
+        _midRecord = result == SendResult.Again && FrameEnd(output) > output.Start;
         return result == SendResult.Done && HasMoreToSend && exchange is not { IsSendingFile: true } ? SendBehind() : result;
     }
 
@@ -367,7 +416,7 @@ internal sealed partial class FastCgiConnection<TKernel>
         if (FinishControl())
         {
             base.SendUpTo(exchange, output, end);
-            _midRecord = output.Start < end;
+            _midRecord = FrameEnd(output) > output.Start;
         }
     }
 

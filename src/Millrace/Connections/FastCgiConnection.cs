@@ -150,10 +150,8 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
 
         if (_reader.Fault != FastCgiFault.None)
         {
-            Exchange!.Cut();
-            Exchange.Body.Break(new IOException("The front server broke the FastCGI protocol."));
-            Exchange.Abort();
-            Cut();
+            Exchange!.Body.Break(new IOException("The front server broke the FastCGI protocol."));
+            BreakOffNow(Exchange);
             return;
         }
 
@@ -625,10 +623,8 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         Loop.Counters.Refused(refusal);
         if (_phase == Phase.Running && !IsWaitingForGate)
         {
-            Exchange!.Cut();
-            Exchange.Body.Break(new IOException($"The front server broke the FastCGI protocol ({refusal})."));
-            Exchange.Abort();
-            Cut();
+            Exchange!.Body.Break(new IOException($"The front server broke the FastCGI protocol ({refusal})."));
+            BreakOffNow(Exchange);
         }
         else
         {

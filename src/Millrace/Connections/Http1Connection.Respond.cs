@@ -159,6 +159,7 @@ internal sealed partial class Http1Connection<TKernel>
         }
 
         bool closes = !_keepAlive || (seen & Seen.Close) != 0 || Loop.IsDraining || exchange.IsCut || !(_body == BodyKind.None || CanDrain(exchange));
+        bool chunks = false;
         int status = exchange.StatusCode;
         if (status == 205)
         {
@@ -174,7 +175,7 @@ internal sealed partial class Http1Connection<TKernel>
             if (_is11)
             {
                 output.Append("Transfer-Encoding: chunked\r\n"u8);
-                _chunking = true;
+                chunks = true;
             }
             else
             {
@@ -197,6 +198,8 @@ internal sealed partial class Http1Connection<TKernel>
 
         _closes = closes;
         output.Append("\r\n"u8);
+        output.FrameStart = output.End;
+        _chunking = chunks;
     }
 
     // ---- the body ----
@@ -258,15 +261,58 @@ internal sealed partial class Http1Connection<TKernel>
     /// <summary>A chunk that begins and has no data.</summary>
     protected override ReadOnlySpan<byte> BrokenOff => "1\r\n"u8;
 
-    // To a Unix socket there is no reset. Where the last bytes wait for room, a chunk is open already.
-    public override void BreakOff(Exchange exchange)
+    // To a Unix socket there is no reset: a chunked response ends within the data of a chunk. Within the head of one, or its last CRLF, there are
+    // web servers that take it for whole (H2O). What has no chunks shows by its length that bytes are missing, or nothing does.
+    protected override void WriteLast(Exchange? exchange, OutputBuffer output, OutputBuffer last)
     {
-        if (!IsTcp && _chunking && !exchange.IsSendingFile && !exchange.IsFlushPending && (Volatile.Read(ref Word) & WantsWritable) == 0)
+        if (output.Start < output.ResponseStart)
         {
-            _ = Loop.Kernel.Send(Descriptor, BrokenOff, more: false);
+            last.Append(output.Bytes.AsSpan(output.Start, (int)output.ResponseStart - output.Start));
+            return;     // answers to earlier requests, and nothing of this one
         }
 
-        Cut();
+        if (IsTcp || !_chunking || output.Start == output.ResponseStart)
+        {
+            return;
+        }
+
+        int end = FrameEnd(output, out int data, out int dataEnd);
+        if (output.Start >= data && output.Start < dataEnd)
+        {
+            return;
+        }
+
+        bool isWithinHead = output.Start < data && data < dataEnd;
+        end = Math.Min(isWithinHead ? data : end, output.End);
+        last.Append(output.Bytes.AsSpan(output.Start, end - output.Start));
+        if (!isWithinHead && (exchange is not null ? exchange.FileBytesLeft == 0 || !output.IsEmpty : end < output.End))
+        {
+            last.Append(BrokenOff);
+        }
+    }
+
+    protected override int FrameEnd(OutputBuffer output) => _chunking ? FrameEnd(output, out _, out _) : output.Start;
+
+    // Where the chunk ends of which a part has been sent, or the head of the response: where the sending stands if there is none.
+    private static int FrameEnd(OutputBuffer output, out int data, out int dataEnd)
+    {
+        data = dataEnd = output.FrameStart;
+        while (output.FrameStart < output.Start)
+        {
+            ReadOnlySpan<byte> chunk = output.Bytes.AsSpan(output.FrameStart, output.End - output.FrameStart);
+            int digits = chunk.IndexOf((byte)'\r');
+            if (digits <= 0 || !int.TryParse(chunk[..digits], System.Globalization.NumberStyles.AllowHexSpecifier, null, out int size))
+            {
+                data = dataEnd = output.FrameStart = output.Start;      // no chunk: a later answer, behind them
+                break;
+            }
+
+            data = output.FrameStart + digits + 2;
+            dataEnd = data + size;
+            output.FrameStart = dataEnd + 2;
+        }
+
+        return output.FrameStart;
     }
 
     // A response that was cut has no last chunk: see Connection.Break.cs.
@@ -296,6 +342,7 @@ internal sealed partial class Http1Connection<TKernel>
         if (_chunking)
         {
             output.Append("\r\n"u8);
+            output.FrameStart = output.End;
         }
     }
 

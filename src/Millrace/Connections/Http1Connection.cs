@@ -58,8 +58,6 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     // A client that is told of the end, and has not asked for it, may be sending its next request at this moment.
     protected override bool MayHaveMoreInput => _refused || (_closes && _keepAlive) || _body != BodyKind.None || _upgraded;
 
-    protected override bool CutsByReset => true;
-
     private Http1Limits Limits => new()
     {
         RequestLineMax = Options.MaxRequestLineBytes,

@@ -33,6 +33,9 @@ internal struct SendProgress
     /// <summary>Nothing was left when it was last looked at.</summary>
     public readonly bool IsAllTaken => _unsent == 0;
 
+    /// <summary>No more than this was left when it was last looked at.</summary>
+    public readonly bool IsTakenBut(long bytes) => _unsent <= bytes;
+
     /// <summary>The socket takes no more, and holds this many bytes that the peer has not got.</summary>
     public void Begin(long nowMs, int unsent)
     {

@@ -125,7 +125,7 @@ internal sealed partial class Exchange
                     IsCut = true;
                     AppStatus = 1;
                     _aborted = true;
-                    Connection.BreakOff(this);
+                    Connection.BreakOff(this, atOnce: false);
                     CancelHandler();
                 }
             }

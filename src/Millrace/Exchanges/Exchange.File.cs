@@ -15,6 +15,12 @@ internal sealed partial class Exchange
     /// <summary>File bytes are on their way: no other record may come between.</summary>
     public bool IsSendingFile { get; private set; }
 
+    /// <summary>The file whose bytes are on their way. Under the send lock.</summary>
+    public SafeFileHandle? File { get; private set; }
+
+    /// <summary>Where it goes on.</summary>
+    public long FileOffset { get; private set; }
+
     /// <summary>Bytes of the file that the record or chunk in progress has announced and not got.</summary>
     public int FileBytesLeft { get; private set; }
 
@@ -54,7 +60,6 @@ internal sealed partial class Exchange
             bool copies = isUnsaid || count < SendFileMin || SuppressesBody;
             ValueTask writable = copies ? default : SendAsync();
             file.DangerousAddRef(ref held);
-            int descriptor = (int)file.DangerousGetHandle();
             while (true)
             {
                 if (!writable.IsCompletedSuccessfully)
@@ -78,7 +83,7 @@ internal sealed partial class Exchange
                     cancellationToken.ThrowIfCancellationRequested();
                 }
 
-                writable = copies ? CopyPart(file, ref offset, ref count, extent) : SendPart(descriptor, ref offset, ref count);
+                writable = copies ? CopyPart(file, ref offset, ref count, extent) : SendPart(file, ref offset, ref count);
             }
         }
         finally
@@ -97,7 +102,7 @@ internal sealed partial class Exchange
     }
 
     // One chunk of the file, or what is left of it. What is returned must be awaited before the next.
-    private ValueTask SendPart(int descriptor, ref long offset, ref long count)
+    private ValueTask SendPart(SafeFileHandle file, ref long offset, ref long count)
     {
         if (FileBytesLeft == 0)
         {
@@ -108,16 +113,12 @@ internal sealed partial class Exchange
             count -= part;
         }
 
-        if (SendFileStep(descriptor, ref offset, out ValueTask writable))
-        {
-            Connection.WriteFileChunkTail(Output);
-        }
-
+        SendFileStep(file, ref offset, out ValueTask writable);
         return writable;
     }
 
-    // Head, then file bytes. False: wait until the socket takes more.
-    private bool SendFileStep(int descriptor, ref long offset, out ValueTask writable)
+    // Head, then file bytes. What is returned must be awaited: the socket takes no more.
+    private void SendFileStep(SafeFileHandle file, ref long offset, out ValueTask writable)
     {
         using (_sending.Hold())
         {
@@ -125,28 +126,32 @@ internal sealed partial class Exchange
             if (result == SendResult.Done)
             {
                 int left = FileBytesLeft;
-                result = Connection.SendFilePart(descriptor, ref offset, ref left);
+                result = Connection.SendFilePart((int)file.DangerousGetHandle(), ref offset, ref left);
+                Output.ResponseStart -= FileBytesLeft - left;
                 FileBytesLeft = left;
             }
+
+            (File, FileOffset) = (file, offset);
 
             writable = default;
             if (result == SendResult.Broken)
             {
-                FileBytesLeft = 0;
                 IsCut = true;
                 Abort();
-                Connection.Cut();
+                Connection.BreakOff(this, atOnce: false);
+                FileBytesLeft = 0;
             }
 
             if (result != SendResult.Again)
             {
                 IsSendingFile = false;
+                File = null;
+                Connection.WriteFileChunkTail(Output);
                 Connection.SendBesides(this);
-                return true;
+                return;
             }
 
             writable = WaitWritable();
-            return false;
         }
     }
 

@@ -244,6 +244,11 @@ internal sealed partial class Exchange
                 return false;       // the response has ended and left: its rest is the connection's
             }
 
+            if (Connection.ContinueBreakingOff(this))
+            {
+                return _flushPending != 0;      // what was flushed is of no use to anybody
+            }
+
             if (_flushPending == 0)
             {
                 SendDeferred();

@@ -85,6 +85,7 @@ internal sealed partial class Exchange
         Output = output;
         _assembly = assembly;
         StartedMs = nowMs;
+        output.ResponseStart = output.End;
         RequestHeaders.Begin();
         ResponseHeaders.Begin();
         SuppressesBody = Head.IsHead;
@@ -146,6 +147,7 @@ internal sealed partial class Exchange
         ResetAbort();
         FileBytesLeft = 0;
         IsSendingFile = false;
+        File = null;
         if (_ownInput is { } input)
         {
             BufferPool.Return(input);

@@ -24,6 +24,13 @@ internal sealed class OutputBuffer
 
     public int ChunkStart { get; set; } = -1;
 
+    /// <summary>Where the response begins that was begun last; negative when so many bytes of it have been sent and forgotten.</summary>
+    public long ResponseStart { get; set; }
+
+    /// <summary>Where a record or chunk begins: from here on, to the end or to <see cref="ChunkStart"/>, they lie one behind the other. Of any use
+    /// only to a protocol that knows that there are some.</summary>
+    public int FrameStart { get; set; }
+
     public int Length => End - Start;
 
     public bool IsEmpty => End == Start;
@@ -53,9 +60,20 @@ internal sealed class OutputBuffer
         End += bytes.Length;
     }
 
+    /// <summary>What another one has left to send goes behind all that is here. No chunk is open in either, and <see cref="FrameStart"/> of the other
+    /// has not been sent.</summary>
+    public void AppendRest(OutputBuffer other)
+    {
+        int shift = End - other.Start;
+        Append(other.Bytes.AsSpan(other.Start, other.Length));
+        ResponseStart = other.ResponseStart + shift;
+        FrameStart = Math.Max(0, other.FrameStart + shift);
+    }
+
     public void Clear()
     {
-        Start = End = 0;
+        Start = End = FrameStart = 0;
+        ResponseStart = 0;
         ChunkStart = -1;
         if (Bytes.Length > KeptSizeMax)
         {
@@ -81,6 +99,8 @@ internal sealed class OutputBuffer
             ChunkStart -= Start;
         }
 
+        ResponseStart -= Start;
+        FrameStart = Start == End ? 0 : Math.Max(0, FrameStart - Start);
         End -= Start;
         Start = 0;
     }

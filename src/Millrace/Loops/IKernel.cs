@@ -90,8 +90,17 @@ internal interface IKernel
     /// <summary>Bytes taken, or a <see cref="KernelResult"/>. <paramref name="more"/>: further bytes follow at once.</summary>
     int Send(int descriptor, ReadOnlySpan<byte> bytes, bool more);
 
+    /// <summary>
+    /// Lets a Unix socket take more than it would, 128 KiB and more where the system permits: its send buffer is doubled. One that is full takes no byte
+    /// of a send, however small. Any thread.
+    /// </summary>
+    void MakeRoom(int descriptor);
+
     /// <summary>Bytes moved from the file, 0 at its end, or a <see cref="KernelResult"/>.</summary>
     int SendFile(int descriptor, int file, ref long offset, int count);
+
+    /// <summary>Bytes read from the file, 0 at its end, or <see cref="KernelResult.Broken"/>.</summary>
+    int ReadFile(int file, long offset, Span<byte> bytes);
 
     /// <summary>What has been sent and the peer's system has not taken: bytes on TCP; on a Unix socket the memory of pieces of up to 36 KiB, each
     /// until all of it has been read. Any thread.</summary>

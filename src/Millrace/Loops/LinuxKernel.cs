@@ -8,6 +8,7 @@ namespace Millrace.Loops;
 internal readonly unsafe struct LinuxKernel : IKernel
 {
     private const int EventsMax = 256;
+    private const int RoomMin = 128 * 1024;     // twice a record of FastCGI
 
     // epoll_wait writes here: its records are 12 or 16 bytes by architecture, PollEvent is not. One per thread: a loop is driven by one at a time.
     [ThreadStatic]
@@ -191,6 +192,17 @@ internal readonly unsafe struct LinuxKernel : IKernel
         }
     }
 
+    // socket(7): "The kernel doubles this value (to allow space for bookkeeping overhead) when it is set", and gives the doubled one when asked.
+    // What goes beyond wmem_max becomes that: by default it is half of what comes out of here, 416 KiB.
+    public void MakeRoom(int descriptor)
+    {
+        int size = SystemCalls.GetSocketOption(descriptor, SystemCalls.SOL_SOCKET, SystemCalls.SO_SNDBUF);
+        if (size > 0)
+        {
+            _ = SystemCalls.SetSocketOption(descriptor, SystemCalls.SOL_SOCKET, SystemCalls.SO_SNDBUF, Math.Max(size, RoomMin));
+        }
+    }
+
     public int SendFile(int descriptor, int file, ref long offset, int count)
     {
         long at = offset;
@@ -208,6 +220,20 @@ internal readonly unsafe struct LinuxKernel : IKernel
             {
                 return result;
             }
+        }
+    }
+
+    // Seldom called: for the rest of one record of a response that is broken off.
+    public int ReadFile(int file, long offset, Span<byte> bytes)
+    {
+        try
+        {
+            using var handle = new Microsoft.Win32.SafeHandles.SafeFileHandle(file, ownsHandle: false);
+            return RandomAccess.Read(handle, bytes, offset);
+        }
+        catch (Exception error) when (error is IOException or UnauthorizedAccessException or NotSupportedException)
+        {
+            return KernelResult.Broken;
         }
     }
 

@@ -293,9 +293,7 @@ internal abstract class RandomClient
         // What a reset takes along, where the server had to end the connection at once: an answer is cut, since its request was.
         || (Pipelines && Socket.AnswersLost && (Life.IsDraining || Trouble == Trouble.FinishesSending))
         // What comes behind the last request that the server answers is thrown away up to a limit, together with that one's unread body.
-        || (Pipelines && Socket.AnswersLost && StreamLength - plan.BodyOffset - (plan.BodyWasWhole ? plan.BodyLength + plan.BodyOverhead : 0) > Simulation.Services.Options.MaxDiscardBytes)
-        // Answers that were to leave together with one whose handler gave the connection up.
-        || (Pipelines && Plans.Exists(static each => each.BreaksOff && each.CutsAtOnce && each.Started > 0));
+        || (Pipelines && Socket.AnswersLost && StreamLength - plan.BodyOffset - (plan.BodyWasWhole ? plan.BodyLength + plan.BodyOverhead : 0) > Simulation.Services.Options.MaxDiscardBytes);
 
     /// <summary>Whether a request that waits for its turn may be refused: too many wait, or the client looks as if it had gone.</summary>
     protected bool MayBeRefused => Life.MayOverload || (Simulation.Services.Gate is not null && Socket!.FinDelivered);
@@ -319,6 +317,17 @@ internal abstract class RandomClient
         if (looksWhole)
         {
             Violated($"request {plan.Name} was broken off, and its connection ended as if behind a whole response");
+        }
+    }
+
+    /// <summary>The connection has ended in the middle of a response that says by itself where it ends, whoever ended it: nobody may take it for whole.</summary>
+    /// <param name="plan">Its request.</param>
+    /// <param name="looksWhole">Whether there are web servers that take such an end for the response's.</param>
+    protected void JudgeCut(Plan plan, bool looksWhole)
+    {
+        if (looksWhole && !Socket!.WasReset && !Socket.ClientGone && Socket.Unread == 0 && Simulation.World.Faults.RefusedSend == 0)
+        {
+            Violated($"the response to {plan.Name} was cut so that it may be taken for whole");
         }
     }
 

@@ -280,8 +280,8 @@ internal sealed class RandomFastCgiClient : RandomClient
             return;
         }
 
-        ReadOnlySpan<byte> body = response.Body;
-        int from = response.Judged;
+        ReadOnlySpan<byte> body = plan.FailsInFile ? response.Body.TrimEnd((byte)0) : response.Body;    // the rest of a record that the file did not fill
+        int from = Math.Min(response.Judged, body.Length);
         if ((from == 0 && response.Field("X-Name") != plan.Name) || !Plan.Matches(plan.ResponsePattern, from, body[from..]))
         {
             Violated($"request {plan.Name} was sent bytes that are not its own");
@@ -308,6 +308,7 @@ internal sealed class RandomFastCgiClient : RandomClient
             }
 
             long received = _front.Open.TryGetValue(plan.Id, out ReceivedResponse? open) && open.HasHead ? open.Body.Length : 0;
+            JudgeCut(plan, open is { HasHead: true } && !_front.IsBrokenOff);
             JudgeBroken(plan, received, looksWhole: !_front.EndsInsideRecord && !Socket!.WasReset);
         }
         else if (Plans[^1].KeepsConnection && StepsLeft > 0 && !Life.IsDraining && !Life.TimePassed && Trouble == Trouble.None)

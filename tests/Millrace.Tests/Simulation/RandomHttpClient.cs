@@ -305,6 +305,7 @@ internal sealed class RandomHttpClient : RandomClient
                 Violated($"the connection of client {Number} ended before request {plan.Name} was answered (run {plan.Started} times, {plan.Finished} ended)");
             }
 
+            JudgeCut(plan, _browser.EndsBetweenChunks);
             JudgeBroken(plan, _browser.Last is { IsComplete: false } open ? open.Body.Length : 0, looksWhole: _browser.EndsBetweenChunks && !Socket!.WasReset);
         }
         else if (_browser.IsTunnel)

@@ -34,6 +34,10 @@ internal readonly struct SimulatedKernel(SimulatedWorld world) : IKernel
 
     public int SendFile(int descriptor, int file, ref long offset, int count) => world.SendFile(descriptor, file, ref offset, count);
 
+    public void MakeRoom(int descriptor) => world.MakeRoom(descriptor);
+
+    public int ReadFile(int file, long offset, Span<byte> bytes) => world.ReadFile(file, offset, bytes);
+
     public int Unsent(int descriptor) => world.Unsent(descriptor);
 
     public void Shutdown(int descriptor, bool both) => world.Shutdown(descriptor, both);

@@ -16,6 +16,9 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
     private long _arrived;       // bytes that the client's system has, as the server was told: the client can read them whatever happens
     private bool _noSpace;       // a send was refused: room is an edge from now on
     private bool _refusing;      // refuses to send whatever room there is
+    private readonly Queue<int> _pieces = [];       // Unix: each counts until all of it has been read
+    private int _readOfPiece;
+    private int _moreRoom;
 
     /// <summary>Which connection this is, from 1; never used again, unlike the descriptor.</summary>
     public int Number => number;
@@ -61,7 +64,7 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
     /// <summary>What the server has sent and the client's system has not taken, told in steps of so many bytes.</summary>
     public int Unsent(int step)
     {
-        int unsent = (Math.Max(0, _outgoing.Count - PeerCapacity) + step - 1) / step * step;
+        int unsent = (Math.Max(0, Used - PeerCapacity) + step - 1) / step * step;
         _arrived = unsent == 0 ? SentByServer : _arrived;
         return unsent;
     }
@@ -97,8 +100,18 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
         }
     }
 
-    // The kernel calls a socket writable again when a third of its buffer is free.
-    private bool HasRoom => !_refusing && (sendCapacity - _outgoing.Count) * 3 >= sendCapacity;
+    // The kernel calls a TCP socket writable again when a third of its buffer is free, a Unix socket when three quarters are.
+    private bool HasRoom => !_refusing && (isTcp ? (Capacity - Used) * 3 >= Capacity : Used * 4L <= Capacity);
+
+    private int Used => isTcp ? _outgoing.Count : _outgoing.Count + _readOfPiece;
+
+    // Linux 6, net/unix/af_unix.c: a piece is taken whole, and more than there is room for, or not at all.
+    private int PieceMax => Math.Clamp(Capacity / 2, 1, 36 * 1024);
+
+    /// <summary>The server has asked for a larger buffer (SO_SNDBUF).</summary>
+    public void MakeRoom() => _moreRoom = Math.Max(sendCapacity, 256 * 1024);
+
+    private int Capacity => sendCapacity + _moreRoom;
 
     public int Receive(Span<byte> buffer)
     {
@@ -140,7 +153,7 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
             return bytes.Length;
         }
 
-        int room = sendCapacity - _outgoing.Count;
+        int room = Capacity - Used;
         _refusing |= faults.RefusedSend > 0 && random.Chance(faults.RefusedSend);
         if (room <= 0 || _refusing)
         {
@@ -148,8 +161,8 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
             return KernelResult.Again;
         }
 
-        int count = Math.Min(room, bytes.Length);
-        if (count > 1 && random.Chance(faults.ShortSend))
+        int count = isTcp ? Math.Min(room, bytes.Length) : TakePieces(bytes.Length);
+        if (isTcp && count > 1 && random.Chance(faults.ShortSend))
         {
             count = random.Between(1, count);
         }
@@ -157,6 +170,29 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
         _outgoing.Append(bytes[..count]);
         SentByServer += count;
         return count;
+    }
+
+    private int TakePieces(int length)
+    {
+        int taken = 0;
+        for (int used = Used; taken < length && used < Capacity;)
+        {
+            int piece = Math.Min(length - taken, PieceMax);
+            _pieces.Enqueue(piece);
+            taken += piece;
+            used += piece;
+        }
+
+        return taken;
+    }
+
+    private void ReadPieces(int count)
+    {
+        _readOfPiece += count;
+        while (_pieces.TryPeek(out int piece) && _readOfPiece >= piece)
+        {
+            _readOfPiece -= _pieces.Dequeue();
+        }
     }
 
     public void Shutdown(bool both)
@@ -315,6 +351,7 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
     public int ClientRead(Span<byte> buffer)
     {
         int count = _outgoing.Take(buffer);
+        ReadPieces(isTcp ? 0 : count);
         if (_noSpace && HasRoom && !ServerClosed)
         {
             _noSpace = false;

@@ -265,6 +265,24 @@ internal sealed class SimulatedWorld(SeededRandom random)
         return sent;
     }
 
+    public int ReadFile(int file, long offset, Span<byte> bytes)
+    {
+        if (Files[file] is not { } content)
+        {
+            return KernelResult.Broken;
+        }
+
+        int count = (int)Math.Clamp(content.Length - offset, 0, bytes.Length);
+        content.AsSpan((int)Math.Min(offset, content.Length), count).CopyTo(bytes);
+        return count;
+    }
+
+    public void MakeRoom(int descriptor)
+    {
+        Observer.Trace("setsockopt", descriptor, 0);
+        Find(descriptor, "setsockopt")?.MakeRoom();
+    }
+
     public int Unsent(int descriptor) => Find(descriptor, "ioctl")?.Unsent(UnsentStep) ?? 0;
 
     public void Shutdown(int descriptor, bool both)

@@ -1,0 +1,244 @@
+// How a connection ends at once, in the middle of a response: the peer does not read or reads too slowly, the drain time is over, the
+// application aborts. Nobody takes what there is of the response for a whole one, and answers to earlier requests go before the end.
+//
+//   over TCP           a reset, when the peer has the answers to earlier requests; FastCGI shows what it shows over a Unix socket if there is room
+//   a Unix socket      the rest of the record, or chunk head, that the peer has a part of, then the sign of the break, then the end
+//
+// A Unix socket that is full takes no byte of a send, so a response ends between two records or chunks more often than within one; and
+// nginx takes an end within a record, H2O one within the head of a chunk, for the end of the response. What each web server makes of which
+// end is in docs/decisions/0018. Who owns the connection does what is here: its exchange, within its send lock, or the loop.
+
+using Millrace.Exchanges;
+using Millrace.Loops;
+
+namespace Millrace.Connections;
+
+internal abstract partial class Connection<TKernel>
+{
+    private OutputBuffer? _last;            // what still leaves of a connection that is broken off; null: all of it has left
+    private volatile bool _isBrokenOff;     // the exchange sends nothing any more
+    private bool _isCut;                    // nothing goes in either direction
+    private bool _awaitsPeer;               // it has been given time
+    private long _mayBeLost;                // bytes of the response that is broken off: the peer need not have them before a reset
+
+    /// <summary>
+    /// Gathers what still leaves of <paramref name="output"/>: answers to earlier requests, or what makes the break visible behind what the peer
+    /// has of the response in progress. Over TCP the protocol may leave that to a reset.
+    /// </summary>
+    /// <param name="exchange">The one whose response it is; null when its exchange has ended: the response is all there.</param>
+    /// <param name="output">What has not been sent.</param>
+    /// <param name="last">Where to put it.</param>
+    protected abstract void WriteLast(Exchange? exchange, OutputBuffer output, OutputBuffer last);
+
+    public sealed override void BreakOff(Exchange exchange, bool atOnce)
+    {
+        if (!_isBrokenOff)
+        {
+            if ((exchange.Output ?? _rest) is not { } output)
+            {
+                return;     // all of its response is in the socket
+            }
+
+            Note();
+            _mayBeLost = Math.Max(0, output.Start - output.ResponseStart);
+            _last = Services.RentOutput();
+            WriteLast(exchange, output, _last);
+            _isBrokenOff = true;
+        }
+
+        GoOnBreakingOff(exchange, atOnce);
+    }
+
+    public sealed override bool ContinueBreakingOff(Exchange exchange)
+    {
+        if (_isBrokenOff)
+        {
+            GoOnBreakingOff(exchange, atOnce: false);
+        }
+
+        return _isBrokenOff;
+    }
+
+    private void GoOnBreakingOff(Exchange exchange, bool atOnce)
+    {
+        if (_isCut)
+        {
+            return;
+        }
+
+        int before = _last?.Length ?? 0;
+        bool showsReset = IsTcp && !(IsFastCgi && before > 0);
+        bool hasLeft = SendLast() != SendResult.Again;
+        if (!atOnce && (!hasLeft || (showsReset && (before > 0 || Loop.Kernel.Unsent(Descriptor) > _mayBeLost))))
+        {
+            AwaitPeer(isWaiting: (_last?.Length ?? 0) == before && _awaitsPeer);
+        }
+        else
+        {
+            _isCut = true;
+            End(reset: IsTcp && (showsReset || !hasLeft));
+        }
+    }
+
+    private void AwaitPeer(bool isWaiting)
+    {
+        long nowMs = Loop.Kernel.NowMs;
+        if (!isWaiting)
+        {
+            _progress.Begin(nowMs, Loop.Kernel.Unsent(Descriptor));
+            _awaitsPeer = true;
+        }
+
+        Interlocked.Or(ref Word, WantsWritable);
+        LookBy(nowMs + BreakPauseMs);
+        if (_last is not null)
+        {
+            WatchWriting();
+        }
+    }
+
+    private SendResult SendLast()
+    {
+        if (_last is not { } last)
+        {
+            return SendResult.Done;
+        }
+
+        SendResult result = SendBytes(last);
+        if (result == SendResult.Again && !IsTcp)
+        {
+            Loop.Kernel.MakeRoom(Descriptor);
+            result = SendBytes(last);
+        }
+
+        if (result != SendResult.Again)
+        {
+            last.Clear();
+            Services.Return(last);
+            _last = null;
+        }
+
+        return result;
+    }
+
+    // The exchange has ended: the loop goes on with what there is to send, and to wait for.
+    private OutputBuffer? TakeLast()
+    {
+        ResetsOnClose = _isCut && !IsFastCgi;
+        BreakWhenTaken(_isCut || !IsTcp || (IsFastCgi && _last is not null) ? BreakSign.None : BreakSign.Reset);
+        OutputBuffer? last = _last;
+        _last = null;
+        return last;
+    }
+
+    /// <summary>Where the record or chunk ends of which a part has been sent: where the sending stands if there is none.</summary>
+    protected abstract int FrameEnd(OutputBuffer output);
+
+    /// <summary>Nothing of the exchange in progress is sent any more.</summary>
+    protected bool IsBrokenOff => _isBrokenOff;
+
+    /// <summary>What of a file its record has announced and not got. Where the file has become shorter, something else: what it belongs to is broken off behind it.</summary>
+    protected void WriteFileRest(Exchange exchange, OutputBuffer last, int count)
+    {
+        Span<byte> rest = last.Reserve(count)[..count];
+        last.End += count;
+        bool held = false;
+        try
+        {
+            exchange.File?.DangerousAddRef(ref held);
+            int read = 1;
+            for (long at = exchange.FileOffset; held && read > 0 && rest.Length > 0; at += read)
+            {
+                read = Loop.Kernel.ReadFile((int)exchange.File!.DangerousGetHandle(), at, rest);
+                rest = rest[Math.Max(0, read)..];
+            }
+        }
+        catch (ObjectDisposedException)
+        {
+            // Its handler has closed it under the server's hands.
+        }
+        finally
+        {
+            if (held)
+            {
+                exchange.File!.DangerousRelease();
+            }
+        }
+
+        rest.Clear();
+    }
+
+    /// <summary>What is left to send in one buffer goes behind what is in another.</summary>
+    private void Move(OutputBuffer from, OutputBuffer to)
+    {
+        _ = FrameEnd(from);
+        to.AppendRest(from);
+        Services.Return(from);
+    }
+
+    /// <summary>The loop owns the connection: there is no time left, for this peer or for the server.</summary>
+    private void CloseAtOnce()
+    {
+        if (_pending is not { } pending)
+        {
+            ShowBreakNow();
+            return;
+        }
+
+        if (!IsTcp)
+        {
+            if (_isBrokenOff)
+            {
+                (_last, _pending) = (pending, null);
+            }
+            else
+            {
+                _last = Services.RentOutput();
+                WriteLast(null, pending, _last);
+                AppendSign(pending, _last);
+            }
+
+            _ = SendLast();
+        }
+
+        Close(reset: true);
+    }
+
+    // All of it leaves, and it is a response that failed.
+    private void AppendSign(OutputBuffer pending, OutputBuffer last)
+    {
+        if (_sign == BreakSign.Bytes && last.Length == pending.Length)
+        {
+            last.Append(BrokenOff);
+        }
+    }
+
+    /// <summary>The peer, or the server, has no use for the response in progress any more. The loop, which keeps the exchange from ending.</summary>
+    protected void BreakOffNow(Exchange exchange)
+    {
+        exchange.Cut();
+        exchange.Abort();
+        using (exchange.Sending.Hold())
+        {
+            BreakOff(exchange, atOnce: true);
+        }
+    }
+
+    public sealed override void Cut()
+    {
+        _isCut = true;
+        End(reset: IsTcp);
+    }
+
+    private void End(bool reset)
+    {
+        if (reset)
+        {
+            Loop.Kernel.Reset(Descriptor);
+        }
+        else
+        {
+            Loop.Kernel.Shutdown(Descriptor, both: true);
+        }
+    }
+}
