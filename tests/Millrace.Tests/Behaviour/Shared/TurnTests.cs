@@ -51,6 +51,39 @@ public abstract class TurnTests(Way way) : SharedTests(way)
             Assert.Equal("unread", Assert.Single(greedy.Answers).BodyText);
             bench.StillServes(greedy);
         });
+
+    // The read has used the edge up: nothing but the server itself remembers that there may be more.
+    [Fact]
+    public void A_request_behind_a_full_read_is_answered_though_the_handler_before_it_was_handed_over_and_ended_at_once()
+    {
+        const int ReadSize = 32 * 1024;
+        SharedBench? on = null;
+        Run(
+            AtOnce(call =>
+            {
+                if (call.Path == "/blocks")
+                {
+                    on!.Simulation.Services.Monitor.Look();
+                    on.Simulation.Services.Monitor.Look();
+                }
+
+                call.WriteText(call.Path);
+            }),
+            bench =>
+            {
+                on = bench;
+                int rest = bench.Connect().Request("/blocks", "POST", new byte[30_000]).Length - 30_000;
+                Caller caller = bench.Connect();
+                byte[] full = caller.Request("/blocks", "POST", new byte[ReadSize - rest]);
+                Assert.Equal(ReadSize, full.Length);
+                byte[] both = [.. full, .. caller.Request("/behind")];
+                caller.Socket.ClientSend(both);
+                Assert.Equal(both.Length, caller.Socket.Deliver(int.MaxValue));
+                bench.Settle();
+                Assert.Equal(1, bench.Simulation.Loops[0].Loop.Counters.HandOvers);
+                Assert.Equal(["/blocks", "/behind"], caller.Answers.Select(static answer => answer.BodyText));
+            });
+    }
 }
 
 public sealed class FastCgiTurnTests() : TurnTests(Way.FastCgiToPlain);
