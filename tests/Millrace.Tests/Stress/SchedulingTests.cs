@@ -116,7 +116,7 @@ public sealed class SchedulingTests(ITestOutputHelper output) : IDisposable
         using (FastCgiPeer peer = FastCgiPeer.Connect(server.Addresses[0]))
         {
             bool inherits = false;
-            for (int i = 0; i < 1_000 && !inherits; i++)
+            for (int i = 0; i < 100 && !inherits; i++)
             {
                 inherits = peer.Exchange(new FastCgiRequest("/thread")).Text == "3";
             }
@@ -152,10 +152,11 @@ public sealed class SchedulingTests(ITestOutputHelper output) : IDisposable
         });
         using FastCgiPeer loader = FastCgiPeer.Connect(server.Addresses[0]);
         string policies = "";
-        for (int i = 0; i < 1_000 && policies != "3 0"; i++)
+        for (int i = 0; i < 100 && !policies.StartsWith('3'); i++)
         {
-            policies = loader.Exchange(new FastCgiRequest("/")).Text == "3" ? loader.Exchange(new FastCgiRequest("/load")).Text : "";
-            Assert.Contains(policies, (string[])["", "3 0"]);
+            server.Engine.Services.Code = new CodeWatch([]);    // the loop may have become quiet just before the assembly was loaded
+            Assert.True(ProcessState.Becomes(() => loader.Exchange(new FastCgiRequest("/")).Text == "3"));
+            policies = loader.Exchange(new FastCgiRequest("/load")).Text;
         }
 
         Assert.Equal("3 0", policies);
