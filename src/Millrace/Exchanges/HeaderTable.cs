@@ -28,7 +28,8 @@ internal class HeaderTable : IHeaderDictionary
     {
     }
 
-    protected virtual void BeforeWrite(string name, in StringValues values)
+    /// <summary>May replace the values by those that are kept.</summary>
+    protected virtual void BeforeWrite(string name, ref StringValues values)
     {
     }
 
@@ -54,20 +55,8 @@ internal class HeaderTable : IHeaderDictionary
         {
             ArgumentException.ThrowIfNullOrEmpty(key);
             BeforeRead();
-            BeforeWrite(key, value);
-            int index = Find(key);
-            if (value.Count == 0)
-            {
-                RemoveAt(index);
-            }
-            else if (index >= 0)
-            {
-                _entries[index] = new(_entries[index].Key, value);
-            }
-            else
-            {
-                Append(key, value);
-            }
+            BeforeWrite(key, ref value);
+            Put(key, value);
         }
     }
 
@@ -118,7 +107,7 @@ internal class HeaderTable : IHeaderDictionary
     {
         ArgumentException.ThrowIfNullOrEmpty(key);
         BeforeRead();
-        BeforeWrite(key, value);
+        BeforeWrite(key, ref value);
         if (Find(key) >= 0)
         {
             throw new ArgumentException($"The field {key} is there already.");
@@ -135,7 +124,7 @@ internal class HeaderTable : IHeaderDictionary
     public bool Remove(string key)
     {
         BeforeRead();
-        BeforeWrite(key, StringValues.Empty);
+        CheckRemove();
         return RemoveAt(Find(key));
     }
 
@@ -144,7 +133,7 @@ internal class HeaderTable : IHeaderDictionary
     public void Clear()
     {
         BeforeRead();
-        BeforeWrite("", StringValues.Empty);
+        CheckRemove();
         Drop();
     }
 
@@ -176,6 +165,30 @@ internal class HeaderTable : IHeaderDictionary
     }
 
     IEnumerator IEnumerable.GetEnumerator() => GetEnumerator();
+
+    private void CheckRemove()
+    {
+        StringValues none = StringValues.Empty;
+        BeforeWrite("", ref none);
+    }
+
+    /// <summary>Sets a field; without a value there is none.</summary>
+    protected void Put(string name, StringValues values)
+    {
+        int index = Find(name);
+        if (values.Count == 0)
+        {
+            RemoveAt(index);
+        }
+        else if (index >= 0)
+        {
+            _entries[index] = new(_entries[index].Key, values);
+        }
+        else
+        {
+            Append(name, values);
+        }
+    }
 
     /// <summary>Adds a field, or a value to it.</summary>
     protected void Join(string name, string value)
@@ -272,29 +285,55 @@ internal class HeaderTable : IHeaderDictionary
     }
 }
 
-/// <summary>Fields of a request, made into strings when somebody first looks.</summary>
+/// <summary>Fields of a request, made into strings when somebody first looks. Several threads may look at a time.</summary>
 internal sealed class RequestHeaders(RequestHead head) : HeaderTable
 {
-    private bool _filled = true;
+    private const int Empty = 0;
+    private const int Filling = 1;
+    private const int Filled = 2;
+
+    private int _state = Filled;
 
     public void Begin()
     {
         Drop();
-        _filled = false;
+        Volatile.Write(ref _state, Empty);
     }
 
     public void End()
     {
-        _filled = true;
+        Volatile.Write(ref _state, Filled);
         Drop();
     }
 
     protected override void BeforeRead()
     {
-        if (!_filled)
+        if (Volatile.Read(ref _state) != Filled)
         {
-            _filled = true;
-            Fill();
+            FillOnce();
+        }
+    }
+
+    private void FillOnce()
+    {
+        if (Interlocked.CompareExchange(ref _state, Filling, Empty) == Empty)
+        {
+            try
+            {
+                Fill();
+            }
+            finally
+            {
+                Volatile.Write(ref _state, Filled);
+            }
+
+            return;
+        }
+
+        var spin = default(SpinWait);
+        while (Volatile.Read(ref _state) != Filled)
+        {
+            spin.SpinOnce(sleep1Threshold: -1);    // never a wait that could be interrupted
         }
     }
 
@@ -310,7 +349,7 @@ internal sealed class RequestHeaders(RequestHead head) : HeaderTable
         {
             if (head.Host.Length == 0 && HostName.Of(head) is { Length: > 0 } host)
             {
-                this[HeaderNames.Host] = host;
+                Put(HeaderNames.Host, host);
             }
 
             if (head.ContentType.Length > 0)
@@ -325,7 +364,7 @@ internal sealed class RequestHeaders(RequestHead head) : HeaderTable
         }
         else if (head.HasHostInTargetOnly)
         {
-            this[HeaderNames.Host] = head.HostText;
+            Put(HeaderNames.Host, head.HostText);
         }
     }
 }
@@ -345,8 +384,9 @@ internal sealed class ResponseHeaders : HeaderTable
         Drop();
     }
 
-    // RFC 9110 §5.1, §5.5: a name is a token; a value holds no CR, LF or NUL, nor other controls.
-    protected override void BeforeWrite(string name, in StringValues values)
+    // RFC 9110 §5.1, §5.5: a name is a token; a value holds no CR, LF or NUL, nor other controls. What has been checked is kept,
+    // and not an array that the application may write into later.
+    protected override void BeforeWrite(string name, ref StringValues values)
     {
         if (_fixed)
         {
@@ -363,12 +403,27 @@ internal sealed class ResponseHeaders : HeaderTable
             throw new InvalidOperationException($"The response field name \"{FieldText.Shown(name)}\" is not a token (RFC 9110 §5.1).");
         }
 
+        values = values.Count == 1 ? new StringValues(values[0]) : new StringValues([.. values]);
         for (int i = 0; i < values.Count; i++)
         {
             if (values[i] is { } value && !FieldText.IsValue(value))
             {
                 throw new InvalidOperationException($"The value of the response field {name} holds a control or non-ASCII character (RFC 9110 §5.5).");
             }
+        }
+
+        if (name.Length == HeaderNames.ContentLength.Length && name.Equals(HeaderNames.ContentLength, StringComparison.OrdinalIgnoreCase))
+        {
+            CheckLength(values);
+        }
+    }
+
+    // RFC 9110 §8.6
+    private static void CheckLength(in StringValues values)
+    {
+        if (values.Count > 1 || (values.Count == 1 && !long.TryParse(values[0], NumberStyles.None, CultureInfo.InvariantCulture, out _)))
+        {
+            throw new InvalidOperationException($"Content-Length is \"{FieldText.Shown(values.ToString())}\"; it must be one number of bytes, in digits (RFC 9110 §8.6).");
         }
     }
 }

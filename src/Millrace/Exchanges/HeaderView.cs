@@ -139,18 +139,26 @@ internal sealed class HeaderView(Exchange exchange, long ticket, HeaderTable tab
 
     public IEnumerator<KeyValuePair<string, StringValues>> GetEnumerator()
     {
-        for (int i = 0; TryGet(i, out KeyValuePair<string, StringValues> entry); i++)
+        string? last = null;
+        for (int i = 0; TryGet(ref i, last, out KeyValuePair<string, StringValues> entry); i++)
         {
+            last = entry.Key;
             yield return entry;
         }
     }
 
     IEnumerator IEnumerable.GetEnumerator() => GetEnumerator();
 
-    private bool TryGet(int index, out KeyValuePair<string, StringValues> entry)
+    // The field that was given last may have been removed because of what it is: those behind it have moved up.
+    private bool TryGet(ref int index, string? last, out KeyValuePair<string, StringValues> entry)
     {
         using ExchangeUse use = exchange.Use(ticket);
         ReadOnlySpan<KeyValuePair<string, StringValues>> entries = table.Entries;
+        if (last is not null && (index > entries.Length || !ReferenceEquals(entries[index - 1].Key, last)))
+        {
+            index--;
+        }
+
         entry = index < entries.Length ? entries[index] : default;
         return index < entries.Length;
     }

@@ -13,7 +13,11 @@ internal static class OutputText
     {
         for (int i = 0; i < values.Count; i++)
         {
-            string value = values[i] ?? "";
+            if (values[i] is not { } value)
+            {
+                continue;
+            }
+
             Span<byte> to = output.Reserve(name.Length + value.Length + 4);
             _ = Encoding.ASCII.GetBytes(name, to);
             to[name.Length] = (byte)':';

@@ -2,8 +2,10 @@
 
 using System.Diagnostics;
 using System.Globalization;
+using System.Text;
 using Microsoft.Extensions.Primitives;
 using Millrace.Exchanges;
+using Millrace.Protocols.Cgi;
 
 namespace Millrace.Tests.Exchanges;
 
@@ -53,6 +55,47 @@ public sealed class HeaderTableTests
         }
 
         return best;
+    }
+
+    [Fact]
+    public void Fields_of_a_request_are_all_there_for_every_thread_that_looks_first()
+    {
+        const int Rounds = 2_000;
+        byte[] text = Encoding.ASCII.GetBytes(string.Concat(Enumerable.Range(0, 100).Select(static i => string.Create(CultureInfo.InvariantCulture, $"X-{i:D3}v{i:D3}"))));
+        var head = new RequestHead { Buffer = text };
+        Span<HeaderSlice> fields = head.ReserveFields(100);
+        for (int i = 0; i < 100; i++)
+        {
+            fields[i] = new HeaderSlice { NameStart = i * 9, NameLength = 5, ValueStart = (i * 9) + 5, ValueLength = 4 };
+        }
+
+        var headers = new RequestHeaders(head);
+        int missing = 0;
+        int began = 0;
+        int looked = 0;
+        Thread[] threads = [.. Enumerable.Range(0, 2).Select(_ => new Thread(() =>
+        {
+            for (int round = 1; round <= Rounds; round++)
+            {
+                SpinWait.SpinUntil(() => Volatile.Read(ref began) >= round);
+                if (headers["X-099"] != "v099" || headers.Count != 100)
+                {
+                    Interlocked.Increment(ref missing);
+                }
+
+                Interlocked.Increment(ref looked);
+            }
+        }))];
+        Array.ForEach(threads, static thread => thread.Start());
+        for (int round = 1; round <= Rounds; round++)
+        {
+            headers.Begin();
+            Volatile.Write(ref began, round);
+            SpinWait.SpinUntil(() => Volatile.Read(ref looked) == round * 2);
+        }
+
+        Array.ForEach(threads, static thread => thread.Join());
+        Assert.Equal(0, missing);
     }
 
     private static HeaderTable Filled(int count)

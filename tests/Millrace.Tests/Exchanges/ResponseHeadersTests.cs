@@ -96,10 +96,48 @@ public sealed class ResponseHeadersTests
         var headers = new ResponseHeaders { ContentLength = 1_234_567_890_123 };
         Assert.Equal("1234567890123", headers["Content-Length"]);
         Assert.Throws<ArgumentOutOfRangeException>(() => headers.ContentLength = -1);
-        headers["Content-Length"] = "+5";
-        Assert.Null(headers.ContentLength);
         headers.ContentLength = null;
         Assert.Empty(headers);
+    }
+
+    [Theory]
+    [InlineData("+5")]
+    [InlineData("-5")]
+    [InlineData(" 5")]
+    [InlineData("5, 5")]
+    [InlineData("abc")]
+    [InlineData("")]
+    [InlineData("9223372036854775808")]
+    public void A_content_length_that_is_no_number_of_bytes_is_refused_RFC9110_8_6(string value)
+    {
+        var headers = new ResponseHeaders();
+        Assert.Throws<InvalidOperationException>(() => headers["content-length"] = value);
+        Assert.Throws<InvalidOperationException>(() => headers["Content-Length"] = new StringValues(["5", "5"]));
+        Assert.Throws<InvalidOperationException>(() => headers.Add("Content-Length", value));
+        Assert.Empty(headers);
+        headers["Content-Length"] = "5";
+        Assert.Equal(5, headers.ContentLength);
+    }
+
+    [Theory]
+    [InlineData(1)]
+    [InlineData(2)]
+    public void Values_that_were_checked_are_those_that_are_sent_RFC9110_5_5(int count)
+    {
+        string[] values = [.. Enumerable.Repeat("good", count)];
+        var headers = new ResponseHeaders { ["A"] = values };
+        headers.Add("B", values);
+        Array.Fill(values, "x\r\nevil: 1");
+        Assert.Equal(Enumerable.Repeat("good", count * 2), headers["A"].Concat(headers["B"]));
+    }
+
+    [Fact]
+    public void Values_that_are_none_are_not_sent()
+    {
+        var output = new OutputBuffer();
+        var headers = new ResponseHeaders { ["A"] = new StringValues(["a", null, "", "b"]) };
+        output.AppendField("A", headers["A"]);
+        Assert.Equal("A: a\r\nA: \r\nA: b\r\n", System.Text.Encoding.ASCII.GetString(output.Bytes, output.Start, output.Length));
     }
 
     [Fact]
