@@ -78,6 +78,7 @@ internal sealed partial class Exchange
             _declared = length;
         }
 
+        CheckDeclared();
         HasStarted = true;
         ResponseHeaders.Fix();
         Connection.WriteHead(this, Output, _declared);
@@ -89,6 +90,15 @@ internal sealed partial class Exchange
             {
                 AppendBody(_early.AsSpan(0, early));
             }
+        }
+    }
+
+    // RFC 9112 §6.3: what lies beyond the length would be read as the next response. It may have been set when bytes had been written.
+    private void CheckDeclared()
+    {
+        if (_declared >= 0 && _written > _declared && !SuppressesBody)
+        {
+            throw new InvalidOperationException($"Response Content-Length mismatch: too many bytes written ({_written} of {_declared}).");
         }
     }
 

@@ -1,0 +1,57 @@
+// A Content-Length that is set when bytes have been written already: it may not say fewer than there are, or the rest would be
+// read as the next response.
+
+namespace Millrace.Tests.Behaviour.Shared;
+
+public abstract class ContentLengthTests(Way way) : SharedTests(way)
+{
+    [Fact]
+    public void Hostile_67_A_Content_Length_below_what_has_been_written_is_an_error_RFC9112_6_3() => Answers(
+        static call =>
+        {
+            call.WriteText("four");
+            call.Length = 3;
+        },
+        static (bench, caller) =>
+        {
+            Answer answer = Assert.Single(caller.Answers);
+            Assert.Equal((500, "0", 0), (answer.Status, answer.Field("Content-Length"), answer.Body.Length));
+            bench.StillServes(caller);
+        });
+
+    [Fact]
+    public void Hostile_67_A_Content_Length_below_what_has_been_written_refuses_the_flush_RFC9112_6_3() => Run(
+        static async call =>
+        {
+            call.WriteText("four");
+            call.Length = 3;
+            await Assert.ThrowsAsync<InvalidOperationException>(async () => await call.FlushAsync());
+            await Assert.ThrowsAsync<InvalidOperationException>(async () => await call.WriteAsync("more"u8.ToArray()));
+            call.Length = 4;
+            await call.FlushAsync();
+        },
+        static bench =>
+        {
+            Caller caller = bench.Connect();
+            Answer answer = bench.Get(caller, "/");
+            Assert.Equal((200, "4", "four"), (answer.Status, answer.Field("Content-Length"), answer.BodyText));
+            bench.StillServes(caller);
+        });
+
+    [Fact]
+    public void A_Content_Length_that_fits_what_has_been_written_may_be_set_late() => Answers(
+        static call =>
+        {
+            call.WriteText("four");
+            call.Length = 4;
+        },
+        static (_, caller) => Assert.Equal("four", Assert.Single(caller.Answers).BodyText));
+}
+
+public sealed class FastCgiContentLengthTests() : ContentLengthTests(Way.FastCgiToPlain);
+
+public sealed class HttpContentLengthTests() : ContentLengthTests(Way.HttpToPlain);
+
+public sealed class FastCgiHostedContentLengthTests() : ContentLengthTests(Way.FastCgiToHosted);
+
+public sealed class HttpHostedContentLengthTests() : ContentLengthTests(Way.HttpToHosted);
