@@ -37,6 +37,31 @@ public sealed class StdinTests
             bench.StillServes(front);
         });
 
+    [Fact]
+    public void STDIN_that_goes_on_behind_its_end_is_thrown_away_but_not_without_bound_MaxDiscardBytes()
+    {
+        var gate = new TaskCompletionSource();
+        FastCgiBench.Run(
+            async (_, _) => await gate.Task,
+            bench =>
+            {
+                FrontEnd front = bench.Connect();
+                bench.Send(front, [.. Post(("CONTENT_LENGTH", "1")), .. Wire.Stream(Wire.Stdin, 1, new byte[1])]);
+                for (int i = 0; i < 10; i++)
+                {
+                    bench.Send(front, Wire.Record(Wire.Stdin, 1, new byte[10_000]));
+                }
+
+                Assert.Equal(0, bench.RefusedInAll);
+                bench.Send(front, Wire.Record(Wire.Stdin, 1, new byte[10_000]));
+                Assert.Equal(1, bench.Refused("discard-limit"));
+                gate.SetResult();
+                bench.Settle();
+                Assert.Equal(0, bench.Connections);
+            },
+            new MillraceOptions { Loops = 1, MaxDiscardBytes = 105_000 });
+    }
+
     // ---- time, with the clock in the test's hands ----
 
     [Fact]

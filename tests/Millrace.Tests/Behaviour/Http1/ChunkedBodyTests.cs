@@ -50,6 +50,15 @@ public sealed class ChunkedBodyTests
             Assert.Equal("early, True: , False", bench.Ask(peer, "GET / HTTP/1.1\r\nHost: a\r\n\r\n").BodyText);
         });
 
+    [Fact]
+    public void A_body_whose_first_chunk_is_malformed_and_came_with_the_head_is_refused_before_any_handler_runs_RFC9112_7_1() => HttpBench.Run(
+        static (_, _) => default,
+        static bench =>
+        {
+            Assert.Equal(400, bench.Ask(bench.Connect(), Head + "x\r\n").Status);
+            Assert.Equal(0, bench.Simulation.Handler.Started);
+        });
+
     /// <summary>A chunk of so many bytes of data behind so many bytes of extension, its semicolon among them.</summary>
     private static string Chunk(int data, int extension) => $"{data:x};{new string('x', extension - 1)}\r\n{new string('.', data)}\r\n";
 

@@ -27,6 +27,19 @@ public sealed class ExpectationTests
     });
 
     [Fact]
+    public void Each_request_of_a_connection_is_told_to_continue_by_itself_RFC9110_10_1_1() => HttpBench.Run(static bench =>
+    {
+        HttpPeer peer = bench.Connect();
+        for (int i = 1; i <= 3; i++)
+        {
+            bench.Send(peer, Head());
+            Assert.Equal(i, peer.Interims.Count);
+            bench.Send(peer, "hello");
+            Assert.Equal(i, peer.Answers.Count);
+        }
+    });
+
+    [Fact]
     public void Memory_that_waits_for_the_body_stays_in_the_response_RFC9110_10_1_1() => HttpBench.RunHosted(
         static async context =>
         {
