@@ -81,10 +81,13 @@ public sealed class MisuseTests
                 }
 
                 PipeWriter writer = context.Response.BodyWriter;
-                int given = writer.GetMemory(16).Length;
-                Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(given + 1));
+                Memory<byte> given = writer.GetMemory(16);
+                Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(given.Length + 1));
+                "wh"u8.CopyTo(given.Span);
+                writer.Advance(2);
+                Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(given.Length - 1));
                 writer.Advance(0);
-                await context.Response.WriteAsync("whole");
+                await context.Response.WriteAsync("ole");
                 Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(1));
             });
         });

@@ -3,6 +3,7 @@
 
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
 using Millrace.Tests.Stress;
 
 namespace Millrace.Tests.Hosting;
@@ -118,5 +119,24 @@ public sealed class SendFileTests
         }));
         Assert.False(app.Get("/file").IsWhole);
         Assert.Equal(404, app.Get("/none").Status);
+    }
+
+    [Theory]
+    [InlineData(0, 11)]
+    [InlineData(5, 6)]
+    [InlineData(10, 1)]
+    [InlineData(11, 0)]
+    public async Task A_part_that_is_not_in_the_file_is_refused_before_anything_is_sent(long offset, long count)
+    {
+        using var folder = new SocketFolder();
+        string file = folder.PathOf("ten");
+        await File.WriteAllBytesAsync(file, new byte[10]);
+        await using HostedApp app = await HostedApp.StartAsync(web => web.MapGet("/file", async context =>
+        {
+            var body = context.Features.GetRequiredFeature<IHttpResponseBodyFeature>();
+            await Assert.ThrowsAsync<ArgumentOutOfRangeException>(() => body.SendFileAsync(file, offset, count));
+            context.Response.StatusCode = StatusCodes.Status416RangeNotSatisfiable;
+        }));
+        Assert.Equal(416, app.Get("/file").Status);
     }
 }

@@ -24,6 +24,32 @@ public sealed class FramingTests
     });
 
     [Fact]
+    public void Hostile_01_A_handler_that_reads_its_body_is_told_that_the_framing_is_lost_FastCGI_3_3()
+    {
+        Exception? told = null;
+        FastCgiBench.Run(
+            async (request, _) =>
+            {
+                byte[] buffer = new byte[100];
+                told = await Record.ExceptionAsync(async () =>
+                {
+                    while (await request.ReadAsync(buffer) > 0)
+                    {
+                    }
+                });
+            },
+            bench =>
+            {
+                FrontEnd front = bench.Connect();
+                bench.Send(front, [.. Wire.BeginRequest(), .. Wire.Stream(Wire.Params, 1, Wire.Pairs(Wire.Get("/", "POST"))), .. Wire.Record(Wire.Stdin, 1, new byte[10])]);
+                Assert.Equal(1, bench.Simulation.Handler.Running);
+                bench.Send(front, Wire.Record(Wire.Stdin, 1, new byte[10], version: 2));
+                Assert.Equal(0, bench.Simulation.Handler.Running);
+                Assert.Contains("FastCGI protocol", Assert.IsType<IOException>(told).Message, StringComparison.Ordinal);
+            });
+    }
+
+    [Fact]
     public void Hostile_02_Records_may_be_cut_anywhere_FastCGI_3_3() =>
         FastCgiBench.HoweverCut(Wire.Request("/cut?a=b", "POST", Encoding.ASCII.GetBytes("a body of some length")), static (bench, front) =>
         {

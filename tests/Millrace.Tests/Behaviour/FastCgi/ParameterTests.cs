@@ -184,6 +184,7 @@ public sealed class ParameterTests
             byte[] full = [.. pairs, .. Wire.Pair("X", new string('x', 2_048 - pairs.Length - 6))];
             Assert.Equal(2_048, full.Length);
             Assert.Equal(200, bench.Ask(WithParams(full)).Status);
+            Assert.Equal(431, bench.Ask(WithParams([.. pairs, .. Wire.Pair("X", new string('x', 2_048 - pairs.Length - 5))])).Status);
             Assert.Equal(431, bench.Ask(WithParams([.. full, 0, 0])).Status);
             Assert.Equal(200, bench.Ask(WithParams([.. pairs, .. Enumerable.Repeat(Wire.Pair("Y", ""), 13).SelectMany(static pair => pair)])).Status);
             Assert.Equal(431, bench.Ask(WithParams([.. pairs, .. Enumerable.Repeat(Wire.Pair("Y", ""), 14).SelectMany(static pair => pair)])).Status);
