@@ -72,6 +72,11 @@ internal sealed partial class Exchange
             return true;
         }
 
+        return TryCount(ticket, out use);
+    }
+
+    private bool TryCount(long ticket, out ExchangeUse use)
+    {
         use = new ExchangeUse(this);
         long word = Volatile.Read(ref _uses);
         while ((word & ~(TicketStep - 1)) == ticket)
@@ -91,7 +96,7 @@ internal sealed partial class Exchange
     [MethodImpl(MethodImplOptions.NoInlining)]
     private ExchangeUse UseElsewhere(long ticket)
     {
-        if (!TryUse(ticket, out ExchangeUse use))
+        if (!TryCount(ticket, out ExchangeUse use))
         {
             ThrowEnded();
         }

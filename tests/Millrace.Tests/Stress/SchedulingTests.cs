@@ -30,15 +30,7 @@ public sealed class SchedulingTests(ITestOutputHelper output) : IDisposable
             new MillraceOptions { Loops = 1, Dispatch = dispatch });
 
         // Enough requests at once for the loop to be woken in its turn (Waking.InTurn).
-        using var over = new CancellationTokenSource();
-        var load = ClientThreads.Start(6, _ =>
-        {
-            using FastCgiPeer peer = FastCgiPeer.Connect(server.Addresses[0]);
-            while (!over.IsCancellationRequested)
-            {
-                Assert.Equal("0", peer.Exchange(new FastCgiRequest("/")).Text);
-            }
-        });
+        using var load = new Load(server.Addresses[0], 6, answer => Assert.Equal("0", answer.Text));
         using (FastCgiPeer peer = FastCgiPeer.Connect(server.Addresses[0]))
         {
             for (int i = 0; i < 20; i++)
@@ -49,8 +41,7 @@ public sealed class SchedulingTests(ITestOutputHelper output) : IDisposable
             }
         }
 
-        over.Cancel();
-        load.Join();
+        load.End();
     }
 
     // Else the test above shows nothing. The policy of a thread that waits can be read while it waits.
@@ -68,22 +59,13 @@ public sealed class SchedulingTests(ITestOutputHelper output) : IDisposable
         }
 
         bool seen = false;
-        using var over = new CancellationTokenSource();
-        var load = ClientThreads.Start(8, _ =>
-        {
-            using FastCgiPeer peer = FastCgiPeer.Connect(server.Addresses[0]);
-            while (!over.IsCancellationRequested)
-            {
-                Assert.Equal("x", peer.Exchange(new FastCgiRequest("/")).Text);
-            }
-        });
+        using var load = new Load(server.Addresses[0], 8, answer => Assert.Equal("x", answer.Text));
         for (long giveUpAt = Environment.TickCount64 + 20_000; !seen && Environment.TickCount64 < giveUpAt;)
         {
             seen = DriverPolicies().Contains("3");
         }
 
-        over.Cancel();
-        load.Join();
+        load.End();
         output.WriteLine($"requests {server.Engine.Loops[0].Counters.Requests}, turns {server.Engine.Loops[0].Turns}");
         Assert.True(seen);
     }
@@ -103,15 +85,7 @@ public sealed class SchedulingTests(ITestOutputHelper output) : IDisposable
             new MillraceOptions { Loops = 1, Dispatch = DispatchMode.Inline });
         server.Engine.Services.Code = new CodeWatch([]);
         bool lasts = false;
-        using var over = new CancellationTokenSource();
-        var load = ClientThreads.Start(8, _ =>
-        {
-            using FastCgiPeer peer = FastCgiPeer.Connect(server.Addresses[0]);
-            while (!over.IsCancellationRequested)
-            {
-                lasts |= peer.Exchange(new FastCgiRequest("/")).Text == "3";
-            }
-        });
+        using var load = new Load(server.Addresses[0], 8, answer => lasts |= answer.Text == "3");
         Assert.True(ProcessState.Becomes(() => Volatile.Read(ref lasts)));
         using (FastCgiPeer peer = FastCgiPeer.Connect(server.Addresses[0]))
         {
@@ -125,8 +99,7 @@ public sealed class SchedulingTests(ITestOutputHelper output) : IDisposable
             Assert.True(ProcessState.Becomes(() => !Policies("(lingers)").Contains("3")));
         }
 
-        over.Cancel();
-        load.Join();
+        load.End();
         using FastCgiPeer quiet = FastCgiPeer.Connect(server.Addresses[0]);
         Assert.True(ProcessState.Becomes(() => quiet.Exchange(new FastCgiRequest("/")).Text == "0"));
         Assert.DoesNotContain("3", DriverPolicies());
@@ -141,15 +114,7 @@ public sealed class SchedulingTests(ITestOutputHelper output) : IDisposable
             static (request, response) => response.WriteText(request.Path == "/load" ? PolicyBeforeAndAfterLoading() : Policy()),
             new MillraceOptions { Loops = 1, Dispatch = DispatchMode.Inline });
         server.Engine.Services.Code = new CodeWatch([]);
-        using var over = new CancellationTokenSource();
-        var load = ClientThreads.Start(8, _ =>
-        {
-            using FastCgiPeer peer = FastCgiPeer.Connect(server.Addresses[0]);
-            while (!over.IsCancellationRequested)
-            {
-                Assert.True(peer.Exchange(new FastCgiRequest("/")).IsWhole);
-            }
-        });
+        using var load = new Load(server.Addresses[0], 8, answer => Assert.True(answer.IsWhole));
         using FastCgiPeer loader = FastCgiPeer.Connect(server.Addresses[0]);
         string policies = "";
         for (int i = 0; i < 100 && !policies.StartsWith('3'); i++)
@@ -165,8 +130,7 @@ public sealed class SchedulingTests(ITestOutputHelper output) : IDisposable
             Assert.Equal("0", loader.Exchange(new FastCgiRequest("/")).Text);
         }
 
-        over.Cancel();
-        load.Join();
+        load.End();
     }
 
     private static string PolicyBeforeAndAfterLoading()
@@ -175,6 +139,30 @@ public sealed class SchedulingTests(ITestOutputHelper output) : IDisposable
         using var stream = new MemoryStream(File.ReadAllBytes(typeof(SchedulingTests).Assembly.Location));
         _ = new System.Runtime.Loader.AssemblyLoadContext("loaded later", isCollectible: true).LoadFromStream(stream);
         return $"{before} {Policy()}";
+    }
+
+    /// <summary>Clients that ask again as soon as they are answered, and keep a loop busy with it.</summary>
+    private sealed class Load : IDisposable
+    {
+        private readonly CancellationTokenSource _over = new();
+        private readonly ClientThreads _clients;
+
+        public Load(string address, int clients, Action<FastCgiResponse> look) => _clients = ClientThreads.Start(clients, _ =>
+        {
+            using FastCgiPeer peer = FastCgiPeer.Connect(address);
+            while (!_over.IsCancellationRequested)
+            {
+                look(peer.Exchange(new FastCgiRequest("/")));
+            }
+        });
+
+        public void End()
+        {
+            _over.Cancel();
+            _clients.Join();
+        }
+
+        public void Dispose() => _over.Cancel();
     }
 
     private static string OnNewThread()

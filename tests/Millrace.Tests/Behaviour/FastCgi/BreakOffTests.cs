@@ -9,50 +9,31 @@ public sealed class BreakOffTests
 {
     private const string Tcp = "fastcgi://127.0.0.1:9000";
     private const string Unix = "fastcgi://unix:/run/simulated.sock";
-    private const int Size = 200_000;
-    private const int File = 77;
-
-    public enum Cause
-    {
-        Timeout,
-        Drain,
-        Abort,
-    }
 
     // All of it is written at once: the handler ends, or waits until it has left, or it is a file.
-    private static async ValueTask Answer(Request request, Response response, FastCgiBench bench, List<TaskCompletionSource> gates)
+    private static async ValueTask Answer(Request request, Response response, FastCgiBench bench, CutShort cut)
     {
         switch (request.Path)
         {
             case "/ended":
-                response.Write(Plan.Bytes("part", 0, Size));
+                response.Write(Plan.Bytes("part", 0, CutShort.Size));
                 return;
             case "/file":
                 response.WriteText("");
-                bench.Simulation.World.Files[File] = Plan.Bytes("part", 0, Size);
-                await bench.Simulation.Handler.Current!.SendSimulatedFileAsync(File, Size);
+                bench.Simulation.World.Files[CutShort.File] = Plan.Bytes("part", 0, CutShort.Size);
+                await bench.Simulation.Handler.Current!.SendSimulatedFileAsync(CutShort.File, CutShort.Size);
                 return;
         }
 
-        response.Write(Plan.Bytes("part", 0, Size));
-        ValueTask flush = response.FlushAsync();
-        if (request.Path == "/aborts")
-        {
-            var gate = new TaskCompletionSource();
-            gates.Add(gate);
-            await gate.Task;
-            response.Abort();
-        }
-
-        await flush;
+        await cut.Answer(request, response);
     }
 
-    private static void Run(string path, Cause cause, string address, Action<FastCgiBench, FrontEnd> check)
+    private static void Run(string path, CutBy cause, string address, Action<FastCgiBench, FrontEnd> check)
     {
-        List<TaskCompletionSource> gates = [];
+        var cut = new CutShort();
         FastCgiBench? current = null;
         FastCgiBench.Run(
-            (request, response) => Answer(request, response, current!, gates),
+            (request, response) => Answer(request, response, current!, cut),
             bench =>
             {
                 current = bench;
@@ -69,25 +50,7 @@ public sealed class BreakOffTests
                     fronts.Add(front);
                 }
 
-                switch (cause)
-                {
-                    case Cause.Timeout:
-                        bench.Pass(TimeSpan.FromSeconds(12));
-                        Assert.Equal(fronts.Count, bench.Refused("send-timeout"));
-                        break;
-                    case Cause.Drain:
-                        bench.Drain();
-                        bench.Cut();
-                        break;
-                    case Cause.Abort:
-                        gates.ForEach(static gate => gate.SetResult());
-                        bench.Settle();
-                        break;
-                }
-
-                Assert.Equal(0, bench.Connections);
-                bench.Reads = true;
-                bench.Settle();
+                cut.Happens(cause, bench, fronts.Count);
                 Assert.All(fronts, front =>
                 {
                     Assert.True(front.IsAtEnd);
@@ -95,19 +58,19 @@ public sealed class BreakOffTests
                     check(bench, front);
                 });
             },
-            Bench.Options(static options => options.SendTimeout = TimeSpan.FromSeconds(10)),
+            Bench.Options(CutShort.SetTimeout),
             address);
     }
 
     [Theory]
-    [InlineData("/ended", Cause.Timeout)]
-    [InlineData("/ended", Cause.Drain)]
-    [InlineData("/waits", Cause.Timeout)]
-    [InlineData("/waits", Cause.Drain)]
-    [InlineData("/file", Cause.Timeout)]
-    [InlineData("/file", Cause.Drain)]
-    [InlineData("/aborts", Cause.Abort)]
-    public void Over_a_Unix_socket_the_record_that_has_begun_is_filled_and_the_head_of_none_follows_FastCGI_3_3(string path, Cause cause) =>
+    [InlineData("/ended", CutBy.Timeout)]
+    [InlineData("/ended", CutBy.Drain)]
+    [InlineData("/waits", CutBy.Timeout)]
+    [InlineData("/waits", CutBy.Drain)]
+    [InlineData("/file", CutBy.Timeout)]
+    [InlineData("/file", CutBy.Drain)]
+    [InlineData("/aborts", CutBy.Abort)]
+    public void Over_a_Unix_socket_the_record_that_has_begun_is_filled_and_the_head_of_none_follows_FastCGI_3_3(string path, CutBy cause) =>
         Run(path, cause, Unix, static (_, front) =>
         {
             Assert.True(front.IsBrokenOff);
@@ -118,11 +81,11 @@ public sealed class BreakOffTests
         });
 
     [Theory]
-    [InlineData("/ended", Cause.Timeout)]
-    [InlineData("/ended", Cause.Drain)]
-    [InlineData("/waits", Cause.Timeout)]
-    [InlineData("/waits", Cause.Drain)]
-    [InlineData("/file", Cause.Timeout)]
-    public void Over_TCP_a_response_that_nobody_takes_is_reset_FastCGI_5_5(string path, Cause cause) =>
+    [InlineData("/ended", CutBy.Timeout)]
+    [InlineData("/ended", CutBy.Drain)]
+    [InlineData("/waits", CutBy.Timeout)]
+    [InlineData("/waits", CutBy.Drain)]
+    [InlineData("/file", CutBy.Timeout)]
+    public void Over_TCP_a_response_that_nobody_takes_is_reset_FastCGI_5_5(string path, CutBy cause) =>
         Run(path, cause, Tcp, static (_, front) => Assert.True(front.Socket.WasReset));
 }

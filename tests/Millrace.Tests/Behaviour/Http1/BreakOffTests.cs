@@ -9,62 +9,43 @@ namespace Millrace.Tests.Behaviour.Http1;
 public sealed class BreakOffTests
 {
     private const string Unix = "http://unix:/run/simulated.sock";
-    private const int Size = 200_000;
-    private const int File = 77;
-
-    public enum Cause
-    {
-        Timeout,
-        Drain,
-        Abort,
-    }
 
     private static string Get(string path) => $"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n";
 
-    private static async ValueTask Answer(Request request, Response response, HttpBench bench, List<TaskCompletionSource> gates)
+    private static async ValueTask Answer(Request request, Response response, HttpBench bench, CutShort cut)
     {
         response.AddHeader("X-Pad", new string('x', int.Parse(request.QueryString.AsSpan(1), System.Globalization.CultureInfo.InvariantCulture)));
         switch (request.Path)
         {
             case "/ended":
                 await response.FlushAsync();
-                response.Write(Plan.Bytes("part", 0, Size));
+                response.Write(Plan.Bytes("part", 0, CutShort.Size));
                 return;
             case "/file":
                 response.WriteText("");
-                bench.Simulation.World.Files[File] = Plan.Bytes("part", 0, Size);
-                await bench.Simulation.Handler.Current!.SendSimulatedFileAsync(File, 65_535);
-                await bench.Simulation.Handler.Current!.SendSimulatedFileAsync(File, Size);
+                bench.Simulation.World.Files[CutShort.File] = Plan.Bytes("part", 0, CutShort.Size);
+                await bench.Simulation.Handler.Current!.SendSimulatedFileAsync(CutShort.File, 65_535);
+                await bench.Simulation.Handler.Current!.SendSimulatedFileAsync(CutShort.File, CutShort.Size);
                 return;
         }
 
-        response.Write(Plan.Bytes("part", 0, Size));
-        ValueTask flush = response.FlushAsync();
-        if (request.Path == "/aborts")
-        {
-            var gate = new TaskCompletionSource();
-            gates.Add(gate);
-            await gate.Task;
-            response.Abort();
-        }
-
-        await flush;
+        await cut.Answer(request, response);
     }
 
     [Theory]
-    [InlineData("/ended", Cause.Timeout)]
-    [InlineData("/ended", Cause.Drain)]
-    [InlineData("/waits", Cause.Timeout)]
-    [InlineData("/waits", Cause.Drain)]
-    [InlineData("/file", Cause.Timeout)]
-    [InlineData("/file", Cause.Drain)]
-    [InlineData("/aborts", Cause.Abort)]
-    public void Over_a_Unix_socket_a_chunked_response_that_nobody_takes_ends_within_the_data_of_a_chunk_RFC9112_8(string path, Cause cause)
+    [InlineData("/ended", CutBy.Timeout)]
+    [InlineData("/ended", CutBy.Drain)]
+    [InlineData("/waits", CutBy.Timeout)]
+    [InlineData("/waits", CutBy.Drain)]
+    [InlineData("/file", CutBy.Timeout)]
+    [InlineData("/file", CutBy.Drain)]
+    [InlineData("/aborts", CutBy.Abort)]
+    public void Over_a_Unix_socket_a_chunked_response_that_nobody_takes_ends_within_the_data_of_a_chunk_RFC9112_8(string path, CutBy cause)
     {
-        List<TaskCompletionSource> gates = [];
+        var cut = new CutShort();
         HttpBench? current = null;
         HttpBench.Run(
-            (request, response) => Answer(request, response, current!, gates),
+            (request, response) => Answer(request, response, current!, cut),
             bench =>
             {
                 current = bench;
@@ -80,25 +61,7 @@ public sealed class BreakOffTests
                     peers.Add(peer);
                 }
 
-                switch (cause)
-                {
-                    case Cause.Timeout:
-                        bench.Pass(TimeSpan.FromSeconds(12));
-                        Assert.Equal(peers.Count, bench.Refused("send-timeout"));
-                        break;
-                    case Cause.Drain:
-                        bench.Drain();
-                        bench.Cut();
-                        break;
-                    case Cause.Abort:
-                        gates.ForEach(static gate => gate.SetResult());
-                        bench.Settle();
-                        break;
-                }
-
-                Assert.Equal(0, bench.Connections);
-                bench.Reads = true;
-                bench.Settle();
+                cut.Happens(cause, bench, peers.Count);
                 Assert.All(peers, static peer =>
                 {
                     Assert.True(peer.IsAtEnd);
@@ -111,7 +74,7 @@ public sealed class BreakOffTests
                 Assert.True(path == "/file" || peers.Exists(static peer => peer.Begun!.Chunks.Count == 1));
                 Assert.Contains(peers, static peer => peer.Begun!.Chunks[^1] == 1);
             },
-            static options => options.SendTimeout = TimeSpan.FromSeconds(10),
+            CutShort.SetTimeout,
             Unix);
     }
 
@@ -204,7 +167,7 @@ public sealed class BreakOffTests
                 Assert.True(peer.IsAtEnd);
                 Assert.Equal((0, 0, true), (bench.Connections, bench.Simulation.Handler.Running, peer.Socket.ServerClosed));
             },
-            static options => options.SendTimeout = TimeSpan.FromSeconds(10),
+            CutShort.SetTimeout,
             address);
     }
 }
