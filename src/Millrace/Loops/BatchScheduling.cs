@@ -33,11 +33,7 @@ internal static unsafe class BatchScheduling
             }
         }
 
-        int thread = SystemCalls.ThreadNumber();
-        if (SystemCalls.PolicyOf(thread) == SystemCalls.SCHED_BATCH)
-        {
-            SystemCalls.SetPolicyOf(thread, SystemCalls.SCHED_OTHER);
-        }
+        TakeBackFrom(SystemCalls.ThreadNumber());
     }
 
     /// <summary>The calling thread is under it until <see cref="Leave"/>, unless its policy is not the server's to change.</summary>
@@ -112,13 +108,35 @@ internal static unsafe class BatchScheduling
             return;
         }
 
-        foreach (string task in Directory.EnumerateDirectories("/proc/self/task"))
+        if (all)
         {
-            if (int.TryParse(Path.GetFileName(task.AsSpan()), NumberStyles.None, CultureInfo.InvariantCulture, out int thread)
-                && (all || !entered.Contains(thread)) && SystemCalls.PolicyOf(thread) == SystemCalls.SCHED_BATCH)
+            foreach (int thread in entered)
             {
-                SystemCalls.SetPolicyOf(thread, SystemCalls.SCHED_OTHER);
+                TakeBackFrom(thread);
             }
+        }
+
+        try
+        {
+            foreach (string task in Directory.EnumerateDirectories("/proc/self/task"))
+            {
+                if (int.TryParse(Path.GetFileName(task.AsSpan()), NumberStyles.None, CultureInfo.InvariantCulture, out int thread) && !entered.Contains(thread))
+                {
+                    TakeBackFrom(thread);
+                }
+            }
+        }
+        catch (IOException)
+        {
+            // No descriptor is left to look with, or there is no /proc: the monitor comes back.
+        }
+    }
+
+    private static void TakeBackFrom(int thread)
+    {
+        if (SystemCalls.PolicyOf(thread) == SystemCalls.SCHED_BATCH)
+        {
+            SystemCalls.SetPolicyOf(thread, SystemCalls.SCHED_OTHER);
         }
     }
 }

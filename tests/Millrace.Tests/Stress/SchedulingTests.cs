@@ -133,6 +133,22 @@ public sealed class SchedulingTests(ITestOutputHelper output) : IDisposable
         load.End();
     }
 
+    // The monitor, and whoever loads an assembly, have other things to do.
+    [Fact]
+    public void Without_a_descriptor_to_look_at_threads_with_they_keep_their_policy_and_nothing_fails()
+    {
+        BatchScheduling.Enter();
+        try
+        {
+            using var none = new FewDescriptors(0);
+            BatchScheduling.TakeBack(all: false);
+        }
+        finally
+        {
+            BatchScheduling.Leave();
+        }
+    }
+
     private static string PolicyBeforeAndAfterLoading()
     {
         string before = Policy();

@@ -1,12 +1,9 @@
 // A server that cannot be started as a whole: the system has no thread or no descriptor for one of its loops. Nothing of it is left:
 // no thread, no descriptor, no socket that somebody could wait in.
 
-using System.Globalization;
 using System.Net.Sockets;
-using Microsoft.Win32.SafeHandles;
 using Millrace.Handlers;
 using Millrace.Listeners;
-using Millrace.Loops;
 
 namespace Millrace.Tests.Stress;
 
@@ -78,35 +75,5 @@ public sealed class StartFailureTests : IDisposable
         });
         Assert.Contains("Cannot create an event queue (EMFILE", error.Message, StringComparison.Ordinal);
         LeavesNothing(address);
-    }
-
-    /// <summary>Takes every number below the limit that it sets but so many.</summary>
-    private sealed class FewDescriptors : IDisposable
-    {
-        private readonly List<SafeFileHandle> _taken = [];
-        private readonly SystemCalls.ResourceLimit _limit;
-
-        public unsafe FewDescriptors(int free)
-        {
-            int last = Directory.GetFiles("/proc/self/fd").Max(static name => int.Parse(Path.GetFileName(name), CultureInfo.InvariantCulture));
-            do
-            {
-                _taken.Add(File.OpenHandle("/dev/null"));
-            }
-            while ((int)_taken[^1].DangerousGetHandle() <= last);
-
-            SystemCalls.ResourceLimit limit;
-            Assert.Equal(0, SystemCalls.GetResourceLimit(SystemCalls.RLIMIT_NOFILE, &limit));
-            _limit = limit;
-            limit.Soft = (ulong)((int)_taken[^1].DangerousGetHandle() + 1 + free);
-            Assert.Equal(0, SystemCalls.SetResourceLimit(SystemCalls.RLIMIT_NOFILE, &limit));
-        }
-
-        public unsafe void Dispose()
-        {
-            SystemCalls.ResourceLimit limit = _limit;
-            Assert.Equal(0, SystemCalls.SetResourceLimit(SystemCalls.RLIMIT_NOFILE, &limit));
-            _taken.ForEach(static handle => handle.Dispose());
-        }
     }
 }
