@@ -1,0 +1,90 @@
+// The header fields of a request: a table that is filled from its head when somebody first looks.
+
+using Microsoft.Net.Http.Headers;
+using Millrace.Protocols.Cgi;
+
+namespace Millrace.Exchanges;
+
+/// <summary>Fields of a request, made into strings when somebody first looks. Several threads may look at a time.</summary>
+internal sealed class RequestHeaders(RequestHead head) : HeaderTable
+{
+    private const int Empty = 0;
+    private const int Filling = 1;
+    private const int Filled = 2;
+
+    private int _state = Filled;
+
+    public void Begin()
+    {
+        Drop();
+        Volatile.Write(ref _state, Empty);
+    }
+
+    public void End()
+    {
+        Volatile.Write(ref _state, Filled);
+        Drop();
+    }
+
+    protected override void BeforeRead()
+    {
+        if (Volatile.Read(ref _state) != Filled)
+        {
+            FillOnce();
+        }
+    }
+
+    private void FillOnce()
+    {
+        if (Interlocked.CompareExchange(ref _state, Filling, Empty) == Empty)
+        {
+            try
+            {
+                Fill();
+            }
+            finally
+            {
+                Volatile.Write(ref _state, Filled);
+            }
+
+            return;
+        }
+
+        var spin = default(SpinWait);
+        while (Volatile.Read(ref _state) != Filled)
+        {
+            spin.SpinOnce(sleep1Threshold: -1);    // never a wait that could be interrupted
+        }
+    }
+
+    private void Fill()
+    {
+        foreach (ref readonly HeaderSlice field in head.Fields)
+        {
+            string name = head.FieldName(field, out bool isSecret);
+            Join(name, head.FieldValue(field, isSecret));
+        }
+
+        if (head.IsFastCgi)
+        {
+            if (head.Host.Length == 0 && HostName.Of(head) is { Length: > 0 } host)
+            {
+                Put(HeaderNames.Host, host);
+            }
+
+            if (head.ContentType.Length > 0)
+            {
+                Join(HeaderNames.ContentType, head.ContentTypeText);
+            }
+
+            if (head.ContentLength >= 0)
+            {
+                Join(HeaderNames.ContentLength, DecimalText.Of(head.ContentLength));
+            }
+        }
+        else if (head.HasHostInTargetOnly)
+        {
+            Put(HeaderNames.Host, head.HostText);
+        }
+    }
+}

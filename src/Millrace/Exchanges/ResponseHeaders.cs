@@ -1,0 +1,66 @@
+// The header fields of a response: what an application may set, and until when.
+
+using System.Globalization;
+using Microsoft.Extensions.Primitives;
+using Microsoft.Net.Http.Headers;
+
+namespace Millrace.Exchanges;
+
+/// <summary>Fields of a response: checked as they are set, fixed once the head has been sent.</summary>
+internal sealed class ResponseHeaders : HeaderTable
+{
+    private bool _fixed;
+
+    public override bool IsReadOnly => _fixed;
+
+    public void Fix() => _fixed = true;
+
+    public void Begin()
+    {
+        _fixed = false;
+        Drop();
+    }
+
+    // RFC 9110 §5.1, §5.5: a name is a token; a value holds no CR, LF or NUL, nor other controls. What has been checked is kept,
+    // and not an array that the application may write into later.
+    protected override void BeforeWrite(string name, ref StringValues values)
+    {
+        if (_fixed)
+        {
+            throw new InvalidOperationException("Headers are read-only: the response has already started.");
+        }
+
+        if (values.Count == 0)
+        {
+            return;
+        }
+
+        if (!FieldText.IsName(name))
+        {
+            throw new InvalidOperationException($"The response field name \"{FieldText.Shown(name)}\" is not a token (RFC 9110 §5.1).");
+        }
+
+        values = values.Count == 1 ? new StringValues(values[0]) : new StringValues([.. values]);
+        for (int i = 0; i < values.Count; i++)
+        {
+            if (values[i] is { } value && !FieldText.IsValue(value))
+            {
+                throw new InvalidOperationException($"The value of the response field {name} holds a control or non-ASCII character (RFC 9110 §5.5).");
+            }
+        }
+
+        if (name.Length == HeaderNames.ContentLength.Length && name.Equals(HeaderNames.ContentLength, StringComparison.OrdinalIgnoreCase))
+        {
+            CheckLength(values);
+        }
+    }
+
+    // RFC 9110 §8.6
+    private static void CheckLength(in StringValues values)
+    {
+        if (values.Count > 1 || (values.Count == 1 && !long.TryParse(values[0], NumberStyles.None, CultureInfo.InvariantCulture, out _)))
+        {
+            throw new InvalidOperationException($"Content-Length is \"{FieldText.Shown(values.ToString())}\"; it must be one number of bytes, in digits (RFC 9110 §8.6).");
+        }
+    }
+}
