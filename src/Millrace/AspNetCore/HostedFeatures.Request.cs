@@ -14,22 +14,41 @@ internal sealed partial class HostedFeatures :
     IHttpRequestIdentifierFeature, IHttpMaxRequestBodySizeFeature, IHttpBodyControlFeature, IEndpointFeature, IRouteValuesFeature, IBadRequestExceptionFeature,
     IFastCgiFeature
 {
-    private string? _protocol;
-    private string? _scheme;
-    private string? _method;
-    private string? _pathBase;
-    private string? _path;
+    private HeaderView? _headers;
     private string? _query;
-    private string? _rawTarget;
-    private IHeaderDictionary? _headers;
-    private Stream? _body;
     private RequestStream? _requestStream;
-    private PipeReader? _bodyReader;
     private Endpoint? _endpoint;
     private RouteValueDictionary? _routeValues;
-    private IReadOnlyDictionary<string, string>? _parameters;
-    private Addresses? _addresses;
-    private string? _connectionId;
+    private Rarity? _rarity;
+
+    // What few requests need: what the application has put in the place of what came, and what is asked for now and then.
+    private sealed class Rarity
+    {
+        public string? Protocol;
+        public string? Scheme;
+        public string? Method;
+        public string? PathBase;
+        public string? Path;
+        public string? RawTarget;
+        public IHeaderDictionary? Headers;
+        public Stream? Body;
+        public PipeReader? BodyReader;
+        public IReadOnlyDictionary<string, string>? Parameters;
+        public Addresses? Addresses;
+        public string? ConnectionId;
+        public Stack<KeyValuePair<Func<object, Task>, object>>? OnStarting;
+        public Task? Starting;
+        public Stream? ResponseBody;
+    }
+
+    // Two threads that ask at a time get the same.
+    private Rarity Rare => Volatile.Read(ref _rarity) ?? MakeRarity();
+
+    private Rarity MakeRarity()
+    {
+        var made = new Rarity();
+        return Interlocked.CompareExchange(ref _rarity, made, null) ?? made;
+    }
 
     private sealed record Addresses
     {
@@ -50,13 +69,13 @@ internal sealed partial class HostedFeatures :
         get
         {
             using ExchangeUse use = Use();
-            return _protocol ??= Head.ProtocolText;
+            return _rarity?.Protocol ?? Head.ProtocolText;
         }
 
         set
         {
             Check();
-            _protocol = value;
+            Rare.Protocol = value;
         }
     }
 
@@ -65,13 +84,13 @@ internal sealed partial class HostedFeatures :
         get
         {
             using ExchangeUse use = Use();
-            return _scheme ??= Head.IsHttps ? "https" : "http";
+            return _rarity?.Scheme ?? (Head.IsHttps ? "https" : "http");
         }
 
         set
         {
             Check();
-            _scheme = value;
+            Rare.Scheme = value;
         }
     }
 
@@ -80,13 +99,13 @@ internal sealed partial class HostedFeatures :
         get
         {
             using ExchangeUse use = Use();
-            return _method ??= Head.MethodText;
+            return _rarity?.Method ?? Head.MethodText;
         }
 
         set
         {
             Check();
-            _method = value;
+            Rare.Method = value;
         }
     }
 
@@ -95,13 +114,13 @@ internal sealed partial class HostedFeatures :
         get
         {
             Check();
-            return _pathBase ?? "";
+            return _rarity?.PathBase ?? "";
         }
 
         set
         {
             Check();
-            _pathBase = value;
+            Rare.PathBase = value;
         }
     }
 
@@ -110,13 +129,13 @@ internal sealed partial class HostedFeatures :
         get
         {
             using ExchangeUse use = Use();
-            return _path ??= Head.PathText;
+            return _rarity?.Path ?? Head.PathText;
         }
 
         set
         {
             Check();
-            _path = value;
+            Rare.Path = value;
         }
     }
 
@@ -140,13 +159,13 @@ internal sealed partial class HostedFeatures :
         get
         {
             using ExchangeUse use = Use();
-            return _rawTarget ??= Head.TargetText;
+            return Rare.RawTarget ??= Head.TargetText;
         }
 
         set
         {
             Check();
-            _rawTarget = value;
+            Rare.RawTarget = value;
         }
     }
 
@@ -155,13 +174,13 @@ internal sealed partial class HostedFeatures :
         get
         {
             Check();
-            return _headers ??= new HeaderView(_exchange, _ticket, _exchange.RequestHeaders);
+            return _rarity?.Headers ?? (_headers ??= new HeaderView(_exchange, _ticket, _exchange.RequestHeaders));
         }
 
         set
         {
             Check();
-            _headers = value;
+            Rare.Headers = value;
         }
     }
 
@@ -170,14 +189,15 @@ internal sealed partial class HostedFeatures :
         get
         {
             using ExchangeUse use = Use();
-            return _body ??= _requestStream ??= new RequestStream((BodyReader)_exchange.Body.Reader, _exchange, _ticket);
+            return _rarity?.Body ?? (_requestStream ??= new RequestStream((BodyReader)_exchange.Body.Reader, _exchange, _ticket));
         }
 
         set
         {
             Check();
-            _body = value;
-            _bodyReader = null;
+            Rarity rare = Rare;
+            rare.Body = value;
+            rare.BodyReader = null;
         }
     }
 
@@ -187,12 +207,12 @@ internal sealed partial class HostedFeatures :
         get
         {
             using ExchangeUse use = Use();
-            if (_body is null || ReferenceEquals(_body, _requestStream))
+            if (_rarity is not { Body: { } body } rare || ReferenceEquals(body, _requestStream))
             {
                 return _exchange.Body.Reader;
             }
 
-            return _bodyReader ??= PipeReader.Create(_body, new StreamPipeReaderOptions(leaveOpen: true));
+            return rare.BodyReader ??= PipeReader.Create(body, new StreamPipeReaderOptions(leaveOpen: true));
         }
     }
 
@@ -338,7 +358,7 @@ internal sealed partial class HostedFeatures :
         get
         {
             using ExchangeUse use = Use();
-            return _parameters ??= ParameterList.Read(Head);
+            return Rare.Parameters ??= ParameterList.Read(Head);
         }
     }
 
@@ -349,13 +369,13 @@ internal sealed partial class HostedFeatures :
         get
         {
             using ExchangeUse use = Use();
-            return _connectionId ??= _exchange.Connection.Id;
+            return Rare.ConnectionId ??= _exchange.Connection.Id;
         }
 
         set
         {
             Check();
-            _connectionId = value;
+            Rare.ConnectionId = value;
         }
     }
 
@@ -386,7 +406,7 @@ internal sealed partial class HostedFeatures :
     private Addresses FindAddresses()
     {
         using ExchangeUse use = Use();
-        return _addresses ??= Head.IsFastCgi
+        return Rare.Addresses ??= Head.IsFastCgi
             ? Reported(Head.RemoteIPAddress, Head.RemotePortNumber, Head.LocalIPAddress, Head.LocalPortNumber)
             : OfSocket(_exchange.Connection.RemoteEndPoint, _exchange.Connection.LocalEndPoint);
     }

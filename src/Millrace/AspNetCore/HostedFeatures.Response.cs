@@ -11,13 +11,10 @@ namespace Millrace.AspNetCore;
 
 internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpResponseBodyFeature, IResponseStarter
 {
-    private Stack<KeyValuePair<Func<object, Task>, object>>? _onStarting;
     private Stack<KeyValuePair<Func<object, Task>, object>>? _onCompleted;
     private HeaderView? _responseHeaders;
     private ResponseStream? _stream;
-    private Stream? _replacedStream;
     private ResponseWriter? _writer;
-    private Task? _starting;
 
     int IHttpResponseFeature.StatusCode
     {
@@ -73,11 +70,11 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
 
     Stream IHttpResponseFeature.Body
     {
-        get => _replacedStream ?? ((IHttpResponseBodyFeature)this).Stream;
+        get => _rarity?.ResponseBody ?? ((IHttpResponseBodyFeature)this).Stream;
         set
         {
             Check();
-            _replacedStream = value;
+            Rare.ResponseBody = value;
         }
     }
 
@@ -94,7 +91,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
     {
         using ExchangeUse use = Use();
         CheckNotStarted("OnStarting");
-        (_onStarting ??= new()).Push(new(callback, state));
+        (Rare.OnStarting ??= new()).Push(new(callback, state));
     }
 
     void IHttpResponseFeature.OnCompleted(Func<object, Task> callback, object state)
@@ -217,23 +214,23 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
     /// <summary>Runs the OnStarting callbacks, the last registered first; null when nothing is left to wait for.</summary>
     public Task? StartResponse()
     {
-        if (_onStarting is not { Count: > 0 } || ((IHttpResponseFeature)this).HasStarted)
+        if (_rarity is not { OnStarting: { Count: > 0 } callbacks } rare || ((IHttpResponseFeature)this).HasStarted)
         {
             return null;
         }
 
-        Task running = RunOnStarting(_onStarting);
+        Task running = RunOnStarting(callbacks);
         if (running.IsCompletedSuccessfully)
         {
             return null;
         }
 
-        _starting = running;
+        rare.Starting = running;
         return running;
     }
 
     /// <summary>Callbacks that somebody else has set off and that still run. A callback that writes does not wait for itself.</summary>
-    public Task? Starting => _starting is { IsCompletedSuccessfully: false } ? _starting : null;
+    public Task? Starting => _rarity?.Starting is { IsCompletedSuccessfully: false } starting ? starting : null;
 
     private static async Task RunOnStarting(Stack<KeyValuePair<Func<object, Task>, object>> callbacks)
     {
@@ -259,7 +256,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
     }
 
     /// <summary>The handler has failed: callbacks that have not run will not.</summary>
-    public void DropOnStarting() => _onStarting?.Clear();
+    public void DropOnStarting() => _rarity?.OnStarting?.Clear();
 
     // Within a use.
     private void CheckNotStarted(string what)

@@ -1,10 +1,11 @@
 // The feature collection of a request: one object that is the collection and implements the features of the server. It is made
 // for its request, like the HttpContext that hosting makes over it, since an application may keep both for ever; each member
 // begins a use of the exchange with the ticket of that request (Exchanges/Exchange.Use.cs). What middleware adds or replaces
-// stands in a short table before the server's own. The features themselves are in HostedFeatures.Request.cs,
+// stands in a short table before the server's own, but for the one feature that hosting itself sets. The features themselves are in HostedFeatures.Request.cs,
 // HostedFeatures.Response.cs and HostedFeatures.Http.cs.
 
 using System.Collections;
+using System.Runtime.CompilerServices;
 using Microsoft.AspNetCore.Connections.Features;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.Server.Kestrel.Core.Features;
@@ -18,7 +19,9 @@ internal sealed partial class HostedFeatures(Exchange exchange) : IFeatureCollec
     private readonly long _ticket = exchange.Ticket;
     private KeyValuePair<Type, object?>[] _set = [];
     private int _setCount;
+    private bool _hidesBuiltIn;                 // one of the server's own has been set
     private int _revision;
+    private IHttpActivityFeature? _activity;    // hosting sets it for each request
 
     private ExchangeUse Use() => _exchange.Use(_ticket);
 
@@ -41,6 +44,11 @@ internal sealed partial class HostedFeatures(Exchange exchange) : IFeatureCollec
         get
         {
             Check();
+            if (key == typeof(IHttpActivityFeature))
+            {
+                return _activity;
+            }
+
             for (int i = 0; i < _setCount; i++)
             {
                 if (_set[i].Key == key)
@@ -54,8 +62,14 @@ internal sealed partial class HostedFeatures(Exchange exchange) : IFeatureCollec
 
         set
         {
-            Check();
-            _revision++;
+            BeginSet();
+            if (key == typeof(IHttpActivityFeature))
+            {
+                _activity = (IHttpActivityFeature?)value;
+                return;
+            }
+
+            _hidesBuiltIn |= BuiltIn(key) is not null;
             for (int i = 0; i < _setCount; i++)
             {
                 if (_set[i].Key == key)
@@ -74,11 +88,47 @@ internal sealed partial class HostedFeatures(Exchange exchange) : IFeatureCollec
         }
     }
 
-    public TFeature? Get<TFeature>() => (TFeature?)this[typeof(TFeature)];
+    private void BeginSet()
+    {
+        Check();
+        _revision++;
+    }
 
-    public void Set<TFeature>(TFeature? instance) => this[typeof(TFeature)] = instance;
+    // What each request asks for is found by comparing handles alone: neither the type's object nor a cast is needed.
+    public TFeature? Get<TFeature>()
+    {
+        Check();
+        if (!_hidesBuiltIn && IsAlwaysBuiltIn<TFeature>())
+        {
+            object own = this;
+            return Unsafe.As<object, TFeature>(ref own);
+        }
+
+        return typeof(TFeature) == typeof(IHttpActivityFeature)
+            ? Unsafe.As<IHttpActivityFeature?, TFeature?>(ref _activity)
+            : (TFeature?)this[typeof(TFeature)];
+    }
+
+    public void Set<TFeature>(TFeature? instance)
+    {
+        if (typeof(TFeature) == typeof(IHttpActivityFeature))
+        {
+            BeginSet();
+            _activity = Unsafe.As<TFeature?, IHttpActivityFeature?>(ref instance);
+            return;
+        }
+
+        this[typeof(TFeature)] = instance;
+    }
 
     // In the order in which requests ask for them.
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    private static bool IsAlwaysBuiltIn<TFeature>() =>
+        typeof(TFeature) == typeof(IHttpRequestFeature) || typeof(TFeature) == typeof(IHttpResponseFeature) || typeof(TFeature) == typeof(IHttpResponseBodyFeature)
+        || typeof(TFeature) == typeof(IEndpointFeature) || typeof(TFeature) == typeof(IHttpRequestLifetimeFeature)
+        || typeof(TFeature) == typeof(IHttpRequestIdentifierFeature) || typeof(TFeature) == typeof(IRouteValuesFeature)
+        || typeof(TFeature) == typeof(IHttpMaxRequestBodySizeFeature);
+
     private HostedFeatures? BuiltIn(Type key)
     {
         if (key == typeof(IHttpRequestFeature) || key == typeof(IHttpResponseFeature) || key == typeof(IHttpResponseBodyFeature)
@@ -108,6 +158,12 @@ internal sealed partial class HostedFeatures(Exchange exchange) : IFeatureCollec
 
     public IEnumerator<KeyValuePair<Type, object>> GetEnumerator()
     {
+        Check();
+        if (_activity is { } activity)
+        {
+            yield return new(typeof(IHttpActivityFeature), activity);
+        }
+
         for (int i = 0; i < _setCount; i++)
         {
             Check();

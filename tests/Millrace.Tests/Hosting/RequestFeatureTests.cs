@@ -76,6 +76,99 @@ public sealed class RequestFeatureTests
         Assert.NotEqual("mine", peer.Exchange(new FastCgiRequest("/get")).Text);
     }
 
+    // Get is quick for what hosting asks each request for.
+    [Fact]
+    public async Task Each_feature_of_the_server_can_be_replaced_and_taken_away()
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static app => app.Run(static context =>
+        {
+            Replace<IHttpRequestFeature>(context.Features);
+            Replace<IHttpResponseFeature>(context.Features);
+            Replace<IHttpResponseBodyFeature>(context.Features);
+            Replace<IEndpointFeature>(context.Features);
+            Replace<IRouteValuesFeature>(context.Features);
+            Replace<IHttpRequestLifetimeFeature>(context.Features);
+            Replace<IHttpRequestBodyDetectionFeature>(context.Features);
+            Replace<IRequestBodyPipeFeature>(context.Features);
+            Replace<IHttpConnectionFeature>(context.Features);
+            Replace<IHttpRequestIdentifierFeature>(context.Features);
+            Replace<IHttpMaxRequestBodySizeFeature>(context.Features);
+            Replace<IHttpBodyControlFeature>(context.Features);
+            Replace<IBadRequestExceptionFeature>(context.Features);
+            Replace<IFastCgiFeature>(context.Features);
+            return context.Response.WriteAsync("all");
+        }));
+        Assert.Equal("all", app.Get("/").Text);
+    }
+
+    private static void Replace<TFeature>(IFeatureCollection features)
+        where TFeature : class
+    {
+        TFeature own = features.GetRequiredFeature<TFeature>();
+        features.Set<TFeature>(null);
+        Assert.Null(features.Get<TFeature>());
+        Assert.Null(features[typeof(TFeature)]);
+        TFeature other = System.Reflection.DispatchProxy.Create<TFeature, Nothing>();
+        features.Set(other);
+        Assert.Same(other, features.Get<TFeature>());
+        Assert.Same(other, features[typeof(TFeature)]);
+        features[typeof(TFeature)] = own;
+        Assert.Same(own, features.Get<TFeature>());
+    }
+
+    // Must be open for a proxy to be made of it.
+    public class Nothing : System.Reflection.DispatchProxy
+    {
+        protected override object? Invoke(System.Reflection.MethodInfo? targetMethod, object?[]? args) => null;
+    }
+
+    [Fact]
+    public async Task The_feature_that_hosting_sets_is_there_listed_and_can_be_replaced_IHttpActivityFeature()
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static app => app.Run(static context =>
+        {
+            IFeatureCollection features = context.Features;
+            features.Set<IHttpActivityFeature>(null);
+            Assert.Null(features.Get<IHttpActivityFeature>());
+            Assert.DoesNotContain(features, static pair => pair.Key == typeof(IHttpActivityFeature));
+            int revision = features.Revision;
+            IHttpActivityFeature own = System.Reflection.DispatchProxy.Create<IHttpActivityFeature, Nothing>();
+            features.Set(own);
+            Assert.Same(own, features.Get<IHttpActivityFeature>());
+            Assert.Same(own, features[typeof(IHttpActivityFeature)]);
+            Assert.Single(features, static pair => pair.Key == typeof(IHttpActivityFeature));
+            IHttpActivityFeature other = System.Reflection.DispatchProxy.Create<IHttpActivityFeature, Nothing>();
+            features[typeof(IHttpActivityFeature)] = other;
+            Assert.Same(other, features.Get<IHttpActivityFeature>());
+            Assert.Equal(revision + 2, features.Revision);
+            return context.Response.WriteAsync("all");
+        }));
+        Assert.Equal("all", app.Get("/").Text);
+    }
+
+    [Fact]
+    public async Task Two_threads_may_change_a_request_at_a_time()
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static app => app.Run(static async context =>
+        {
+            IHttpRequestFeature request = context.Features.GetRequiredFeature<IHttpRequestFeature>();
+            using var both = new Barrier(2);
+            Task other = Task.Run(() =>
+            {
+                both.SignalAndWait();
+                request.Path = "/elsewhere";
+            });
+            both.SignalAndWait();
+            request.PathBase = "/base";
+            await other;
+            await context.Response.WriteAsync(request.PathBase + request.Path);
+        }));
+        for (int i = 0; i < 300; i++)
+        {
+            Assert.Equal("/base/elsewhere", app.Get("/").Text);
+        }
+    }
+
     [Fact]
     public async Task Trace_identifiers_are_unique()
     {
