@@ -40,6 +40,7 @@ internal abstract class Connection
     protected const int PostedLeftQueue = 64;
 
     private string? _id;
+    private uint _requests;
 
     protected int Word;
     protected int Posted;
@@ -54,6 +55,9 @@ internal abstract class Connection
 
     /// <summary>Made when somebody asks. No other connection has it, of this process or of one before it.</summary>
     public string Id => _id ??= ConnectionIds.Next();
+
+    /// <summary>Counts the requests that begin. The loop's driver.</summary>
+    public uint NextRequestNumber() => ++_requests;
 
     // ---- deadline (DeadlineWheel) ----
     public long DeadlineMs = long.MaxValue;

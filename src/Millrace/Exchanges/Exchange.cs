@@ -5,7 +5,6 @@
 // An exchange is used by one request after the other. Whatever user code may keep beyond its request (contexts, features,
 // header collections, streams, tokens) is made per request, carries its ticket and dies with it: Exchange.Use.cs.
 
-using System.Globalization;
 using Millrace.Connections;
 using Millrace.Loops;
 
@@ -13,10 +12,8 @@ namespace Millrace.Exchanges;
 
 internal sealed partial class Exchange
 {
-    private static long s_lastId;
-
     private string? _traceIdentifier;
-    private long _id;
+    private uint _number;
 
     public Exchange(LoopServices services)
     {
@@ -53,14 +50,20 @@ internal sealed partial class Exchange
         set => _traceIdentifier = value;
     }
 
+    // As Kestrel makes it: the connection, and the number of the request on it.
     private string MakeIdentifier()
     {
-        if (_id == 0)
+        const int Digits = 8;
+        Span<char> tail = stackalloc char[1 + Digits];
+        uint number = _number;
+        for (int i = Digits; i > 0; i--)
         {
-            _id = Interlocked.Increment(ref s_lastId);
+            tail[i] = "0123456789ABCDEF"[(int)(number & 15)];
+            number >>= 4;
         }
 
-        return string.Create(CultureInfo.InvariantCulture, $"{Connection.Id}:{_id:X8}");
+        tail[0] = ':';
+        return string.Concat(Connection.Id, tail);
     }
 
     /// <summary>What the handler keeps for the request: the feature collection.</summary>
@@ -85,6 +88,7 @@ internal sealed partial class Exchange
         Output = output;
         _assembly = assembly;
         StartedMs = nowMs;
+        _number = connection.NextRequestNumber();
         output.ResponseStart = output.End;
         RequestHeaders.Begin();
         ResponseHeaders.Begin();
@@ -167,7 +171,6 @@ internal sealed partial class Exchange
         ResetTimes();
         Trailers = null;
         _traceIdentifier = null;
-        _id = 0;
         IsInline = false;
         Connection = null!;
         return reusable;

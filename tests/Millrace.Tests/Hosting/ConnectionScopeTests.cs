@@ -3,9 +3,11 @@
 
 using System.Collections.Concurrent;
 using System.Diagnostics;
+using System.Globalization;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http;
 using Microsoft.Extensions.Logging;
+using Millrace.Tests.Allocation;
 using Millrace.Tests.Stress;
 
 namespace Millrace.Tests.Hosting;
@@ -29,6 +31,26 @@ public sealed class ConnectionScopeTests
             Assert.Equal(13, id.Length);
             Assert.InRange(number, Process.GetCurrentProcess().StartTime.ToUniversalTime().AddSeconds(-5).Ticks, DateTime.UtcNow.Ticks);
         });
+    }
+
+    [Theory]
+    [InlineData("fastcgi")]
+    [InlineData("http")]
+    public async Task A_request_is_named_as_on_Kestrel_by_its_connection_and_its_number_on_it(string scheme)
+    {
+        using var folder = new SocketFolder();
+        await using HostedApp app = await HostedApp.StartAsync(
+            static app => app.MapGet("/{asks}", static (HttpContext context, bool asks) => asks ? $"{context.Connection.Id} {context.TraceIdentifier}" : ""),
+            address: folder.NewAddress(scheme));
+        for (int connection = 0; connection < 2; connection++)
+        {
+            using KeptConnection kept = KeptConnection.Open(app.Address, "/true");
+            for (int i = 1; i <= 20; i++)
+            {
+                string[] names = kept.Ask().Text.Split(' ');
+                Assert.Equal(names[0] + ":" + i.ToString("X8", CultureInfo.InvariantCulture), names[1]);
+            }
+        }
     }
 
     [Fact]
