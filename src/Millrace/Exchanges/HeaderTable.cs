@@ -27,6 +27,9 @@ internal class HeaderTable : IHeaderDictionary
     {
     }
 
+    /// <summary>Whether the table need not be read to know that it has no such field.</summary>
+    protected virtual bool SurelyLacks(string name) => false;
+
     /// <summary>May replace the values by those that are kept.</summary>
     protected virtual void BeforeWrite(string name, ref StringValues values)
     {
@@ -45,6 +48,11 @@ internal class HeaderTable : IHeaderDictionary
     {
         get
         {
+            if (SurelyLacks(key))
+            {
+                return StringValues.Empty;
+            }
+
             BeforeRead();
             int index = Find(key);
             return index < 0 ? StringValues.Empty : _entries[index].Value;
@@ -138,14 +146,16 @@ internal class HeaderTable : IHeaderDictionary
 
     public bool Contains(KeyValuePair<string, StringValues> item) => TryGetValue(item.Key, out StringValues value) && value.Equals(item.Value);
 
-    public bool ContainsKey(string key)
-    {
-        BeforeRead();
-        return Find(key) >= 0;
-    }
+    public bool ContainsKey(string key) => TryGetValue(key, out _);
 
     public bool TryGetValue(string key, [MaybeNullWhen(false)] out StringValues value)
     {
+        if (SurelyLacks(key))
+        {
+            value = default;
+            return false;
+        }
+
         BeforeRead();
         int index = Find(key);
         value = index < 0 ? default : _entries[index].Value;

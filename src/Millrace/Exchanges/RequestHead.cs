@@ -4,6 +4,7 @@
 using System.Buffers.Text;
 using System.Net;
 using System.Runtime.CompilerServices;
+using Microsoft.AspNetCore.Http;
 using Millrace.Protocols.Cgi;
 using Millrace.Protocols.Text;
 
@@ -64,7 +65,7 @@ internal sealed class RequestHead
 
     // ---- strings ----
 
-    public string MethodText => StringTable.ForThisThread.Get(this[Method]);
+    public string MethodText => this[Method].SequenceEqual("GET"u8) ? HttpMethods.Get : StringTable.ForThisThread.Get(this[Method]);
 
     public string TargetText => StringTable.ForThisThread.Get(this[Target]);
 
@@ -81,13 +82,13 @@ internal sealed class RequestHead
     public bool IsConnect => this[Method].SequenceEqual("CONNECT"u8);
 
     /// <summary>The name of a field, and whether its values must not be kept.</summary>
-    public string FieldName(in HeaderSlice field, out bool isSecret) =>
-        IsFastCgi ? StringTable.ForThisThread.GetVariableName(Name(field), out isSecret) : StringTable.ForThisThread.GetFieldName(Name(field), out isSecret);
+    public string FieldName(in HeaderSlice field, StringTable strings, out bool isSecret) =>
+        IsFastCgi ? strings.GetVariableName(Name(field), out isSecret) : strings.GetFieldName(Name(field), out isSecret);
 
-    public string FieldValue(in HeaderSlice field, bool isSecret)
+    public string FieldValue(in HeaderSlice field, StringTable strings, bool isSecret)
     {
         ReadOnlySpan<byte> value = Value(field);
-        return isSecret ? StringTable.Decode(value) : StringTable.ForThisThread.Get(value);
+        return isSecret ? StringTable.Decode(value) : strings.Get(value);
     }
 
     /// <summary>Decodes the path; escapes that are not UTF-8 stay as they are. False when it holds an escaped NUL.</summary>

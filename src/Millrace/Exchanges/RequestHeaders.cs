@@ -34,6 +34,34 @@ internal sealed class RequestHeaders(RequestHead head) : HeaderTable
         }
     }
 
+    // Hosting looks for the fields of traces in each request, which mostly has none: the names that came, as they lie there, say so
+    // for less than it costs to make all of them into strings.
+    protected override bool SurelyLacks(string name) => Volatile.Read(ref _state) != Filled && !MayHave(name);
+
+    private bool MayHave(string name)
+    {
+        // A letter is the same in either case; other characters may have become another in a variable.
+        if (string.IsNullOrEmpty(name) || !char.IsAsciiLetter(name[0]) || IsMade(name.Length))
+        {
+            return true;
+        }
+
+        int first = name[0] | 0x20;
+        foreach (ref readonly HeaderSlice field in head.Fields)
+        {
+            if (field.NameLength == name.Length && (head.Name(field)[0] | 0x20) == first)
+            {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    // Those that come from elsewhere: see Fill.
+    private static bool IsMade(int length) =>
+        length == HeaderNames.Host.Length || length == HeaderNames.ContentType.Length || length == HeaderNames.ContentLength.Length;
+
     private void FillOnce()
     {
         if (Interlocked.CompareExchange(ref _state, Filling, Empty) == Empty)
@@ -59,10 +87,11 @@ internal sealed class RequestHeaders(RequestHead head) : HeaderTable
 
     private void Fill()
     {
+        StringTable strings = StringTable.ForThisThread;
         foreach (ref readonly HeaderSlice field in head.Fields)
         {
-            string name = head.FieldName(field, out bool isSecret);
-            Join(name, head.FieldValue(field, isSecret));
+            string name = head.FieldName(field, strings, out bool isSecret);
+            Join(name, head.FieldValue(field, strings, isSecret));
         }
 
         if (head.IsFastCgi)

@@ -98,6 +98,56 @@ public sealed class HeaderTableTests
         Assert.Equal(0, missing);
     }
 
+    // What did not come is told without reading what did.
+    [Theory]
+    [InlineData(false, "Host", "x-user", "X-USER", "User-Agent", "-Odd", "Cookie")]
+    [InlineData(true, "HOST", "X_USER", "USER_AGENT", "_ODD", "COOKIE")]
+    [InlineData(true)]
+    [InlineData(false)]
+    public void A_field_looked_for_first_is_there_or_not_as_when_all_have_been_read(bool isFastCgi, params string[] names)
+    {
+        RequestHead head = Head(names);
+        head.IsFastCgi = isFastCgi;
+        if (isFastCgi)
+        {
+            head.ContentLength = 7;
+            head.ContentType = new Slice(0, 1);
+        }
+
+        var headers = new RequestHeaders(head);
+        foreach (string name in (string[])[
+            "Host", "host", "Most", "X-User", "x-user", "X-Uses", "Y-User", "X_User", "user-agent", "tracestate", "Connection", "-Odd", "_Odd", "Content-Type", "content-length",
+            "traceparent", "Cookie", "\u212Aookie", "\u017Fost", "x"])
+        {
+            headers.Begin();
+            int all = headers.Count;      // reads them
+            (StringValues value, bool isThere) = (headers[name], headers.TryGetValue(name, out StringValues same));
+            Assert.Equal(value, same);
+            headers.Begin();
+            Assert.Equal(value, headers[name]);
+            headers.Begin();
+            Assert.Equal(isThere, headers.ContainsKey(name));
+            headers.Begin();
+            Assert.Equal(isThere, headers.TryGetValue(name, out same));
+            Assert.Equal(value, same);
+            Assert.Equal(all, headers.Count);
+        }
+    }
+
+    private static RequestHead Head(string[] names)
+    {
+        var head = new RequestHead { Buffer = Encoding.ASCII.GetBytes(string.Concat(names.Select(static name => name + "=v")) + "the type") };
+        Span<HeaderSlice> fields = head.ReserveFields(names.Length);
+        int at = 0;
+        for (int i = 0; i < names.Length; i++)
+        {
+            fields[i] = new HeaderSlice(at, names[i].Length, at + names[i].Length, 2);
+            at += names[i].Length + 2;
+        }
+
+        return head;
+    }
+
     private static HeaderTable Filled(int count)
     {
         var table = new HeaderTable();
