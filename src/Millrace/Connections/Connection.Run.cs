@@ -334,11 +334,14 @@ internal abstract partial class Connection<TKernel>
     // Calls the logger: on a loop only between Enter and Leave.
     private void LogIfSlow(Exchange exchange)
     {
-        if (Services.SlowRequestMs == long.MaxValue)
+        if (Services.SlowRequestMs != long.MaxValue)
         {
-            return;
+            LogIfSlower(exchange);
         }
+    }
 
+    private void LogIfSlower(Exchange exchange)
+    {
         try
         {
             exchange.LogIfSlow(Loop.Kernel.NowMs);

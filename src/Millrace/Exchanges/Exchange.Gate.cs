@@ -79,6 +79,11 @@ internal sealed partial class Exchange
     private void CloseGate()
     {
         long ticket = Ticket;
+        if (Volatile.Read(ref _gate) == (ticket | Closed))
+        {
+            return;     // for good: nothing opens it before the next request
+        }
+
         var spin = default(SpinWait);
         while (Interlocked.CompareExchange(ref _gate, ticket | Closed, ticket) == (ticket | Writing))
         {

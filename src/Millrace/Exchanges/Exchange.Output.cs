@@ -98,9 +98,13 @@ internal sealed partial class Exchange
     {
         if (_declared >= 0 && _written > _declared && !SuppressesBody)
         {
-            throw new InvalidOperationException($"Response Content-Length mismatch: too many bytes written ({_written} of {_declared}).");
+            ThrowTooMany(_written);
         }
     }
+
+    [System.Diagnostics.CodeAnalysis.DoesNotReturn]
+    private void ThrowTooMany(long written) =>
+        throw new InvalidOperationException($"Response Content-Length mismatch: too many bytes written ({written} of {_declared}).");
 
     // RFC 9110 §9.3.6: to the client all that follows is the tunnel's, and has no length. There is none here.
     private bool OpensTunnel => StatusCode is >= 200 and < 300 && Head.IsConnect;
@@ -170,10 +174,12 @@ internal sealed partial class Exchange
         int max = Array.MaxLength - FramingMax - held;
         if (sizeHint > max)
         {
-            throw new ArgumentOutOfRangeException(
-                nameof(sizeHint), sizeHint, $"At most {max} bytes of a response can be asked for while {held} wait to be sent; write in smaller parts and flush in between.");
+            ThrowTooMuch(sizeHint, max, held);
         }
     }
+
+    private static void ThrowTooMuch(int sizeHint, int max, int held) => throw new ArgumentOutOfRangeException(
+        nameof(sizeHint), sizeHint, $"At most {max} bytes of a response can be asked for while {held} wait to be sent; write in smaller parts and flush in between.");
 
     public void AdvanceBody(int count)
     {

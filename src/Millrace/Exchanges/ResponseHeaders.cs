@@ -10,6 +10,7 @@ namespace Millrace.Exchanges;
 internal sealed class ResponseHeaders : HeaderTable
 {
     private bool _fixed;
+    private string? _contentType;       // the last that was found to be good: most responses have the same string
 
     public override bool IsReadOnly => _fixed;
 
@@ -35,6 +36,13 @@ internal sealed class ResponseHeaders : HeaderTable
             return;
         }
 
+        if (ReferenceEquals(name, HeaderNames.ContentType) && values.Count == 1 && values[0] is { } type)
+        {
+            CheckContentType(type);
+            values = new StringValues(type);
+            return;
+        }
+
         if (!FieldText.IsName(name))
         {
             throw new InvalidOperationException($"The response field name \"{FieldText.Shown(name)}\" is not a token (RFC 9110 §5.1).");
@@ -43,15 +51,32 @@ internal sealed class ResponseHeaders : HeaderTable
         values = values.Count == 1 ? new StringValues(values[0]) : new StringValues([.. values]);
         for (int i = 0; i < values.Count; i++)
         {
-            if (values[i] is { } value && !FieldText.IsValue(value))
+            if (values[i] is { } value)
             {
-                throw new InvalidOperationException($"The value of the response field {name} holds a control or non-ASCII character (RFC 9110 §5.5).");
+                CheckValue(name, value);
             }
         }
 
         if (name.Length == HeaderNames.ContentLength.Length && name.Equals(HeaderNames.ContentLength, StringComparison.OrdinalIgnoreCase))
         {
             CheckLength(values);
+        }
+    }
+
+    private void CheckContentType(string type)
+    {
+        if (!ReferenceEquals(type, _contentType))
+        {
+            CheckValue(HeaderNames.ContentType, type);
+            _contentType = type.Length <= StringTable.LengthMax ? type : null;
+        }
+    }
+
+    private static void CheckValue(string name, string value)
+    {
+        if (!FieldText.IsValue(value))
+        {
+            throw new InvalidOperationException($"The value of the response field {name} holds a control or non-ASCII character (RFC 9110 §5.5).");
         }
     }
 
