@@ -27,7 +27,7 @@ internal sealed partial class HostedFeatures :
         get
         {
             using ExchangeUse use = Use();
-            return _exchange.Connection.IsUpgradable && !_exchange.IsUpgraded;
+            return Exchange.Connection.IsUpgradable && !Exchange.IsUpgraded;
         }
     }
 
@@ -41,16 +41,16 @@ internal sealed partial class HostedFeatures :
 
         ValueTask sent;
         PipeReader reader;
-        _exchange.Enter(_ticket);
+        Exchange.Enter(Ticket);
         try
         {
-            _exchange.Upgrade();
-            sent = _exchange.FlushAsync();
-            reader = _exchange.Body.Reader;
+            Exchange.Upgrade();
+            sent = Exchange.FlushAsync();
+            reader = Exchange.Body.Reader;
         }
         finally
         {
-            _exchange.Exit(_ticket);
+            Exchange.Exit(Ticket);
         }
 
         await sent;
@@ -60,19 +60,19 @@ internal sealed partial class HostedFeatures :
     private void PrepareUpgrade()
     {
         using ExchangeUse use = Use();
-        if (_exchange.IsUpgraded)
+        if (Exchange.IsUpgraded)
         {
             throw new InvalidOperationException("IHttpUpgradeFeature.UpgradeAsync was already called and can only be called once per connection.");
         }
 
-        if (!_exchange.Connection.IsUpgradable)
+        if (!Exchange.Connection.IsUpgradable)
         {
             throw new InvalidOperationException("This request cannot be upgraded; look at IHttpUpgradeFeature.IsUpgradableRequest first.");
         }
 
         CheckNotStarted("The protocol");
-        _exchange.Services.CheckUpgraded();
-        _exchange.StatusCode = StatusCodes.Status101SwitchingProtocols;
+        Exchange.Services.CheckUpgraded();
+        Exchange.StatusCode = StatusCodes.Status101SwitchingProtocols;
     }
 
     // ---- trailers, RFC 9112 §7.1.2 ----
@@ -86,7 +86,7 @@ internal sealed partial class HostedFeatures :
         }
     }
 
-    private bool AreTrailersAvailable => _exchange.Body.State == BodyState.Complete && !_exchange.IsUpgraded;
+    private bool AreTrailersAvailable => Exchange.Body.State == BodyState.Complete && !Exchange.IsUpgraded;
 
     IHeaderDictionary IHttpRequestTrailersFeature.Trailers
     {
@@ -98,7 +98,7 @@ internal sealed partial class HostedFeatures :
                 throw new InvalidOperationException("The request trailers are not available yet; read the request body to its end first.");
             }
 
-            return _exchange.Trailers ??= new HeaderDictionary();
+            return Exchange.Trailers ??= new HeaderDictionary();
         }
     }
 
@@ -116,7 +116,7 @@ internal sealed partial class HostedFeatures :
         get
         {
             using ExchangeUse use = Use();
-            return CopyOf(_exchange.Connection.LocalEndPoint);
+            return CopyOf(Exchange.Connection.LocalEndPoint);
         }
 
         set => throw ReadOnlyFeature();
@@ -127,7 +127,7 @@ internal sealed partial class HostedFeatures :
         get
         {
             using ExchangeUse use = Use();
-            return CopyOf(_exchange.Connection.RemoteEndPoint);
+            return CopyOf(Exchange.Connection.RemoteEndPoint);
         }
 
         set => throw ReadOnlyFeature();
@@ -141,7 +141,7 @@ internal sealed partial class HostedFeatures :
         set => throw ReadOnlyFeature();
     }
 
-    void IConnectionLifetimeFeature.Abort() => _exchange.AbortByApplication(_ticket);
+    void IConnectionLifetimeFeature.Abort() => Exchange.AbortByApplication(Ticket);
 
     CancellationToken IConnectionLifetimeNotificationFeature.ConnectionClosedRequested
     {
@@ -152,7 +152,7 @@ internal sealed partial class HostedFeatures :
     void IConnectionLifetimeNotificationFeature.RequestClose()
     {
         using ExchangeUse use = Use();
-        _exchange.Connection.RequestClose();
+        Exchange.Connection.RequestClose();
     }
 
     IDictionary<object, object?> IConnectionItemsFeature.Items
@@ -167,7 +167,7 @@ internal sealed partial class HostedFeatures :
         get
         {
             using ExchangeUse use = Use();
-            return _exchange.Connection.State;
+            return Exchange.Connection.State;
         }
     }
 

@@ -20,13 +20,13 @@ internal sealed partial class HostedFeatures : IHttpMinRequestBodyDataRateFeatur
         get
         {
             using ExchangeUse use = Use();
-            return Shown(_exchange.Rates.Body);
+            return Shown(Exchange.Rates.Body);
         }
 
         set
         {
             using ExchangeUse use = Use();
-            _exchange.Rates = _exchange.Rates with { Body = Of(value) };
+            Exchange.Rates = Exchange.Rates with { Body = Of(value) };
         }
     }
 
@@ -35,13 +35,13 @@ internal sealed partial class HostedFeatures : IHttpMinRequestBodyDataRateFeatur
         get
         {
             using ExchangeUse use = Use();
-            return Shown(_exchange.Rates.Response);
+            return Shown(Exchange.Rates.Response);
         }
 
         set
         {
             using ExchangeUse use = Use();
-            _exchange.Rates = _exchange.Rates with { Response = Of(value) };
+            Exchange.Rates = Exchange.Rates with { Response = Of(value) };
         }
     }
 

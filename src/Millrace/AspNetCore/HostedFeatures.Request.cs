@@ -62,7 +62,7 @@ internal sealed partial class HostedFeatures :
     }
 
     // Within a use.
-    private RequestHead Head => _exchange.Head;
+    private RequestHead Head => Exchange.Head;
 
     string IHttpRequestFeature.Protocol
     {
@@ -174,7 +174,7 @@ internal sealed partial class HostedFeatures :
         get
         {
             Check();
-            return _rarity?.Headers ?? (_headers ??= new HeaderView(_exchange, _ticket, _exchange.RequestHeaders));
+            return _rarity?.Headers ?? (_headers ??= new HeaderView(Exchange, Ticket, Exchange.RequestHeaders));
         }
 
         set
@@ -189,7 +189,7 @@ internal sealed partial class HostedFeatures :
         get
         {
             using ExchangeUse use = Use();
-            return _rarity?.Body ?? (_requestStream ??= new RequestStream((BodyReader)_exchange.Body.Reader, _exchange, _ticket));
+            return _rarity?.Body ?? (_requestStream ??= new RequestStream((BodyReader)Exchange.Body.Reader, Exchange, Ticket));
         }
 
         set
@@ -209,7 +209,7 @@ internal sealed partial class HostedFeatures :
             using ExchangeUse use = Use();
             if (_rarity is not { Body: { } body } rare || ReferenceEquals(body, _requestStream))
             {
-                return _exchange.Body.Reader;
+                return Exchange.Body.Reader;
             }
 
             return rare.BodyReader ??= PipeReader.Create(body, new StreamPipeReaderOptions(leaveOpen: true));
@@ -221,7 +221,7 @@ internal sealed partial class HostedFeatures :
         get
         {
             using ExchangeUse use = Use();
-            RequestBody body = _exchange.Body;
+            RequestBody body = Exchange.Body;
             return body.CanHaveBytes && !(body.Expected == 0 || (body.Expected < 0 && body.Received == 0 && IsBodyless(Head)));
         }
     }
@@ -234,30 +234,30 @@ internal sealed partial class HostedFeatures :
         get
         {
             using ExchangeUse use = Use();
-            return _exchange.RequestAborted;
+            return Exchange.RequestAborted;
         }
 
         set
         {
             using ExchangeUse use = Use();
-            _exchange.RequestAborted = value;
+            Exchange.RequestAborted = value;
         }
     }
 
-    void IHttpRequestLifetimeFeature.Abort() => _exchange.AbortByApplication(_ticket);
+    void IHttpRequestLifetimeFeature.Abort() => Exchange.AbortByApplication(Ticket);
 
     string IHttpRequestIdentifierFeature.TraceIdentifier
     {
         get
         {
             using ExchangeUse use = Use();
-            return _exchange.TraceIdentifier;
+            return Exchange.TraceIdentifier;
         }
 
         set
         {
             using ExchangeUse use = Use();
-            _exchange.TraceIdentifier = value;
+            Exchange.TraceIdentifier = value;
         }
     }
 
@@ -267,7 +267,7 @@ internal sealed partial class HostedFeatures :
         get
         {
             using ExchangeUse use = Use();
-            return _exchange.Rejection;
+            return Exchange.Rejection;
         }
     }
 
@@ -276,7 +276,7 @@ internal sealed partial class HostedFeatures :
         get
         {
             using ExchangeUse use = Use();
-            return _exchange.Body.HasStarted;
+            return Exchange.Body.HasStarted;
         }
     }
 
@@ -285,13 +285,13 @@ internal sealed partial class HostedFeatures :
         get
         {
             using ExchangeUse use = Use();
-            return _exchange.Body.SizeMax;
+            return Exchange.Body.SizeMax;
         }
 
         set
         {
             using ExchangeUse use = Use();
-            if (_exchange.Body.HasStarted)
+            if (Exchange.Body.HasStarted)
             {
                 throw new InvalidOperationException("The maximum request body size cannot be modified after the app has already started reading from the request body.");
             }
@@ -301,7 +301,7 @@ internal sealed partial class HostedFeatures :
                 throw new ArgumentOutOfRangeException(nameof(value), "Value must be null or a non-negative number.");
             }
 
-            _exchange.Body.SizeMax = value;
+            Exchange.Body.SizeMax = value;
         }
     }
 
@@ -310,13 +310,13 @@ internal sealed partial class HostedFeatures :
         get
         {
             using ExchangeUse use = Use();
-            return _exchange.AllowsSynchronousIO;
+            return Exchange.AllowsSynchronousIO;
         }
 
         set
         {
             using ExchangeUse use = Use();
-            _exchange.AllowsSynchronousIO = value;
+            Exchange.AllowsSynchronousIO = value;
         }
     }
 
@@ -369,7 +369,7 @@ internal sealed partial class HostedFeatures :
         get
         {
             using ExchangeUse use = Use();
-            return Rare.ConnectionId ??= _exchange.Connection.Id;
+            return Rare.ConnectionId ??= Exchange.Connection.Id;
         }
 
         set
@@ -408,7 +408,7 @@ internal sealed partial class HostedFeatures :
         using ExchangeUse use = Use();
         return Rare.Addresses ??= Head.IsFastCgi
             ? Reported(Head.RemoteIPAddress, Head.RemotePortNumber, Head.LocalIPAddress, Head.LocalPortNumber)
-            : OfSocket(_exchange.Connection.RemoteEndPoint, _exchange.Connection.LocalEndPoint);
+            : OfSocket(Exchange.Connection.RemoteEndPoint, Exchange.Connection.LocalEndPoint);
     }
 
     private static Addresses Reported(IPAddress? remote, int remotePort, IPAddress? local, int localPort) =>

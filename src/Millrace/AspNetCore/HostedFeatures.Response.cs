@@ -9,7 +9,7 @@ using Millrace.Exchanges;
 
 namespace Millrace.AspNetCore;
 
-internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpResponseBodyFeature, IResponseStarter
+internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpResponseBodyFeature
 {
     private Stack<KeyValuePair<Func<object, Task>, object>>? _onCompleted;
     private HeaderView? _responseHeaders;
@@ -21,14 +21,14 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
         get
         {
             using ExchangeUse use = Use();
-            return _exchange.StatusCode;
+            return Exchange.StatusCode;
         }
 
         set
         {
             using ExchangeUse use = Use();
             CheckNotStarted("StatusCode");
-            _exchange.StatusCode = value;
+            Exchange.StatusCode = value;
         }
     }
 
@@ -37,14 +37,14 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
         get
         {
             using ExchangeUse use = Use();
-            return _exchange.ReasonPhrase;
+            return Exchange.ReasonPhrase;
         }
 
         set
         {
             using ExchangeUse use = Use();
             CheckNotStarted("ReasonPhrase");
-            _exchange.ReasonPhrase = value;
+            Exchange.ReasonPhrase = value;
         }
     }
 
@@ -53,17 +53,17 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
         get
         {
             Check();
-            return _responseHeaders ??= new HeaderView(_exchange, _ticket, _exchange.ResponseHeaders);
+            return _responseHeaders ??= new HeaderView(Exchange, Ticket, Exchange.ResponseHeaders);
         }
 
         set
         {
             KeyValuePair<string, StringValues>[] entries = [.. value];
             using ExchangeUse use = Use();
-            _exchange.ResponseHeaders.Clear();
+            Exchange.ResponseHeaders.Clear();
             foreach (KeyValuePair<string, StringValues> entry in entries)
             {
-                _exchange.ResponseHeaders[entry.Key] = entry.Value;
+                Exchange.ResponseHeaders[entry.Key] = entry.Value;
             }
         }
     }
@@ -83,7 +83,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
         get
         {
             using ExchangeUse use = Use();
-            return _exchange.HasStarted;
+            return Exchange.HasStarted;
         }
     }
 
@@ -105,7 +105,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
         get
         {
             Check();
-            return _stream ??= new ResponseStream(_exchange, _ticket, this);
+            return _stream ??= new ResponseStream(Exchange, Ticket, this);
         }
     }
 
@@ -114,7 +114,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
         get
         {
             Check();
-            return _writer ??= new ResponseWriter(_exchange, _ticket, this);
+            return _writer ??= new ResponseWriter(this);
         }
     }
 
@@ -141,14 +141,14 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
 
     private void StartNow()
     {
-        _exchange.Enter(_ticket);
+        Exchange.Enter(Ticket);
         try
         {
-            _exchange.Start();
+            Exchange.Start();
         }
         finally
         {
-            _exchange.Exit(_ticket);
+            Exchange.Exit(Ticket);
         }
     }
 
@@ -165,14 +165,14 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
         }
 
         ValueTask sent;
-        _exchange.Enter(_ticket);
+        Exchange.Enter(Ticket);
         try
         {
-            sent = _exchange.Complete();
+            sent = Exchange.Complete();
         }
         finally
         {
-            _exchange.ExitForGood(_ticket);
+            Exchange.ExitForGood(Ticket);
         }
 
         await sent;
@@ -183,7 +183,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
         get
         {
             using ExchangeUse use = Use();
-            return _exchange.HasEnded;
+            return Exchange.HasEnded;
         }
     }
 
@@ -204,7 +204,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
             await starting;
         }
 
-        await _exchange.SendFileAsync(file, offset, bytes, count is null ? FileExtent.ToTheEnd : FileExtent.Counted, _ticket, cancellationToken);
+        await Exchange.SendFileAsync(file, offset, bytes, count is null ? FileExtent.ToTheEnd : FileExtent.Counted, Ticket, cancellationToken);
     }
 
     // ---- callbacks ----
@@ -212,7 +212,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
     public bool HasOnCompleted => _onCompleted is { Count: > 0 };
 
     /// <summary>Runs the OnStarting callbacks, the last registered first; null when nothing is left to wait for.</summary>
-    public Task? StartResponse()
+    public override Task? StartResponse()
     {
         if (_rarity is not { OnStarting: { Count: > 0 } callbacks } rare || ((IHttpResponseFeature)this).HasStarted)
         {
@@ -250,7 +250,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
             }
             catch (Exception error)
             {
-                _exchange.Services.Log.CallbackFailed(_exchange.TraceIdentifier, error);
+                Exchange.Services.Log.CallbackFailed(Exchange.TraceIdentifier, error);
             }
         }
     }
@@ -261,7 +261,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
     // Within a use.
     private void CheckNotStarted(string what)
     {
-        if (_exchange.HasStarted)
+        if (Exchange.HasStarted)
         {
             throw new InvalidOperationException($"{what} cannot be set because the response has already started.");
         }

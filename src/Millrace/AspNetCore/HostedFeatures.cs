@@ -13,20 +13,18 @@ using Millrace.Exchanges;
 
 namespace Millrace.AspNetCore;
 
-internal sealed partial class HostedFeatures(Exchange exchange) : IFeatureCollection
+internal sealed partial class HostedFeatures(Exchange exchange) : RequestBound(exchange), IFeatureCollection
 {
-    private readonly Exchange _exchange = exchange;
-    private readonly long _ticket = exchange.Ticket;
     private KeyValuePair<Type, object?>[] _set = [];
     private int _setCount;
     private bool _hidesBuiltIn;                 // one of the server's own has been set
     private int _revision;
     private IHttpActivityFeature? _activity;    // hosting sets it for each request
 
-    private ExchangeUse Use() => _exchange.Use(_ticket);
+    private ExchangeUse Use() => Exchange.Use(Ticket);
 
     /// <exception cref="ObjectDisposedException">The request has ended.</exception>
-    private void Check() => _exchange.CheckCurrent(_ticket);
+    private void Check() => Exchange.CheckCurrent(Ticket);
 
     public bool IsReadOnly => false;
 
@@ -142,7 +140,7 @@ internal sealed partial class HostedFeatures(Exchange exchange) : IFeatureCollec
         }
 
         using ExchangeUse use = Use();
-        return IsHttpFeature(key) || IsRateFeature(key) || (key == typeof(IFastCgiFeature) && _exchange.Head.IsFastCgi) ? this : null;
+        return IsHttpFeature(key) || IsRateFeature(key) || (key == typeof(IFastCgiFeature) && Exchange.Head.IsFastCgi) ? this : null;
     }
 
     private static readonly Type[] s_builtIn =

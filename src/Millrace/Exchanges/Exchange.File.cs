@@ -158,8 +158,7 @@ internal sealed partial class Exchange
     private ValueTask CopyPart(SafeFileHandle file, ref long offset, ref long count, FileExtent extent)
     {
         int want = (int)Math.Min(count, SendFileMin);
-        Memory<byte> room = ReserveBody(want);
-        int got = RandomAccess.Read(file, room.Span[..want], offset);
+        int got = RandomAccess.Read(file, ReserveBody(want)[..want], offset);
         if (got == 0)
         {
             if (extent == FileExtent.Counted || !IsAsLongAsSaid(file, offset + count))

@@ -142,24 +142,24 @@ internal sealed partial class Exchange
 
     /// <summary>Room for body bytes where they will be sent from, for whoever is done with it before the request can end; <see cref="AdvanceBody"/> says how many were written.</summary>
     /// <exception cref="ArgumentOutOfRangeException">The same.</exception>
-    public Memory<byte> ReserveBody(int sizeHint)
+    public Span<byte> ReserveBody(int sizeHint)
     {
         CheckWritable();
         CheckReserve(sizeHint);
         _lentAt = -1;
         sizeHint = Math.Max(sizeHint, 256);
-        Memory<byte> room;
+        Span<byte> room;
         if (!HasStarted || SuppressesBody)
         {
             ReserveEarly(sizeHint);
             _reservedAt = _earlyLength;
-            room = _early.AsMemory(_earlyLength);
+            room = _early.AsSpan(_earlyLength);
         }
         else
         {
             Connection.OpenChunk(this, Output);
             _reservedAt = -1;
-            room = Output.ReserveMemory(sizeHint + Connection.ChunkTailMax)[..^Connection.ChunkTailMax];
+            room = Output.Reserve(sizeHint + Connection.ChunkTailMax)[..^Connection.ChunkTailMax];
         }
 
         _reserved = room.Length;

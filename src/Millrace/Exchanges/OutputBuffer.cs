@@ -47,12 +47,6 @@ internal sealed class OutputBuffer
         return Bytes.AsSpan(End);
     }
 
-    public Memory<byte> ReserveMemory(int size)
-    {
-        _ = Reserve(size);
-        return Bytes.AsMemory(End);
-    }
-
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     public void Append(ReadOnlySpan<byte> bytes)
     {

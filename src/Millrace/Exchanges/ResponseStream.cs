@@ -2,14 +2,7 @@
 
 namespace Millrace.Exchanges;
 
-/// <summary>What must happen before the first byte: in ASP.NET Core the OnStarting callbacks.</summary>
-internal interface IResponseStarter
-{
-    /// <summary>Null when there is nothing to wait for.</summary>
-    Task? StartResponse();
-}
-
-internal sealed class ResponseStream(Exchange exchange, long ticket, IResponseStarter? start) : SequentialStream
+internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBound? start) : SequentialStream
 {
     public override bool CanRead => false;
 

@@ -7,7 +7,7 @@ using System.IO.Pipelines;
 
 namespace Millrace.Exchanges;
 
-internal sealed class ResponseWriter(Exchange exchange, long ticket, IResponseStarter start) : PipeWriter
+internal sealed class ResponseWriter(RequestBound request) : PipeWriter
 {
     private long _unflushed;
     private bool _completed;
@@ -18,13 +18,15 @@ internal sealed class ResponseWriter(Exchange exchange, long ticket, IResponseSt
     {
         get
         {
-            exchange.CheckCurrent(ticket);
+            request.Exchange.CheckCurrent(request.Ticket);
             return _unflushed;
         }
     }
 
     public override Memory<byte> GetMemory(int sizeHint = 0)
     {
+        Exchange exchange = request.Exchange;
+        long ticket = request.Ticket;
         exchange.Enter(ticket);
         try
         {
@@ -39,16 +41,18 @@ internal sealed class ResponseWriter(Exchange exchange, long ticket, IResponseSt
 
     public override Span<byte> GetSpan(int sizeHint = 0)
     {
+        Exchange exchange = request.Exchange;
         if (!exchange.IsHandlerThread)
         {
             return GetMemory(sizeHint).Span;
         }
 
+        long ticket = request.Ticket;
         exchange.Enter(ticket);
         try
         {
             CheckNotCompleted();
-            return exchange.ReserveBody(sizeHint).Span;
+            return exchange.ReserveBody(sizeHint);
         }
         finally
         {
@@ -58,6 +62,8 @@ internal sealed class ResponseWriter(Exchange exchange, long ticket, IResponseSt
 
     public override void Advance(int bytes)
     {
+        Exchange exchange = request.Exchange;
+        long ticket = request.Ticket;
         exchange.Enter(ticket);
         try
         {
@@ -73,8 +79,10 @@ internal sealed class ResponseWriter(Exchange exchange, long ticket, IResponseSt
     public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default)
     {
         cancellationToken.ThrowIfCancellationRequested();
+        Exchange exchange = request.Exchange;
+        long ticket = request.Ticket;
         exchange.CheckOpen(ticket);
-        if (start.StartResponse() is { } starting)
+        if (request.StartResponse() is { } starting)
         {
             return FlushLater(starting);
         }
@@ -95,8 +103,10 @@ internal sealed class ResponseWriter(Exchange exchange, long ticket, IResponseSt
     public override ValueTask<FlushResult> WriteAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken = default)
     {
         cancellationToken.ThrowIfCancellationRequested();
+        Exchange exchange = request.Exchange;
+        long ticket = request.Ticket;
         exchange.CheckOpen(ticket);
-        if (start.StartResponse() is { } starting)
+        if (request.StartResponse() is { } starting)
         {
             return WriteLater(starting, source);
         }
@@ -124,11 +134,11 @@ internal sealed class ResponseWriter(Exchange exchange, long ticket, IResponseSt
         return FlushAfter(exchange.WriteRest(sent, source[taken..], ticket));
     }
 
-    public override void CancelPendingFlush() => exchange.CheckCurrent(ticket);
+    public override void CancelPendingFlush() => request.Exchange.CheckCurrent(request.Ticket);
 
     public override void Complete(Exception? exception = null)
     {
-        exchange.CheckCurrent(ticket);
+        request.Exchange.CheckCurrent(request.Ticket);
         _completed = true;
     }
 

@@ -134,8 +134,8 @@ public readonly struct Response
                 exchange.ResponseHeaders[HeaderNames.ContentType] = "text/plain; charset=utf-8";
             }
 
-            Memory<byte> room = exchange.ReserveBody(Encoding.UTF8.GetMaxByteCount(text.Length));
-            exchange.AdvanceBody(Encoding.UTF8.GetBytes(text, room.Span));
+            Span<byte> room = exchange.ReserveBody(Encoding.UTF8.GetMaxByteCount(text.Length));
+            exchange.AdvanceBody(Encoding.UTF8.GetBytes(text, room));
         }
         finally
         {
