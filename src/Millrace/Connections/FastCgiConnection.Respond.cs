@@ -109,7 +109,7 @@ internal sealed partial class FastCgiConnection<TKernel>
         {
             if (!IsOmitted(field.Key))
             {
-                output.AppendField(field.Key, field.Value);
+                exchange.ResponseHeaders.Write(field, output);
             }
         }
 

@@ -57,7 +57,7 @@ internal sealed partial class Http1Connection<TKernel>
         if (_body == BodyKind.Chunked)
         {
             _chunks ??= new ChunkedBody();
-            _chunks.Reader.Reset(Limits);
+            _chunks.Reader.Reset(Services.HttpLimits);
         }
 
         if (start < end)

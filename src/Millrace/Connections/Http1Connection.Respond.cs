@@ -90,7 +90,7 @@ internal sealed partial class Http1Connection<TKernel>
         {
             if (!IsOurs(field.Key, field.Value, ref seen))
             {
-                output.AppendField(field.Key, field.Value);
+                exchange.ResponseHeaders.Write(field, output);
             }
         }
 

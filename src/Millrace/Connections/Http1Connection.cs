@@ -58,14 +58,6 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     // A client that is told of the end, and has not asked for it, may be sending its next request at this moment.
     protected override bool MayHaveMoreInput => _refused || (_closes && _keepAlive) || _body != BodyKind.None || _upgraded;
 
-    private Http1Limits Limits => new()
-    {
-        RequestLineMax = Options.MaxRequestLineBytes,
-        HeaderBytesMax = Options.HttpHeaderBytesMax,
-        HeaderCountMax = Options.MaxHeaders,
-        RefusesDotSegments = Options.DotSegments == DotSegments.Refuse,
-    };
-
     // ---- reading ----
 
     protected override bool Process(LoopDriver driver, byte[] buffer, int start, int end)
@@ -159,7 +151,7 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
         }
 
         Http1Head reader = driver.TakeHttp1Head();
-        switch (reader.Read(buffer.AsSpan(start, end - start), Limits, out int consumed))
+        switch (reader.Read(buffer.AsSpan(start, end - start), Services.HttpLimits, out int consumed))
         {
             case ReadResult.Done:
                 if (ReferenceEquals(buffer, driver.Input))
@@ -195,7 +187,7 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
         int before = _partialLength;
         Gather(buffer.AsSpan(start, end - start));
         Http1Head reader = _reader!;
-        switch (reader.Read(_partial.AsSpan(0, _partialLength), Limits, out int consumed))
+        switch (reader.Read(_partial.AsSpan(0, _partialLength), Services.HttpLimits, out int consumed))
         {
             case ReadResult.Done:
                 byte[] assembly = _partial!;

@@ -27,8 +27,12 @@ internal class HeaderTable : IHeaderDictionary
     {
     }
 
-    /// <summary>Whether the table need not be read to know that it has no such field.</summary>
-    protected virtual bool SurelyLacks(string name) => false;
+    /// <summary>True where the answer for one name is known without reading the table: its values, or none.</summary>
+    protected virtual bool TryPeek(string name, out StringValues values)
+    {
+        values = default;
+        return false;
+    }
 
     /// <summary>May replace the values by those that are kept.</summary>
     protected virtual void BeforeWrite(string name, ref StringValues values)
@@ -48,9 +52,9 @@ internal class HeaderTable : IHeaderDictionary
     {
         get
         {
-            if (SurelyLacks(key))
+            if (TryPeek(key, out StringValues peeked))
             {
-                return StringValues.Empty;
+                return peeked;
             }
 
             BeforeRead();
@@ -150,10 +154,9 @@ internal class HeaderTable : IHeaderDictionary
 
     public bool TryGetValue(string key, [MaybeNullWhen(false)] out StringValues value)
     {
-        if (SurelyLacks(key))
+        if (TryPeek(key, out value))
         {
-            value = default;
-            return false;
+            return value.Count > 0;
         }
 
         BeforeRead();

@@ -1,5 +1,7 @@
 // The header fields of a request: a table that is filled from its head when somebody first looks.
 
+using System.Text;
+using Microsoft.Extensions.Primitives;
 using Microsoft.Net.Http.Headers;
 using Millrace.Protocols.Cgi;
 
@@ -34,9 +36,46 @@ internal sealed class RequestHeaders(RequestHead head) : HeaderTable
         }
     }
 
-    // Hosting looks for the fields of traces in each request, which mostly has none: the names that came, as they lie there, say so
-    // for less than it costs to make all of them into strings.
-    protected override bool SurelyLacks(string name) => Volatile.Read(ref _state) != Filled && !MayHave(name);
+    // Hosting asks each request for Host, and for the fields of traces, which mostly have not come: the names that have, as they lie
+    // there, say so for less than it costs to make all of them into strings.
+    protected override bool TryPeek(string name, out StringValues values)
+    {
+        values = default;
+        return Volatile.Read(ref _state) != Filled && (ReferenceEquals(name, HeaderNames.Host) ? TryPeekHost(out values) : !MayHave(name));
+    }
+
+    // Where it is one field, as it came.
+    private bool TryPeekHost(out StringValues values)
+    {
+        values = default;
+        if (head.HasHostInTargetOnly || (head.IsFastCgi && head.Host.Length == 0))
+        {
+            return false;
+        }
+
+        int at = -1;
+        ReadOnlySpan<HeaderSlice> fields = head.Fields;
+        for (int i = 0; i < fields.Length; i++)
+        {
+            if (fields[i].NameLength == HeaderNames.Host.Length && Ascii.EqualsIgnoreCase(head.Name(fields[i]), "Host"u8))
+            {
+                if (at >= 0)
+                {
+                    return false;
+                }
+
+                at = i;
+            }
+        }
+
+        if (at < 0)
+        {
+            return false;
+        }
+
+        values = new StringValues(head.FieldValue(fields[at], StringTable.ForThisThread, isSecret: false));
+        return true;
+    }
 
     private bool MayHave(string name)
     {

@@ -1,6 +1,7 @@
 // The header fields of a response: what an application may set, and until when.
 
 using System.Globalization;
+using System.Text;
 using Microsoft.Extensions.Primitives;
 using Microsoft.Net.Http.Headers;
 
@@ -11,6 +12,7 @@ internal sealed class ResponseHeaders : HeaderTable
 {
     private bool _fixed;
     private string? _contentType;       // the last that was found to be good: most responses have the same string
+    private byte[]? _contentTypeLine;   // the field with it, once it has come again
 
     public override bool IsReadOnly => _fixed;
 
@@ -69,6 +71,24 @@ internal sealed class ResponseHeaders : HeaderTable
         {
             CheckValue(HeaderNames.ContentType, type);
             _contentType = type.Length <= StringTable.LengthMax ? type : null;
+            _contentTypeLine = null;
+        }
+        else if (_contentTypeLine is null)
+        {
+            _contentTypeLine = Encoding.ASCII.GetBytes($"{HeaderNames.ContentType}: {type}\r\n");
+        }
+    }
+
+    /// <summary>A field of this table as it is sent, appended to what will be.</summary>
+    public void Write(in KeyValuePair<string, StringValues> field, OutputBuffer output)
+    {
+        if (ReferenceEquals(field.Key, HeaderNames.ContentType) && _contentTypeLine is { } line && field.Value.Count == 1 && ReferenceEquals(field.Value[0], _contentType))
+        {
+            output.Append(line);
+        }
+        else
+        {
+            output.AppendField(field.Key, field.Value);
         }
     }
 

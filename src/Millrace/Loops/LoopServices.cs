@@ -6,6 +6,7 @@ using Microsoft.AspNetCore.WebUtilities;
 using Millrace.Exchanges;
 using Millrace.Handlers;
 using Millrace.Observe;
+using Millrace.Protocols.Http1;
 
 namespace Millrace.Loops;
 
@@ -28,6 +29,13 @@ internal sealed class LoopServices : IDisposable
         Handler = handler;
         Log = log;
         SlowRequestMs = options.SlowRequestThreshold > TimeSpan.Zero ? (long)options.SlowRequestThreshold.TotalMilliseconds : long.MaxValue;
+        HttpLimits = new Http1Limits
+        {
+            RequestLineMax = options.MaxRequestLineBytes,
+            HeaderBytesMax = options.HttpHeaderBytesMax,
+            HeaderCountMax = options.MaxHeaders,
+            RefusesDotSegments = options.DotSegments == DotSegments.Refuse,
+        };
         HttpRates = PeerRates.ForHttp(options);
         FastCgiRates = PeerRates.ForFastCgi(options);
         Monitor = new LoopMonitor(this);
@@ -36,6 +44,9 @@ internal sealed class LoopServices : IDisposable
     }
 
     public MillraceOptions Options { get; }
+
+    /// <summary>What the options say of HTTP heads.</summary>
+    public readonly Http1Limits HttpLimits;
 
     public RequestHandler Handler { get; }
 

@@ -102,6 +102,8 @@ public sealed class HeaderTableTests
     [Theory]
     [InlineData(false, "Host", "x-user", "X-USER", "User-Agent", "-Odd", "Cookie")]
     [InlineData(true, "HOST", "X_USER", "USER_AGENT", "_ODD", "COOKIE")]
+    [InlineData(false, "Host", "HOST")]
+    [InlineData(true, "Most", "HOST", "ACCEPT")]
     [InlineData(true)]
     [InlineData(false)]
     public void A_field_looked_for_first_is_there_or_not_as_when_all_have_been_read(bool isFastCgi, params string[] names)
@@ -112,8 +114,10 @@ public sealed class HeaderTableTests
         {
             head.ContentLength = 7;
             head.ContentType = new Slice(0, 1);
+            head.Host = names is ["HOST", ..] ? new Slice(0, 4) : default;
         }
 
+        head.HasHostInTargetOnly = names.Length == 0;
         var headers = new RequestHeaders(head);
         foreach (string name in (string[])[
             "Host", "host", "Most", "X-User", "x-user", "X-Uses", "Y-User", "X_User", "user-agent", "tracestate", "Connection", "-Odd", "_Odd", "Content-Type", "content-length",

@@ -154,4 +154,33 @@ public sealed class ResponseHeadersTests
         headers.CopyTo(copy, 1);
         Assert.Equal("X-199", copy[200].Key);
     }
+
+    [Fact]
+    public void A_content_type_is_checked_and_sent_as_it_is_set_however_often_it_comes()
+    {
+        var headers = new ResponseHeaders();
+        string other = new("text/html".AsSpan());
+        foreach ((string name, string type) in ((string, string)[])[
+            ("Content-Type", "text/plain"), ("Content-Type", "text/plain"), ("Content-Type", "text/plain"), ("content-type", "text/plain"), ("Content-Type", other),
+            ("Content-Type", "text/html"), ("Content-Type", "text/html"), ("Content-Type", "text/plain"), ("Content-Type", new string('x', 300)), ("Content-Type", "text/plain")])
+        {
+            headers.Begin();
+            headers[name] = type;
+            Assert.Equal($"{name}: {type}\r\n", Written(headers));
+            Assert.Throws<InvalidOperationException>(() => headers["Content-Type"] = type + "\r\nX: y");
+            headers["Content-Type"] = new StringValues([type, "more"]);
+            Assert.Equal($"{name}: {type}\r\n{name}: more\r\n", Written(headers));
+        }
+    }
+
+    private static string Written(ResponseHeaders headers)
+    {
+        var output = new OutputBuffer();
+        foreach (ref readonly KeyValuePair<string, StringValues> field in headers.Entries)
+        {
+            headers.Write(field, output);
+        }
+
+        return System.Text.Encoding.ASCII.GetString(output.Bytes, 0, output.End);
+    }
 }
