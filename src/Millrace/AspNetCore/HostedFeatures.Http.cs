@@ -36,7 +36,7 @@ internal sealed partial class HostedFeatures :
         PrepareUpgrade();
         if (StartResponse() is { } starting)
         {
-            await starting;
+            await starting.ConfigureAwait(false);
         }
 
         ValueTask sent;
@@ -53,7 +53,7 @@ internal sealed partial class HostedFeatures :
             Exchange.Exit(Ticket);
         }
 
-        await sent;
+        await sent.ConfigureAwait(false);
         return new TunnelStream((BodyReader)reader, ((IHttpResponseBodyFeature)this).Stream);
     }
 

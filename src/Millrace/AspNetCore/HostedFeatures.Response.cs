@@ -135,7 +135,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
 
     private async Task StartLater(Task starting)
     {
-        await starting;
+        await starting.ConfigureAwait(false);
         StartNow();
     }
 
@@ -161,7 +161,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
 
         if (StartResponse() is { } starting)
         {
-            await starting;
+            await starting.ConfigureAwait(false);
         }
 
         ValueTask sent;
@@ -175,7 +175,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
             Exchange.ExitForGood(Ticket);
         }
 
-        await sent;
+        await sent.ConfigureAwait(false);
     }
 
     private bool HasEnded
@@ -201,10 +201,10 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
 
         if (StartResponse() is { } starting)
         {
-            await starting;
+            await starting.ConfigureAwait(false);
         }
 
-        await Exchange.SendFileAsync(file, offset, bytes, count is null ? FileExtent.ToTheEnd : FileExtent.Counted, Ticket, cancellationToken);
+        await Exchange.SendFileAsync(file, offset, bytes, count is null ? FileExtent.ToTheEnd : FileExtent.Counted, Ticket, cancellationToken).ConfigureAwait(false);
     }
 
     // ---- callbacks ----
@@ -236,7 +236,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
     {
         while (callbacks.TryPop(out KeyValuePair<Func<object, Task>, object> callback))
         {
-            await callback.Key(callback.Value);
+            await callback.Key(callback.Value).ConfigureAwait(false);
         }
     }
 
@@ -246,7 +246,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
         {
             try
             {
-                await callback.Key(callback.Value);
+                await callback.Key(callback.Value).ConfigureAwait(false);
             }
             catch (Exception error)
             {

@@ -100,7 +100,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
     {
         while (true)
         {
-            ReadResult result = await Read(lends: false, cancellationToken);
+            ReadResult result = await Read(lends: false, cancellationToken).ConfigureAwait(false);
             Span<byte> span = SpanOf(destination, result);
             Enter();
             try
@@ -162,7 +162,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
     {
         try
         {
-            return await read;
+            return await read.ConfigureAwait(false);
         }
         finally
         {

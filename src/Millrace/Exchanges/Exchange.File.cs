@@ -66,7 +66,7 @@ internal sealed partial class Exchange
                 {
                     entered = false;
                     Exit(ticket);
-                    await writable;
+                    await writable.ConfigureAwait(false);
                     EnterAgain(ticket);
                     entered = true;
                     writable = default;

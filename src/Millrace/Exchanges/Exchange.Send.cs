@@ -341,7 +341,7 @@ internal sealed partial class Exchange
         {
             while (rest.Length > 0)
             {
-                await sent;
+                await sent.ConfigureAwait(false);
                 sent = WriteOn(ref rest, ticket);
             }
         }

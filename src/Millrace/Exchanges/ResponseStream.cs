@@ -43,14 +43,14 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
 
     private async ValueTask FlushAfter(ValueTask written)
     {
-        await written;
-        await FlushAsync(CancellationToken.None);
+        await written.ConfigureAwait(false);
+        await FlushAsync(CancellationToken.None).ConfigureAwait(false);
     }
 
     private async ValueTask WriteLater(Task starting, ReadOnlyMemory<byte> buffer)
     {
-        await starting;
-        await WriteAsync(buffer, CancellationToken.None);
+        await starting.ConfigureAwait(false);
+        await WriteAsync(buffer, CancellationToken.None).ConfigureAwait(false);
     }
 
     public override Task FlushAsync(CancellationToken cancellationToken)
@@ -76,8 +76,8 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
 
     private async Task FlushLater(Task starting)
     {
-        await starting;
-        await FlushAsync(CancellationToken.None);
+        await starting.ConfigureAwait(false);
+        await FlushAsync(CancellationToken.None).ConfigureAwait(false);
     }
 
     public override void Write(byte[] buffer, int offset, int count)

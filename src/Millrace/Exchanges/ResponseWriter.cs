@@ -154,25 +154,25 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
 
     private static async ValueTask<FlushResult> Later(ValueTask flushed)
     {
-        await flushed;
+        await flushed.ConfigureAwait(false);
         return Result;
     }
 
     private async ValueTask<FlushResult> FlushAfter(ValueTask written)
     {
-        await written;
-        return await FlushAsync();
+        await written.ConfigureAwait(false);
+        return await FlushAsync().ConfigureAwait(false);
     }
 
     private async ValueTask<FlushResult> FlushLater(Task starting)
     {
-        await starting;
-        return await FlushAsync();
+        await starting.ConfigureAwait(false);
+        return await FlushAsync().ConfigureAwait(false);
     }
 
     private async ValueTask<FlushResult> WriteLater(Task starting, ReadOnlyMemory<byte> source)
     {
-        await starting;
-        return await WriteAsync(source);
+        await starting.ConfigureAwait(false);
+        return await WriteAsync(source).ConfigureAwait(false);
     }
 }
