@@ -204,7 +204,8 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
             await starting.ConfigureAwait(false);
         }
 
-        await Exchange.SendFileAsync(file, offset, bytes, count is null ? FileExtent.ToTheEnd : FileExtent.Counted, Ticket, cancellationToken).ConfigureAwait(false);
+        FileExtent extent = count is null ? FileExtent.ToTheEnd : FileExtent.Counted;
+        await Exchange.While(Exchange.SendFileAsync(file, offset, bytes, extent, Ticket, cancellationToken), Ticket, cancellationToken).ConfigureAwait(false);
     }
 
     // ---- callbacks ----
@@ -214,7 +215,17 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
     /// <summary>Runs the OnStarting callbacks, the last registered first; null when nothing is left to wait for.</summary>
     public override Task? StartResponse()
     {
-        if (_rarity is not { OnStarting: { Count: > 0 } callbacks } rare || ((IHttpResponseFeature)this).HasStarted)
+        if (_rarity is not { } rare)
+        {
+            return null;
+        }
+
+        if (rare.Starting is { IsCompleted: true, IsCompletedSuccessfully: false } failed)
+        {
+            return failed;      // the response must not begin without what one of them was to do
+        }
+
+        if (rare.OnStarting is not { Count: > 0 } callbacks || ((IHttpResponseFeature)this).HasStarted)
         {
             return null;
         }

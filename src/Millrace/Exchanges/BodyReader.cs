@@ -29,6 +29,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         Enter();
         try
         {
+            CheckNotReading();
             body.Lend();
             return TryReadInside(out result);
         }
@@ -47,6 +48,8 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         Enter();
         try
         {
+            body.Lend();        // a position may be of another pipe: what it spoils is not used again
+
             // An empty result has no position, but it too began a read that must end.
             body.Inner?.AdvanceTo(consumed, examined);
         }
@@ -69,8 +72,25 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         }
     }
 
-    // The pipe itself is completed when the exchange ends: bytes may still arrive for it.
-    public override void Complete(Exception? exception = null) => _completed = true;
+    /// <summary>The pipe itself is completed when the exchange ends: bytes may still arrive for it. With an exception: the request has not been understood, and its response is an error.</summary>
+    public override void Complete(Exception? exception = null)
+    {
+        _completed = true;
+        if (exception is null)
+        {
+            return;
+        }
+
+        Enter();
+        try
+        {
+            exchange.Report(exception);
+        }
+        finally
+        {
+            _guard.Exit();
+        }
+    }
 
     /// <summary>Bytes into a caller's memory, 0 at the end: what a stream needs.</summary>
     public ValueTask<int> ReadAsync(Memory<byte> destination, CancellationToken cancellationToken)
@@ -79,6 +99,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         Enter();
         try
         {
+            CheckNotReading();
             if (TryReadInside(out ReadResult result))
             {
                 int count = Take(span, result);
@@ -87,6 +108,10 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
                     return new ValueTask<int>(count);
                 }
             }
+        }
+        catch (Exception error)
+        {
+            return ValueTask.FromException<int>(error);
         }
         finally
         {
@@ -132,6 +157,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         Enter();
         try
         {
+            CheckNotReading();
             if (Start() is not { } inner)
             {
                 return new ValueTask<ReadResult>(AtEnd);
@@ -149,6 +175,10 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
             }
 
             _waiting++;
+        }
+        catch (Exception error)
+        {
+            return ValueTask.FromException<ReadResult>(error);
         }
         finally
         {
@@ -197,6 +227,15 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
     }
 
     // ---- inside the guard ----
+
+    // The pipe would end both, and with them the body.
+    private void CheckNotReading()
+    {
+        if (_waiting > 0)
+        {
+            throw new InvalidOperationException("The request body is being read already; await each read before the next.");
+        }
+    }
 
     private static ReadResult AtEnd => new(ReadOnlySequence<byte>.Empty, isCanceled: false, isCompleted: true);
 

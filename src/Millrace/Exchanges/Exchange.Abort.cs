@@ -128,6 +128,8 @@ internal sealed partial class Exchange
                     Connection.BreakOff(this, atOnce: false);
                     CancelHandler();
                 }
+
+                EndWaitSoon();      // the peer may be given more time, whoever writes for it has no reason to wait
             }
         }
     }

@@ -38,6 +38,7 @@ internal sealed partial class Exchange
         Enter(ticket);
         bool entered = true;
         bool held = false;
+        bool begun = false;
         Interlocked.Increment(ref _unfinished);
         try
         {
@@ -52,6 +53,7 @@ internal sealed partial class Exchange
                 return;     // it may have no end, and nobody wants it
             }
 
+            begun = true;
             if (Output.ChunkStart >= 0)
             {
                 Connection.CloseChunk(this, Output);
@@ -85,6 +87,11 @@ internal sealed partial class Exchange
 
                 writable = copies ? CopyPart(file, ref offset, ref count, extent) : SendPart(file, ref offset, ref count);
             }
+        }
+        catch (Exception error) when (begun && entered)
+        {
+            Report(error);      // part of the file must not pass for all of it, should the application go on
+            throw;
         }
         finally
         {

@@ -64,6 +64,19 @@ internal sealed partial class Exchange
     /// <summary>Exits, and nobody enters again for this request.</summary>
     public void ExitForGood(long ticket) => Volatile.Write(ref _gate, ticket | Closed);
 
+    /// <summary>Whether the response is complete: nothing can be written any more, and nothing is left to flush.</summary>
+    /// <exception cref="ObjectDisposedException">The request is over.</exception>
+    public bool IsComplete(long ticket)
+    {
+        long word = Volatile.Read(ref _gate);
+        if ((word & ~StateMask) != ticket)
+        {
+            ThrowEnded();
+        }
+
+        return (word & StateMask) == Closed;
+    }
+
     /// <exception cref="ObjectDisposedException">The request is over.</exception>
     /// <exception cref="InvalidOperationException">Its response is complete.</exception>
     public void CheckOpen(long ticket)

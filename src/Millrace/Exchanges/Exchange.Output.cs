@@ -70,6 +70,7 @@ internal sealed partial class Exchange
             return;
         }
 
+        CheckNotFailed();
         CheckStatus();
         SuppressesBody |= HasNoBodyStatus || OpensTunnel;
         _declared = OpensTunnel ? -1 : ResponseHeaders.ContentLength ?? -1;
@@ -363,6 +364,12 @@ internal sealed partial class Exchange
         IsCut |= FileBytesLeft != 0;    // in the middle of a record or chunk
         try
         {
+            if (_failure is { } failure)
+            {
+                _failure = null;
+                FailInside(failure);
+            }
+
             if (_unfinished != 0)
             {
                 // What was begun will never be whole, whatever it looked like.
@@ -434,8 +441,26 @@ internal sealed partial class Exchange
     public void Fail(Exception error)
     {
         CloseGate();
+        _failure = null;
         FailInside(error);
     }
+
+    private void CheckNotFailed()
+    {
+        if (_failure is not null)
+        {
+            ThrowFailed(_failure);
+        }
+    }
+
+    [System.Diagnostics.CodeAnalysis.DoesNotReturn]
+    private static void ThrowFailed(Exception failure) =>
+        throw new InvalidOperationException("The response cannot begin: the application has said that it failed.", failure);
+
+    /// <summary>Something of the request has failed, and its handler may go on as if nothing had: the response will not be a whole one. Within a use, or the guard of the body's reader.</summary>
+    public void Report(Exception error) => _failure ??= error;
+
+    private Exception? _failure;
 
     // Whoever completes the response is within the gate, and must not wait for himself.
     private void FailInside(Exception error)
@@ -532,13 +557,9 @@ internal sealed partial class Exchange
     private bool ResetOutput()
     {
         bool reusable = _flushPending == 0 && _unfinished == 0;
-        if (_flushPending != 0)
-        {
-            // Whoever still waits for bytes to leave finds the gate closed.
-            Services.RunUserCode(static exchange => ((Exchange)exchange!).ResumeFlush(), this);
-        }
-
+        EndWaitSoon();      // whoever still waits for bytes to leave finds the gate closed
         ResetEarly();
+        _failure = null;
         _reserved = 0;
         _deferredEnd = 0;
         _sendsEnd = false;

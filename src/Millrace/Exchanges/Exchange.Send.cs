@@ -11,10 +11,13 @@ namespace Millrace.Exchanges;
 
 internal sealed partial class Exchange
 {
+    private const int Waits = 1;
+    private const int Resumes = 2;
+
     private readonly SteadyLock _sending = new();
     private TaskCompletionSource? _flushed;     // one for each wait: the application may keep what it was given
     private int _deferredEnd;        // output up to here was flushed but not sent yet; 0 when nothing was
-    private int _flushPending;       // 1: a handler waits on _flushed
+    private int _flushPending;       // a handler waits on _flushed: until bytes have left, or only until somebody tells it
     private int _unfinished;         // writes of several parts that have begun and not ended
 
     /// <summary>Protects what the handler's thread and the loop both send. Taken before the abort lock, never inside it.</summary>
@@ -198,7 +201,7 @@ internal sealed partial class Exchange
 
         var flushed = new TaskCompletionSource();
         _flushed = flushed;
-        Volatile.Write(ref _flushPending, 1);
+        Volatile.Write(ref _flushPending, Waits);
         Connection.WantWritable(this);
         return new ValueTask(flushed.Task);
     }
@@ -246,7 +249,7 @@ internal sealed partial class Exchange
 
             if (Connection.ContinueBreakingOff(this))
             {
-                return _flushPending != 0;      // what was flushed is of no use to anybody
+                return TryEndWait();      // what was flushed is of no use to anybody
             }
 
             if (_flushPending == 0)
@@ -258,11 +261,32 @@ internal sealed partial class Exchange
             if (Connection.SendOutput(this, Output) != SendResult.Again)
             {
                 NoteSent();
-                return true;
+                return TryEndWait();
             }
 
             Connection.WantWritable(this);
             return false;
+        }
+    }
+
+    // Under the lock. True: whoever asked calls ResumeFlush, once. The exchange serves no other request before that.
+    private bool TryEndWait()
+    {
+        if (_flushPending != Waits)
+        {
+            return false;
+        }
+
+        Volatile.Write(ref _flushPending, Resumes);
+        return true;
+    }
+
+    // Under the lock.
+    private void EndWaitSoon()
+    {
+        if (TryEndWait())
+        {
+            Services.RunUserCode(static exchange => ((Exchange)exchange!).ResumeFlush(), this);
         }
     }
 

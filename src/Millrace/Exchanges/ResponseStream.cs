@@ -14,7 +14,7 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
         exchange.CheckOpen(ticket);
         if (start?.StartResponse() is { } starting)
         {
-            return WriteLater(starting, buffer);
+            return WriteLater(starting, buffer, cancellationToken);
         }
 
         ReadOnlySpan<byte> span = buffer.Span;
@@ -28,7 +28,7 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
             // Applications count on what they wrote being on its way, as on other servers; the handler's own turn still leaves in one send.
             if (taken == span.Length)
             {
-                return start is null ? sent : exchange.FlushAsync();
+                return exchange.While(start is null ? sent : exchange.FlushAsync(), ticket, cancellationToken);
             }
         }
         finally
@@ -38,7 +38,7 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
 
         // Outside the gate: what follows may run on another thread before this one has returned, and enters it again.
         ValueTask written = exchange.WriteRest(sent, buffer[taken..], ticket);
-        return start is null ? written : FlushAfter(written);
+        return exchange.While(start is null ? written : FlushAfter(written), ticket, cancellationToken);
     }
 
     private async ValueTask FlushAfter(ValueTask written)
@@ -47,25 +47,29 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
         await FlushAsync(CancellationToken.None).ConfigureAwait(false);
     }
 
-    private async ValueTask WriteLater(Task starting, ReadOnlyMemory<byte> buffer)
+    private async ValueTask WriteLater(Task starting, ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken)
     {
         await starting.ConfigureAwait(false);
-        await WriteAsync(buffer, CancellationToken.None).ConfigureAwait(false);
+        await WriteAsync(buffer, cancellationToken).ConfigureAwait(false);
     }
 
     public override Task FlushAsync(CancellationToken cancellationToken)
     {
         cancellationToken.ThrowIfCancellationRequested();
-        exchange.CheckOpen(ticket);
+        if (exchange.IsComplete(ticket))
+        {
+            return Task.CompletedTask;
+        }
+
         if (start?.StartResponse() is { } starting)
         {
-            return FlushLater(starting);
+            return FlushLater(starting, cancellationToken);
         }
 
         exchange.Enter(ticket);
         try
         {
-            ValueTask flushed = exchange.FlushAsync();
+            ValueTask flushed = exchange.While(exchange.FlushAsync(), ticket, cancellationToken);
             return flushed.IsCompletedSuccessfully ? Task.CompletedTask : flushed.AsTask();
         }
         finally
@@ -74,10 +78,10 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
         }
     }
 
-    private async Task FlushLater(Task starting)
+    private async Task FlushLater(Task starting, CancellationToken cancellationToken)
     {
         await starting.ConfigureAwait(false);
-        await FlushAsync(CancellationToken.None).ConfigureAwait(false);
+        await FlushAsync(cancellationToken).ConfigureAwait(false);
     }
 
     public override void Write(byte[] buffer, int offset, int count)

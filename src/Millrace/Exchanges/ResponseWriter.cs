@@ -81,17 +81,21 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         cancellationToken.ThrowIfCancellationRequested();
         Exchange exchange = request.Exchange;
         long ticket = request.Ticket;
-        exchange.CheckOpen(ticket);
+        if (exchange.IsComplete(ticket))
+        {
+            return new ValueTask<FlushResult>(Result);
+        }
+
         if (request.StartResponse() is { } starting)
         {
-            return FlushLater(starting);
+            return FlushLater(starting, cancellationToken);
         }
 
         exchange.Enter(ticket);
         try
         {
             _unflushed = 0;
-            ValueTask flushed = exchange.FlushAsync();
+            ValueTask flushed = exchange.While(exchange.FlushAsync(), ticket, cancellationToken);
             return flushed.IsCompletedSuccessfully ? new ValueTask<FlushResult>(Result) : Later(flushed);
         }
         finally
@@ -108,7 +112,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         exchange.CheckOpen(ticket);
         if (request.StartResponse() is { } starting)
         {
-            return WriteLater(starting, source);
+            return WriteLater(starting, source, cancellationToken);
         }
 
         ReadOnlySpan<byte> span = source.Span;
@@ -121,7 +125,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
             sent = exchange.Write(span, out taken);
             if (taken == span.Length)
             {
-                sent = exchange.FlushAsync();
+                sent = exchange.While(exchange.FlushAsync(), ticket, cancellationToken);
                 return sent.IsCompletedSuccessfully ? new ValueTask<FlushResult>(Result) : Later(sent);
             }
         }
@@ -131,15 +135,21 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         }
 
         // Outside the gate: what follows may run on another thread before this one has returned, and enters it again.
-        return FlushAfter(exchange.WriteRest(sent, source[taken..], ticket));
+        ValueTask written = FlushAfter(exchange.WriteRest(sent, source[taken..], ticket));
+        return Later(exchange.While(written, ticket, cancellationToken));
     }
 
     public override void CancelPendingFlush() => request.Exchange.CheckCurrent(request.Ticket);
 
+    /// <summary>With an exception: what has been written is not all, and must not pass for it.</summary>
     public override void Complete(Exception? exception = null)
     {
-        request.Exchange.CheckCurrent(request.Ticket);
+        using ExchangeUse use = request.Exchange.Use(request.Ticket);
         _completed = true;
+        if (exception is not null)
+        {
+            request.Exchange.Report(exception);
+        }
     }
 
     private static FlushResult Result => new(isCanceled: false, isCompleted: false);
@@ -158,21 +168,21 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         return Result;
     }
 
-    private async ValueTask<FlushResult> FlushAfter(ValueTask written)
+    private async ValueTask FlushAfter(ValueTask written)
     {
         await written.ConfigureAwait(false);
-        return await FlushAsync().ConfigureAwait(false);
+        _ = await FlushAsync(CancellationToken.None).ConfigureAwait(false);
     }
 
-    private async ValueTask<FlushResult> FlushLater(Task starting)
+    private async ValueTask<FlushResult> FlushLater(Task starting, CancellationToken cancellationToken)
     {
         await starting.ConfigureAwait(false);
-        return await FlushAsync().ConfigureAwait(false);
+        return await FlushAsync(cancellationToken).ConfigureAwait(false);
     }
 
-    private async ValueTask<FlushResult> WriteLater(Task starting, ReadOnlyMemory<byte> source)
+    private async ValueTask<FlushResult> WriteLater(Task starting, ReadOnlyMemory<byte> source, CancellationToken cancellationToken)
     {
         await starting.ConfigureAwait(false);
-        return await WriteAsync(source).ConfigureAwait(false);
+        return await WriteAsync(source, cancellationToken).ConfigureAwait(false);
     }
 }

@@ -145,7 +145,7 @@ public readonly struct Response
 
     /// <summary>Appends bytes to the body and waits while the client does not keep up.</summary>
     /// <param name="bytes">The bytes; they may be used again when the task has ended.</param>
-    /// <param name="cancellationToken">Checked before writing.</param>
+    /// <param name="cancellationToken">Ends the waiting. Once it waits for the client, the connection is cut with it: nobody knows what has arrived.</param>
     /// <returns>Ends when the bytes have been taken.</returns>
     /// <exception cref="ObjectDisposedException">The request has ended.</exception>
     public ValueTask WriteAsync(ReadOnlyMemory<byte> bytes, CancellationToken cancellationToken = default)
@@ -164,11 +164,12 @@ public readonly struct Response
             exchange.Exit(_ticket);
         }
 
-        return taken == span.Length ? sent : exchange.WriteRest(sent, bytes[taken..], _ticket);
+        ValueTask written = taken == span.Length ? sent : exchange.WriteRest(sent, bytes[taken..], _ticket);
+        return exchange.While(written, _ticket, cancellationToken);
     }
 
     /// <summary>Sends what has been written so far.</summary>
-    /// <param name="cancellationToken">Checked before sending.</param>
+    /// <param name="cancellationToken">The same.</param>
     /// <returns>Ends when the socket has taken the bytes.</returns>
     /// <exception cref="ObjectDisposedException">The request has ended.</exception>
     public ValueTask FlushAsync(CancellationToken cancellationToken = default)
@@ -177,7 +178,7 @@ public readonly struct Response
         Exchange exchange = Enter();
         try
         {
-            return exchange.FlushAsync();
+            return exchange.While(exchange.FlushAsync(), _ticket, cancellationToken);
         }
         finally
         {
