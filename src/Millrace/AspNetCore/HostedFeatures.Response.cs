@@ -164,6 +164,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
             await starting.ConfigureAwait(false);
         }
 
+        await Exchange.WhenIdle(Ticket).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         ValueTask sent;
         Exchange.Enter(Ticket);
         try

@@ -24,7 +24,7 @@ internal sealed partial class Exchange
     /// <summary>Bytes of the file that the record or chunk in progress has announced and not got.</summary>
     public int FileBytesLeft { get; private set; }
 
-    /// <summary>Enters the gate by itself, and leaves it while it waits.</summary>
+    /// <summary>Waits for its turn, enters the gate by itself, and leaves it while it waits.</summary>
     /// <param name="file">The file.</param>
     /// <param name="offset">Where to begin.</param>
     /// <param name="count">Bytes to send. Where <paramref name="extent"/> is to the end: what the file system says is left.</param>
@@ -39,9 +39,26 @@ internal sealed partial class Exchange
         bool entered = true;
         bool held = false;
         bool begun = false;
-        Interlocked.Increment(ref _unfinished);
+        if (IsBusy)
+        {
+            Task turn = Follow(null);
+            Exit(ticket);
+            entered = false;
+            await turn.ConfigureAwait(false);
+        }
+        else
+        {
+            Interlocked.Increment(ref _unfinished);
+        }
+
         try
         {
+            if (!entered)
+            {
+                EnterAgain(ticket);
+                entered = true;
+            }
+
             CheckWritable();
             CheckCount(isUnsaid ? 0 : count);
             if (!isUnsaid)
@@ -105,6 +122,8 @@ internal sealed partial class Exchange
             {
                 Exit(ticket);
             }
+
+            LetFollow();
         }
     }
 
@@ -165,7 +184,7 @@ internal sealed partial class Exchange
     private ValueTask CopyPart(SafeFileHandle file, ref long offset, ref long count, FileExtent extent)
     {
         int want = (int)Math.Min(count, SendFileMin);
-        int got = RandomAccess.Read(file, ReserveBody(want)[..want], offset);
+        int got = RandomAccess.Read(file, ReserveNow(want)[..want], offset);
         if (got == 0)
         {
             if (extent == FileExtent.Counted || !IsAsLongAsSaid(file, offset + count))
@@ -180,7 +199,7 @@ internal sealed partial class Exchange
         AdvanceBody(got);
         offset += got;
         count -= got;
-        return (HasStarted ? Output.Length : _earlyLength) >= OutputBuffer.SendAt ? FlushAsync() : default;
+        return (HasStarted ? Output.Length : _earlyLength) >= OutputBuffer.SendAt ? FlushNow() : default;
     }
 
     // Nothing is left to read, and its length has not changed: the file ends here, whatever its length says.

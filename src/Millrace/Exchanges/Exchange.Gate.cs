@@ -4,10 +4,12 @@
 //
 //   word = ticket | state          Open --Enter--> Writing --Exit--> Open --CloseGate--> Closed
 //
-// Two atomic operations a write. A ticket is never used twice, so that of a request that is over opens nothing. Who may look
+// Two atomic operations a write. Writes of several threads follow one another (those that find one under way which waits for
+// the peer: Exchange.Behind.cs). A ticket is never used twice, so that of a request that is over opens nothing. Who may look
 // at the exchange without writing its response is in Exchange.Use.cs.
 
 using System.Diagnostics.CodeAnalysis;
+using System.Runtime.CompilerServices;
 
 namespace Millrace.Exchanges;
 
@@ -17,20 +19,39 @@ internal sealed partial class Exchange
     private const long Writing = 1;
     private const long Closed = 2;
     private const long StateMask = 3;
+    private const long EnterMs = 10_000;
 
     private long _gate = Closed;
 
     /// <summary>What <see cref="Enter"/> and <see cref="Use"/> want: says which request its bearer belongs to.</summary>
     public long Ticket => Volatile.Read(ref _gate) & ~StateMask;
 
-    /// <summary>Begins to touch the response; <see cref="Exit"/> must follow.</summary>
+    /// <summary>Begins to touch the response; another thread that does so is waited for. <see cref="Exit"/> must follow.</summary>
     /// <exception cref="ObjectDisposedException">The request is over.</exception>
-    /// <exception cref="InvalidOperationException">Its response is complete, or another thread is writing it.</exception>
+    /// <exception cref="InvalidOperationException">Its response is complete, or is being written by whoever calls this.</exception>
     public void Enter(long ticket)
     {
         if (Interlocked.CompareExchange(ref _gate, ticket | Writing, ticket) != ticket)
         {
-            ThrowNotOpen(ticket);
+            EnterAfterAnother(ticket);
+        }
+    }
+
+    // The other copies bytes and asks the socket to take them, no more. One that takes for ever is the caller itself: a logger
+    // that writes to the response whose failure it is told of.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private void EnterAfterAnother(long ticket)
+    {
+        long until = Environment.TickCount64 + EnterMs;
+        var spin = default(SpinWait);
+        while (Interlocked.CompareExchange(ref _gate, ticket | Writing, ticket) is long was && was != ticket)
+        {
+            if (was != (ticket | Writing) || Environment.TickCount64 > until)
+            {
+                ThrowNotOpen(ticket);
+            }
+
+            spin.SpinOnce(sleep1Threshold: -1);    // never a wait that could be interrupted
         }
     }
 
@@ -120,6 +141,6 @@ internal sealed partial class Exchange
 
         throw new InvalidOperationException((word & StateMask) == Closed
             ? "Writing is not allowed after the response was completed."
-            : "The response body is being written by another thread; await each write before the next.");
+            : "The response body is being written by the same thread, within this write.");
     }
 }

@@ -128,7 +128,7 @@ internal sealed partial class Exchange
     /// <exception cref="ArgumentOutOfRangeException">Negative, or more than fits into an array behind what has been written and not sent.</exception>
     public Memory<byte> LendBody(int sizeHint)
     {
-        CheckWritable();
+        CheckNotEnded();
         CheckReserve(sizeHint);
         int size = Math.Max(sizeHint, _lent is null ? LentSizeMin : LentSizeNext);
         if (_lent is null || _lent.Length < size)
@@ -143,7 +143,9 @@ internal sealed partial class Exchange
 
     /// <summary>Room for body bytes where they will be sent from, for whoever is done with it before the request can end; <see cref="AdvanceBody"/> says how many were written.</summary>
     /// <exception cref="ArgumentOutOfRangeException">The same.</exception>
-    public Span<byte> ReserveBody(int sizeHint)
+    public Span<byte> ReserveBody(int sizeHint) => IsBusy ? LendBody(sizeHint).Span : ReserveNow(sizeHint);
+
+    private Span<byte> ReserveNow(int sizeHint)
     {
         CheckWritable();
         CheckReserve(sizeHint);
@@ -191,16 +193,22 @@ internal sealed partial class Exchange
                 nameof(count), count, $"{_reserved} bytes can be advanced over: those that GetMemory gave, unless something has been written or flushed since.");
         }
 
-        Count(count);
-        _reserved -= count;
         if (_lentAt >= 0)
         {
-            ReadOnlySpan<byte> bytes = _lent.AsSpan(_lentAt, count);
+            AppendLent(_lent.AsSpan(_lentAt, count));
             _lentAt += count;
-            AppendCounted(bytes);
-            return;
+        }
+        else
+        {
+            AdvanceInPlace(count);
         }
 
+        _reserved -= count;
+    }
+
+    private void AdvanceInPlace(int count)
+    {
+        Count(count);
         if (!HasStarted)
         {
             _earlyLength += count;
@@ -220,12 +228,17 @@ internal sealed partial class Exchange
         _reservedAt += _reservedAt >= 0 ? count : 0;
     }
 
-    private void CheckWritable()
+    private void CheckNotEnded()
     {
         if (_ended)
         {
             throw new InvalidOperationException("Writing is not allowed after the response was completed.");
         }
+    }
+
+    private void CheckWritable()
+    {
+        CheckNotEnded();
 
         // The loop is sending, and moves the bytes that stay.
         if (Volatile.Read(ref _flushPending) != 0)
@@ -236,6 +249,25 @@ internal sealed partial class Exchange
 
     /// <summary>Appends body bytes to what will be sent. The head is written when it has not been.</summary>
     public void Append(ReadOnlySpan<byte> bytes)
+    {
+        _reserved = 0;
+        AppendLent(bytes);
+    }
+
+    private void AppendLent(ReadOnlySpan<byte> bytes)
+    {
+        if (IsBusy)
+        {
+            _ = bytes.Length > 0 ? Follow(bytes.ToArray(), isUnseen: true) : null;
+            return;
+        }
+
+        CheckWritable();
+        Count(bytes.Length);
+        AppendCounted(bytes);
+    }
+
+    private void AppendNow(ReadOnlySpan<byte> bytes)
     {
         CheckWritable();
         _reserved = 0;
@@ -349,7 +381,7 @@ internal sealed partial class Exchange
     public ValueTask Complete()
     {
         EndOnce();
-        return FlushAsync();
+        return FlushNow();
     }
 
     private void EndOnce()
@@ -370,6 +402,7 @@ internal sealed partial class Exchange
                 FailInside(failure);
             }
 
+            EndFollowers(null);
             if (_unfinished != 0)
             {
                 // What was begun will never be whole, whatever it looked like.
@@ -515,6 +548,7 @@ internal sealed partial class Exchange
         _ended = true;
         IsCut = true;
         AppStatus = 1;
+        EndFollowers(error);
         using (_sending.Hold())
         {
             if (Output is { ChunkStart: >= 0 } output)

@@ -97,8 +97,10 @@ internal sealed partial class Exchange
         Connection.OnUpgraded(this);
     }
 
-    /// <summary>Sends what has been written so far, now or (in the handler's synchronous part) a little later.</summary>
-    public ValueTask FlushAsync()
+    /// <summary>Sends what has been written so far, now or (in the handler's synchronous part) a little later. Within the gate.</summary>
+    public ValueTask FlushAsync() => IsBusy ? new ValueTask(Follow([])) : FlushNow();
+
+    private ValueTask FlushNow()
     {
         Start();
         _reserved = 0;
@@ -296,6 +298,7 @@ internal sealed partial class Exchange
         TaskCompletionSource? flushed = _flushed;
         if (Interlocked.Exchange(ref _flushPending, 0) != 0)
         {
+            LetFollow();
             flushed!.SetResult();
         }
     }
@@ -307,14 +310,25 @@ internal sealed partial class Exchange
     /// gives it may be code of the application, and nobody else's request waits for that.
     /// </summary>
     /// <param name="span">What to write.</param>
-    /// <param name="taken">Bytes that have been written. Where these are not all, <see cref="WriteRest"/> must be called when the gate has been left.</param>
+    /// <param name="taken">Bytes that have been written, or copied. Where these are not all, <see cref="WriteRest"/> must be called when the gate has been left.</param>
     public ValueTask Write(ReadOnlySpan<byte> span, out int taken)
+    {
+        if (IsBusy)
+        {
+            taken = span.Length;
+            return new ValueTask(Follow(span.ToArray()));
+        }
+
+        return WriteNow(span, out taken);
+    }
+
+    private ValueTask WriteNow(ReadOnlySpan<byte> span, out int taken)
     {
         CheckWritable();
         Start();
         if (span.Length <= OutputBuffer.SendAt - Output.Length)
         {
-            Append(span);
+            AppendNow(span);
             taken = span.Length;
             return default;
         }
@@ -334,7 +348,7 @@ internal sealed partial class Exchange
         for (taken = 0; !IsAborted;)
         {
             int count = Math.Min(Math.Max(1024, OutputBuffer.SendAt - Output.Length), span.Length - taken);
-            Append(span.Slice(taken, count));
+            AppendNow(span.Slice(taken, count));
             taken += count;
             if (taken == span.Length)
             {
@@ -372,6 +386,7 @@ internal sealed partial class Exchange
         finally
         {
             Interlocked.Decrement(ref _unfinished);
+            LetFollow();
         }
     }
 

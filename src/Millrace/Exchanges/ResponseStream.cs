@@ -26,9 +26,9 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
             sent = exchange.Write(span, out taken);
 
             // Applications count on what they wrote being on its way, as on other servers; the handler's own turn still leaves in one send.
-            if (taken == span.Length)
+            if (taken == span.Length && sent.IsCompletedSuccessfully)
             {
-                return exchange.While(start is null ? sent : exchange.FlushAsync(), ticket, cancellationToken);
+                return start is null ? default : exchange.While(exchange.FlushAsync(), ticket, cancellationToken);
             }
         }
         finally
@@ -37,7 +37,7 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
         }
 
         // Outside the gate: what follows may run on another thread before this one has returned, and enters it again.
-        ValueTask written = exchange.WriteRest(sent, buffer[taken..], ticket);
+        ValueTask written = taken == span.Length ? sent : exchange.WriteRest(sent, buffer[taken..], ticket);
         return exchange.While(start is null ? written : FlushAfter(written), ticket, cancellationToken);
     }
 

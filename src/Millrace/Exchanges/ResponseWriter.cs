@@ -123,7 +123,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         {
             CheckNotCompleted();
             sent = exchange.Write(span, out taken);
-            if (taken == span.Length)
+            if (taken == span.Length && sent.IsCompletedSuccessfully)
             {
                 sent = exchange.While(exchange.FlushAsync(), ticket, cancellationToken);
                 return sent.IsCompletedSuccessfully ? new ValueTask<FlushResult>(Result) : Later(sent);
@@ -135,7 +135,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         }
 
         // Outside the gate: what follows may run on another thread before this one has returned, and enters it again.
-        ValueTask written = FlushAfter(exchange.WriteRest(sent, source[taken..], ticket));
+        ValueTask written = FlushAfter(taken == span.Length ? sent : exchange.WriteRest(sent, source[taken..], ticket));
         return Later(exchange.While(written, ticket, cancellationToken));
     }
 

@@ -5,12 +5,103 @@ using System.Globalization;
 using System.IO.Pipelines;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
 using Millrace.Tests.Stress;
 
 namespace Millrace.Tests.Hosting;
 
 public sealed class ConcurrentUseTests
 {
+    private const int Threads = 4;
+
+    [Theory]
+    [InlineData(ApplicationProtocol.FastCgi)]
+    [InlineData(ApplicationProtocol.Http)]
+    public async Task Writes_of_several_threads_all_arrive_whole(ApplicationProtocol protocol)
+    {
+        const int Lines = 500;
+        await using UnixApp app = await UnixApp.StartAsync(protocol, static web => web.Run(static async context =>
+        {
+            await context.Response.StartAsync();
+            await Task.WhenAll(Enumerable.Range(0, Threads).Select(thread => Task.Run(async () =>
+            {
+                byte[] line = System.Text.Encoding.ASCII.GetBytes(string.Create(CultureInfo.InvariantCulture, $"{new string((char)('a' + thread), 40)}\n"));
+                for (int i = 0; i < Lines; i++)
+                {
+                    await context.Response.Body.WriteAsync(line);
+                    await context.Response.Body.FlushAsync();
+                }
+            })));
+        }));
+        for (int i = 0; i < 5; i++)
+        {
+            string[] lines = (await app.Get("/")).Text.Split('\n', StringSplitOptions.RemoveEmptyEntries);
+            Assert.Equal(Threads * Lines, lines.Length);
+            Assert.All(lines, static line => Assert.Equal(new string(line[0], 40), line));
+        }
+    }
+
+    // More than the socket takes, and a client that begins late: writes of every kind wait, and others wait for them.
+    [Theory]
+    [InlineData(ApplicationProtocol.FastCgi)]
+    [InlineData(ApplicationProtocol.Http)]
+    public async Task Writes_of_several_threads_all_arrive_whole_and_in_order_however_slow_the_client(ApplicationProtocol protocol)
+    {
+        const int Lines = 300;
+        using var begun = new SemaphoreSlim(0);
+        await using UnixApp app = await UnixApp.StartAsync(
+            protocol,
+            web => web.Run(async context =>
+            {
+                context.Features.GetRequiredFeature<IHttpBodyControlFeature>().AllowSynchronousIO = true;
+                await context.Response.StartAsync();
+                await Task.WhenAll(Enumerable.Range(0, Threads).Select(thread => Task.Run(() => WriteLines(context.Response, thread, Lines))));
+            }));
+        for (int i = 0; i < 3; i++)
+        {
+            string text = (await app.GetLate("/", TimeSpan.FromMilliseconds(200))).Text;
+            int[] next = new int[Threads];
+            foreach (string line in text.Split('\n', StringSplitOptions.RemoveEmptyEntries))
+            {
+                int thread = line[0] - 'a';
+                Assert.Equal(Line(thread, next[thread]++), line + "\n");
+            }
+
+            Assert.All(next, static lines => Assert.Equal(Lines, lines));
+        }
+    }
+
+    private static async Task WriteLines(HttpResponse response, int thread, int lines)
+    {
+        var unawaited = new List<Task>();
+        for (int i = 0; i < lines; i++)
+        {
+            byte[] line = System.Text.Encoding.ASCII.GetBytes(Line(thread, i));
+            switch ((i + thread) % 4)
+            {
+                case 0:
+                    response.Body.Write(line);
+                    break;
+                case 1:
+                    await response.BodyWriter.WriteAsync(line);
+                    break;
+                case 2:
+                    await response.Body.WriteAsync(line);
+                    await response.Body.FlushAsync();
+                    break;
+                default:
+                    unawaited.Add(response.Body.WriteAsync(line).AsTask());
+                    break;
+            }
+        }
+
+        await Task.WhenAll(unawaited);
+    }
+
+    // Most are short, some take several parts.
+    private static string Line(int thread, int number) =>
+        string.Create(CultureInfo.InvariantCulture, $"{(char)('a' + thread)}{number:d5} ") + new string((char)('a' + thread), number % 10 == 3 ? 60_000 : number % 50) + "\n";
+
     [Theory]
     [InlineData("stream", "stream")]
     [InlineData("pipe", "pipe")]

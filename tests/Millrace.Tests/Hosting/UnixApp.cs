@@ -38,6 +38,9 @@ internal sealed class UnixApp : IAsyncDisposable
 
     public Task<UnixAnswer> Get(string target, params (string Name, string Value)[] headers) => Send("GET", target, null, headers);
 
+    /// <summary>Reads nothing of the body for a while.</summary>
+    public Task<UnixAnswer> GetLate(string target, TimeSpan pause) => Send("GET", target, null, [], pause);
+
     public Task<UnixAnswer> Post(string target, byte[] body, params (string Name, string Value)[] headers) => Send("POST", target, body, headers);
 
     public async ValueTask DisposeAsync()
@@ -46,10 +49,10 @@ internal sealed class UnixApp : IAsyncDisposable
         _folder.Dispose();
     }
 
-    private Task<UnixAnswer> Send(string method, string target, byte[]? body, (string Name, string Value)[] headers) =>
-        _protocol == ApplicationProtocol.Http ? SendHttp(method, target, body, headers) : Task.FromResult(SendFastCgi(method, target, body, headers));
+    private Task<UnixAnswer> Send(string method, string target, byte[]? body, (string Name, string Value)[] headers, TimeSpan pause = default) =>
+        _protocol == ApplicationProtocol.Http ? SendHttp(method, target, body, headers, pause) : SendFastCgi(method, target, body, headers, pause);
 
-    private UnixAnswer SendFastCgi(string method, string target, byte[]? body, (string Name, string Value)[] headers)
+    private async Task<UnixAnswer> SendFastCgi(string method, string target, byte[]? body, (string Name, string Value)[] headers, TimeSpan pause)
     {
         string host = headers.FirstOrDefault(static header => header.Name == "Host").Value ?? "example.com";
         var request = new FastCgiRequest(target, method) { SaysAddresses = false, Body = body, Host = host };
@@ -58,12 +61,15 @@ internal sealed class UnixApp : IAsyncDisposable
             _ = name == "Content-Type" ? request.With("CONTENT_TYPE", value) : request.WithHeader(name, value);
         }
 
-        FastCgiResponse response = _app.Exchange(request);
+        using FastCgiPeer peer = _app.Connect();
+        peer.Send(request.ToBytes());
+        await Task.Delay(pause);
+        FastCgiResponse response = peer.Receive();
         Assert.True(response.IsWhole, response.ToString());
         return new UnixAnswer(response.Status, response.Text, name => response[name]);
     }
 
-    private async Task<UnixAnswer> SendHttp(string method, string target, byte[]? body, (string Name, string Value)[] headers)
+    private async Task<UnixAnswer> SendHttp(string method, string target, byte[]? body, (string Name, string Value)[] headers, TimeSpan pause)
     {
         using var handler = new SocketsHttpHandler { UseCookies = false, AllowAutoRedirect = false, ConnectCallback = ConnectAsync };
         using var client = new HttpClient(handler) { Timeout = TimeSpan.FromSeconds(20) };
@@ -73,7 +79,8 @@ internal sealed class UnixApp : IAsyncDisposable
             Assert.True(request.Headers.TryAddWithoutValidation(name, value) || request.Content!.Headers.TryAddWithoutValidation(name, value));
         }
 
-        using HttpResponseMessage response = await client.SendAsync(request);
+        using HttpResponseMessage response = await client.SendAsync(request, HttpCompletionOption.ResponseHeadersRead);
+        await Task.Delay(pause);
         string text = await response.Content.ReadAsStringAsync();
         HttpResponseHeaders fields = response.Headers;
         return new UnixAnswer((int)response.StatusCode, text, name => fields.TryGetValues(name, out IEnumerable<string>? values) ? string.Join('|', values) : null);

@@ -13,6 +13,7 @@ public abstract class PatienceTests(Way way) : SharedTests(way)
     [Theory]
     [InlineData("write")]
     [InlineData("flush")]
+    [InlineData("behind another")]
     public void A_write_that_waits_ends_with_its_token_and_the_connection_with_it(string how)
     {
         using var patience = new CancellationTokenSource();
@@ -27,12 +28,14 @@ public abstract class PatienceTests(Way way) : SharedTests(way)
                 }
 
                 aborted = call.Aborted;
+                Task first = how == "behind another" ? call.WriteAsync(Large).AsTask() : Task.CompletedTask;
                 if (how == "flush")
                 {
                     call.Write(Large);
                 }
 
                 thrown = await Record.ExceptionAsync(() => how == "flush" ? call.Body.FlushAsync(patience.Token) : call.Body.WriteAsync(Large, patience.Token).AsTask());
+                await first;
             },
             bench =>
             {

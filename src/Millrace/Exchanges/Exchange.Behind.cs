@@ -1,0 +1,239 @@
+// Writes that come while another is still on its way: of applications that do not await each write, or write from several
+// threads. As on other servers they follow one another, in the order in which they came, and whoever waits, waits for his own.
+//
+//   a write, a flush or a file must wait for the socket     what comes then is a follower, and so is what comes while there are followers
+//   nothing is on its way any more                          followers are written, one after the other, on the thread pool
+//   the response ends                                       what has been copied is still written, behind nothing but a flush
+//
+// What a follower was given is copied: its caller may use the memory again as soon as the call has returned, and has had no
+// reason to wait for it until the peer was slow. The memory of a large write that is on its way is the caller's: a handler that
+// ends before that leaves a response that is not whole.
+
+using Millrace.Loops;
+
+namespace Millrace.Exchanges;
+
+internal sealed partial class Exchange
+{
+    private readonly SteadyLock _turns = new();     // the last to be taken, never around anything that waits
+    private Queue<Follower>? _followers;    // under the lock; added to within the gate
+    private volatile bool _hasFollowers;    // written under both: some wait, or are being written
+    private bool _goesOn;                   // under the lock: somebody writes them
+
+    /// <param name="bytes">What to write; none: a flush. Null: whoever waits takes the turn himself.</param>
+    /// <param name="isUnseen">Nobody waits for it: its failure is the response's.</param>
+    private sealed class Follower(byte[]? bytes, bool isUnseen) : TaskCompletionSource
+    {
+        public byte[]? Bytes => bytes;
+
+        public bool IsUnseen => isUnseen;
+    }
+
+    /// <summary>Something that was written is still on its way, and what is written now must follow it. Within the gate.</summary>
+    private bool IsBusy => _unfinished != 0 || _hasFollowers || Volatile.Read(ref _flushPending) != 0;
+
+    /// <summary>Ends when all that has been begun has left, or failed.</summary>
+    public Task WhenIdle(long ticket)
+    {
+        EnterAgain(ticket);
+        try
+        {
+            return IsBusy ? Follow([]) : Task.CompletedTask;
+        }
+        finally
+        {
+            Exit(ticket);
+        }
+    }
+
+    // Within the gate.
+    private Task Follow(byte[]? bytes, bool isUnseen = false)
+    {
+        var follower = new Follower(bytes, isUnseen);
+        using (_turns.Hold())
+        {
+            (_followers ??= new()).Enqueue(follower);
+            _hasFollowers = true;
+        }
+
+        LetFollow();    // what was on its way may have left meanwhile
+        return follower.Task;
+    }
+
+    // Something that others may have waited for has ended. On any thread, perhaps of a request that is over.
+    private void LetFollow()
+    {
+        if (!_hasFollowers)
+        {
+            return;     // who comes just now looks by himself what is on its way
+        }
+
+        long ticket;
+        using (_turns.Hold())
+        {
+            if (_goesOn || _followers is not { Count: > 0 } || Volatile.Read(ref _unfinished) != 0 || Volatile.Read(ref _flushPending) != 0)
+            {
+                return;
+            }
+
+            _goesOn = true;
+            ticket = Ticket;    // they are of this request: the end of one takes them all away
+        }
+
+        Services.RunUserCode(static state => ((Turn)state!).Go(), new Turn(this, ticket));
+    }
+
+    private sealed class Turn(Exchange exchange, long ticket)
+    {
+        public void Go() => _ = exchange.WriteFollowers(ticket);
+    }
+
+    // Ends when there are none left, when one takes the turn himself, or with the response.
+    private async Task WriteFollowers(long ticket)
+    {
+        while (TryEnterAgain(ticket))
+        {
+            if (NextFollower() is not { Bytes: { } bytes } next)
+            {
+                Exit(ticket);
+                return;
+            }
+
+            try
+            {
+                await WriteFollower(bytes, ticket).ConfigureAwait(false);
+                EndFollower(next, null);
+            }
+            catch (Exception error)
+            {
+                EndFollower(next, error);
+                if (next.IsUnseen && TryEnterAgain(ticket))
+                {
+                    Report(error);
+                    Exit(ticket);
+                }
+            }
+        }
+    }
+
+    // Within the gate.
+    private Follower? NextFollower()
+    {
+        using (_turns.Hold())
+        {
+            if (!_followers!.TryDequeue(out Follower? next) || next.Bytes is null)
+            {
+                _goesOn = false;
+                _hasFollowers = _followers.Count > 0;
+                if (next is not null)
+                {
+                    Interlocked.Increment(ref _unfinished);
+                    EndFollower(next, null);
+                }
+
+                return null;
+            }
+
+            return next;
+        }
+    }
+
+    // Within the gate, which it leaves. In one piece: nothing of it may be left when the response ends.
+    private ValueTask WriteFollower(byte[] bytes, long ticket)
+    {
+        try
+        {
+            Start();
+            AppendNow(bytes);
+            return bytes.Length == 0 || Output.Length >= OutputBuffer.SendAt ? FlushNow() : default;
+        }
+        finally
+        {
+            Exit(ticket);
+        }
+    }
+
+    // The response ends. Behind nothing but a flush there is room for what was copied; the rest of a write or a file is the
+    // application's, who may be using the memory again.
+    private void EndFollowers(Exception? error)
+    {
+        if (!_hasFollowers)
+        {
+            return;
+        }
+
+        Queue<Follower> followers;
+        using (_turns.Hold())
+        {
+            followers = _followers!;
+            _followers = null;
+            _hasFollowers = _goesOn = false;
+        }
+
+        bool isCut = error is not null || _unfinished != 0;
+        error ??= isCut ? new ObjectDisposedException("HTTP request", "The request has ended before this write had its turn: await each write.") : null;
+        foreach (Follower next in followers)
+        {
+            error ??= AppendLast(next.Bytes);
+            EndFollower(next, error);
+        }
+
+        if (error is not null && !isCut)
+        {
+            FailInside(error);
+            IsCut = true;
+        }
+    }
+
+    private Exception? AppendLast(byte[]? bytes)
+    {
+        if (bytes is null)
+        {
+            return new ObjectDisposedException("HTTP request", "The request has ended before this file had its turn: await each write.");
+        }
+
+        try
+        {
+            // The loop may be sending what was flushed: all that it finds must be whole.
+            using (_sending.Hold())
+            {
+                Count(bytes.Length);
+                AppendCounted(bytes);
+                if (Output.ChunkStart >= 0)
+                {
+                    Connection.CloseChunk(this, Output);
+                }
+            }
+
+            return null;
+        }
+        catch (Exception error)
+        {
+            return error;
+        }
+    }
+
+    // Whoever waits for it is the application.
+    private void EndFollower(Follower follower, Exception? error)
+    {
+        if (!follower.IsUnseen)
+        {
+            Services.RunUserCode(static state => ((Outcome)state!).Tell(), new Outcome(follower, error));
+        }
+    }
+
+    private sealed class Outcome(Follower follower, Exception? error)
+    {
+        public void Tell()
+        {
+            if (error is null)
+            {
+                follower.SetResult();
+            }
+            else
+            {
+                follower.SetException(error);
+            }
+        }
+    }
+}

@@ -1,0 +1,232 @@
+// Writes that an application does not await while its peer does not read: they follow one another as they were made, with
+// what they were given at the time. Writes that wait and are given up: PatienceTests.cs.
+
+using Millrace.Tests.Simulation;
+
+namespace Millrace.Tests.Behaviour.Shared;
+
+public abstract class UnawaitedTests(Way way) : SharedTests(way)
+{
+    private const int File = 77;
+    private const int Size = 1_000_000;
+
+    private static byte[] Large => Plan.Bytes("large", 0, Size);
+
+    /// <summary>The peer reads when everything has been written, or given up. The handler runs for its first request.</summary>
+    private void Writes(Func<Call, SharedBench, Task> handler, Action<SharedBench, Caller> check)
+    {
+        SharedBench? current = null;
+        Run(
+            async call =>
+            {
+                if (call.Path == "/")
+                {
+                    await handler(call, current!);
+                }
+            },
+            bench =>
+            {
+                current = bench;
+                bench.Simulation.World.Files[File] = Plan.Bytes("file", 0, Size);
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/"));
+                bench.Reads = true;
+                bench.Settle();
+                bench.Pass(TimeSpan.FromMilliseconds(400));
+                check(bench, caller);
+            });
+    }
+
+    [Fact]
+    public void Writes_that_are_not_awaited_one_by_one_arrive_in_their_order() => Writes(
+        static async (call, bench) =>
+        {
+            Task[] writes = [call.WriteAsync(Large).AsTask(), .. Enumerable.Range(0, 20).Select(i => call.WriteAsync(new[] { (byte)('a' + i) }).AsTask())];
+            Assert.All(writes, static write => Assert.False(write.IsCompleted));
+            await Task.WhenAll(writes);
+        },
+        static (bench, caller) =>
+        {
+            Assert.Equal([.. Large, .. "abcdefghijklmnopqrst"u8], Assert.Single(caller.Answers).Body);
+            bench.StillServes(caller);
+        });
+
+    [Fact]
+    public void Flushes_and_kept_bytes_follow_a_write_that_is_not_awaited() => Writes(
+        static async (call, bench) =>
+        {
+            Task first = call.WriteAsync(Large).AsTask();
+            call.WriteText("kept, ");
+            Task flushed = call.FlushAsync().AsTask();
+            call.WriteText("more, ");
+            Task second = call.Body.WriteAsync("end"u8.ToArray()).AsTask();
+            Assert.False(flushed.IsCompleted);
+            await Task.WhenAll(first, flushed, second);
+        },
+        static (bench, caller) =>
+        {
+            Assert.Equal([.. Large, .. "kept, more, end"u8], Assert.Single(caller.Answers).Body);
+            bench.StillServes(caller);
+        });
+
+    [Fact]
+    public void A_file_follows_a_write_that_is_not_awaited_and_a_write_the_file() => Writes(
+        static async (call, bench) =>
+        {
+            Task[] all =
+            [
+                call.WriteAsync(Large).AsTask(),
+                bench.Simulation.Handler.Current!.SendSimulatedFileAsync(File, Size),
+                call.WriteAsync("end"u8.ToArray()).AsTask(),
+            ];
+            await Task.WhenAll(all);
+        },
+        static (_, caller) => Assert.Equal([.. Large, .. Plan.Bytes("file", 0, Size), .. "end"u8], Assert.Single(caller.Answers).Body));
+
+    [Fact]
+    public void Memory_of_a_write_that_waits_for_another_may_be_used_again_at_once() => Writes(
+        static async (call, bench) =>
+        {
+            Task first = call.WriteAsync(Large).AsTask();
+            byte[] buffer = new byte[3];
+            foreach (byte letter in "abc"u8.ToArray())
+            {
+                Array.Fill(buffer, letter);
+                _ = call.WriteAsync(buffer).AsTask();
+            }
+
+            Array.Clear(buffer);
+            await first;
+            await call.WriteAsync("end"u8.ToArray());
+        },
+        static (_, caller) => Assert.Equal([.. Large, .. "aaabbbcccend"u8], Assert.Single(caller.Answers).Body));
+
+    [Fact]
+    public void A_handler_that_ends_before_its_writes_leaves_no_response_that_looks_whole_RFC9112_8() => Writes(
+        static (call, bench) =>
+        {
+            _ = call.WriteAsync(Large).AsTask();
+            _ = call.WriteAsync("end"u8.ToArray()).AsTask();
+            return Task.CompletedTask;
+        },
+        static (bench, caller) =>
+        {
+            Assert.Empty(caller.Answers);
+            Assert.True(caller.IsAtEnd);
+            bench.OthersAreServed();
+        });
+
+    [Fact]
+    public void What_was_copied_behind_a_flush_is_in_the_response_of_a_handler_that_awaits_nothing() => Writes(
+        static (call, bench) =>
+        {
+            call.Write(Large);
+            Task flushed = call.FlushAsync().AsTask();
+            Task written = call.WriteAsync("written, "u8.ToArray()).AsTask();
+            Task again = call.FlushAsync().AsTask();
+            call.WriteText("kept");
+            Assert.All([flushed, written, again], static task => Assert.False(task.IsCompleted));
+            return Task.CompletedTask;
+        },
+        static (bench, caller) =>
+        {
+            Assert.Equal([.. Large, .. "written, kept"u8], Assert.Single(caller.Answers).Body);
+            bench.StillServes(caller);
+        });
+
+    [Fact]
+    public void What_was_copied_behind_a_write_is_in_the_response_of_a_handler_that_awaits_the_write_alone() => Writes(
+        static async (call, bench) =>
+        {
+            Task first = call.WriteAsync(Large).AsTask();
+            _ = call.WriteAsync("written, "u8.ToArray()).AsTask();
+            _ = call.FlushAsync().AsTask();
+            call.Write(Large);
+            call.WriteText("kept");
+            await first;
+        },
+        static (bench, caller) =>
+        {
+            Assert.Equal([.. Large, .. "written, "u8, .. Large, .. "kept"u8], Assert.Single(caller.Answers).Body);
+            bench.StillServes(caller);
+        });
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void Bytes_beyond_the_Content_Length_behind_a_write_leave_no_response_that_looks_whole_RFC9112_6_3(bool awaits)
+    {
+        Exception? refused = null;
+        Writes(
+            async (call, bench) =>
+            {
+                call.Length = Size + 3;
+                Task first = call.WriteAsync(Large).AsTask();
+                call.WriteText("a");
+                call.WriteText("four");
+                Task last = call.WriteAsync("more"u8.ToArray()).AsTask();
+                await first;
+                refused = awaits ? await Record.ExceptionAsync(() => last) : new InvalidOperationException();
+            },
+            (bench, caller) =>
+            {
+                Assert.Empty(caller.Answers);
+                Assert.True(caller.IsAtEnd);
+                Assert.IsType<InvalidOperationException>(refused);
+                bench.OthersAreServed();
+            });
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void Writes_that_wait_for_another_end_with_their_request(bool byAbort)
+    {
+        Call? current = null;
+        int ended = 0;
+        Run(
+            async call =>
+            {
+                if (call.Path == "/")
+                {
+                    current = call;
+                    Task[] writes = [call.WriteAsync(Large).AsTask(), .. Enumerable.Range(0, 5).Select(_ => call.WriteAsync(Large).AsTask()), call.FlushAsync().AsTask()];
+                    foreach (Task write in writes)
+                    {
+                        _ = await Record.ExceptionAsync(() => write);
+                        ended++;
+                    }
+                }
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/"));
+                bench.Pass(TimeSpan.FromSeconds(1));
+                Assert.Equal(0, ended);
+                if (byAbort)
+                {
+                    current!.Abort();
+                }
+                else
+                {
+                    caller.Socket.ClientClose();
+                }
+
+                bench.Settle();
+                Assert.Equal(7, ended);
+                bench.Reads = true;
+                bench.OthersAreServed();
+            });
+    }
+}
+
+public sealed class FastCgiUnawaitedTests() : UnawaitedTests(Way.FastCgiToPlain);
+
+public sealed class HttpUnawaitedTests() : UnawaitedTests(Way.HttpToPlain);
+
+public sealed class FastCgiHostedUnawaitedTests() : UnawaitedTests(Way.FastCgiToHosted);
+
+public sealed class HttpHostedUnawaitedTests() : UnawaitedTests(Way.HttpToHosted);
