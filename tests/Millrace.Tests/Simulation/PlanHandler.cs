@@ -76,9 +76,33 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
 
             int written = 0;
             int unawaited = 0;
+            var begun = new List<Task>();
+            int begunBytes = 0;
             long sentBefore = plan.Socket!.SentByServer;
             foreach ((Act act, int count) in plan.Acts)
             {
+                if (plan.AwaitsLate && act is Act.WriteAsync or Act.SendFile or Act.Flush)
+                {
+                    begun.Add(act switch
+                    {
+                        Act.WriteAsync => response.WriteAsync(Plan.Bytes(plan.ResponsePattern, written, count)).AsTask(),
+                        Act.SendFile => SendFile(world, exchange, Plan.Bytes(plan.ResponsePattern, written, count), count).AsTask(),
+                        _ => response.FlushAsync().AsTask(),
+                    });
+                    int added = act == Act.Flush ? 0 : count;
+                    plan.Written = written += added;
+                    begunBytes += added;
+                    unawaited += added;
+                    continue;
+                }
+
+                if (act != Act.Write)
+                {
+                    await AwaitAll(begun);
+                    unawaited -= begunBytes;
+                    begunBytes = 0;
+                }
+
                 switch (act)
                 {
                     case Act.Write:
@@ -137,6 +161,8 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
                     world.Violated($"the server holds {unsent} bytes of the response of {plan.Name}, which its handler has waited for");
                 }
             }
+
+            await AwaitAll(begun);
         }
         catch (Exception error) when (error is not InvalidTimeZoneException && !plan.IsDisturbed && !world.IsCutting)
         {
@@ -147,6 +173,16 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
             plan.Finished++;
             world.Trace("handler ends", plan.Id, plan.BodyRead);
         }
+    }
+
+    private static async ValueTask AwaitAll(List<Task> begun)
+    {
+        foreach (Task each in begun)
+        {
+            await each;
+        }
+
+        begun.Clear();
     }
 
     private static async ValueTask<int> Read(Simulation world, Plan plan, Request request, int count)
