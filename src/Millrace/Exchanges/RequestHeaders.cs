@@ -1,6 +1,6 @@
 // The header fields of a request: a table that is filled from its head when somebody first looks.
 
-using System.Text;
+using System.Buffers.Binary;
 using Microsoft.Extensions.Primitives;
 using Microsoft.Net.Http.Headers;
 using Millrace.Protocols.Cgi;
@@ -14,11 +14,18 @@ internal sealed class RequestHeaders(RequestHead head) : HeaderTable
     private const int Filling = 1;
     private const int Filled = 2;
 
+    private const int HostLength = 4;
+    private const int ContentTypeLength = 12;
+    private const int ContentLengthLength = 14;
+    private const ulong MadeLengths = (1UL << HostLength) | (1UL << ContentTypeLength) | (1UL << ContentLengthLength) | 1;
+
     private int _state = Filled;
+    private ulong _lengths;      // of the names that came; 0 before somebody asks
 
     public void Begin()
     {
         Drop();
+        _lengths = 0;
         Volatile.Write(ref _state, Empty);
     }
 
@@ -57,7 +64,7 @@ internal sealed class RequestHeaders(RequestHead head) : HeaderTable
         ReadOnlySpan<HeaderSlice> fields = head.Fields;
         for (int i = 0; i < fields.Length; i++)
         {
-            if (fields[i].NameLength == HeaderNames.Host.Length && Ascii.EqualsIgnoreCase(head.Name(fields[i]), "Host"u8))
+            if (fields[i].NameLength == HostLength && IsHost(head.Name(fields[i])))
             {
                 if (at >= 0)
                 {
@@ -77,10 +84,19 @@ internal sealed class RequestHeaders(RequestHead head) : HeaderTable
         return true;
     }
 
-    private bool MayHave(string name)
+    // Letters differ by case in one bit, and no other byte is the same but for it.
+    private static bool IsHost(ReadOnlySpan<byte> name) =>
+        (BinaryPrimitives.ReadUInt32LittleEndian(name) | 0x2020_2020) == BinaryPrimitives.ReadUInt32LittleEndian("host"u8);
+
+    private bool MayHave(string? name)
     {
+        if (name is null || ((LengthsThere() >> name.Length) & 1) == 0)
+        {
+            return name is null;
+        }
+
         // A letter is the same in either case; other characters may have become another in a variable.
-        if (string.IsNullOrEmpty(name) || !char.IsAsciiLetter(name[0]) || IsMade(name.Length))
+        if (name.Length == 0 || !char.IsAsciiLetter(name[0]) || IsMade(name.Length))
         {
             return true;
         }
@@ -97,9 +113,26 @@ internal sealed class RequestHeaders(RequestHead head) : HeaderTable
         return false;
     }
 
+    // One bit for each length of a name, the same for those that are 64 apart. Two threads that make it at a time make the same.
+    private ulong LengthsThere()
+    {
+        ulong lengths = Volatile.Read(ref _lengths);
+        if (lengths == 0)
+        {
+            lengths = MadeLengths;
+            foreach (ref readonly HeaderSlice field in head.Fields)
+            {
+                lengths |= 1UL << field.NameLength;
+            }
+
+            Volatile.Write(ref _lengths, lengths);
+        }
+
+        return lengths;
+    }
+
     // Those that come from elsewhere: see Fill.
-    private static bool IsMade(int length) =>
-        length == HeaderNames.Host.Length || length == HeaderNames.ContentType.Length || length == HeaderNames.ContentLength.Length;
+    private static bool IsMade(int length) => length is HostLength or ContentTypeLength or ContentLengthLength;
 
     private void FillOnce()
     {
