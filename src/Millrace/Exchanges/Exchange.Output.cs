@@ -73,7 +73,7 @@ internal sealed partial class Exchange
         CheckNotFailed();
         CheckStatus();
         SuppressesBody |= HasNoBodyStatus || OpensTunnel;
-        _declared = OpensTunnel ? -1 : ResponseHeaders.ContentLength ?? -1;
+        _declared = OpensTunnel ? -1 : ResponseHeaders.DeclaredLength;
         if (_declared < 0 && length >= 0 && !SuppressesBody)
         {
             _declared = length;
@@ -360,7 +360,7 @@ internal sealed partial class Exchange
             throw new InvalidOperationException($"Writing to the response body is invalid for responses with status code {StatusCode}.");
         }
 
-        long declared = HasStarted ? _declared : ResponseHeaders.ContentLength ?? -1;
+        long declared = HasStarted ? _declared : ResponseHeaders.DeclaredLength;
         if (declared >= 0 && _written + count > declared)
         {
             throw new InvalidOperationException(
@@ -417,7 +417,7 @@ internal sealed partial class Exchange
             }
             else if (!HasStarted)
             {
-                long declared = ResponseHeaders.ContentLength ?? -1;
+                long declared = ResponseHeaders.DeclaredLength;
                 if (declared >= 0 && _written < declared && !Head.IsHead && !HasNoBodyStatus)
                 {
                     ReplaceByError(new InvalidOperationException(MismatchText(declared)));

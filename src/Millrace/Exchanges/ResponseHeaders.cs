@@ -11,6 +11,7 @@ namespace Millrace.Exchanges;
 internal sealed class ResponseHeaders : HeaderTable
 {
     private bool _fixed;
+    private bool _mayHaveLength;        // a field as long as Content-Length has been set
     private string? _contentType;       // the last that was found to be good: most responses have the same string
     private byte[]? _contentTypeLine;   // the field with it, once it has come again
 
@@ -18,9 +19,12 @@ internal sealed class ResponseHeaders : HeaderTable
 
     public void Fix() => _fixed = true;
 
+    /// <summary>What Content-Length says, -1 where there is none: for those who look several times a response.</summary>
+    public long DeclaredLength => _mayHaveLength ? ContentLength ?? -1 : -1;
+
     public void Begin()
     {
-        _fixed = false;
+        _fixed = _mayHaveLength = false;
         Drop();
     }
 
@@ -59,9 +63,13 @@ internal sealed class ResponseHeaders : HeaderTable
             }
         }
 
-        if (name.Length == HeaderNames.ContentLength.Length && name.Equals(HeaderNames.ContentLength, StringComparison.OrdinalIgnoreCase))
+        if (name.Length == HeaderNames.ContentLength.Length)
         {
-            CheckLength(values);
+            _mayHaveLength = true;
+            if (name.Equals(HeaderNames.ContentLength, StringComparison.OrdinalIgnoreCase))
+            {
+                CheckLength(values);
+            }
         }
     }
 

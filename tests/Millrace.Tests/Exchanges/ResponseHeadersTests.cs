@@ -156,6 +156,25 @@ public sealed class ResponseHeadersTests
     }
 
     [Fact]
+    public void The_declared_length_is_what_Content_Length_says_however_it_was_set()
+    {
+        var headers = new ResponseHeaders { ["Content-Type"] = "text/plain" };
+        Assert.Equal(-1, headers.DeclaredLength);
+        headers.ContentLength = 5;
+        Assert.Equal(5, headers.DeclaredLength);
+        headers["content-length"] = "6";
+        Assert.Equal(6, headers.DeclaredLength);
+        headers.Remove("CONTENT-LENGTH");
+        Assert.Equal(-1, headers.DeclaredLength);
+        headers.Add("Content-Length", "7");
+        Assert.Equal(7, headers.DeclaredLength);
+        headers.Begin();
+        Assert.Equal(-1, headers.DeclaredLength);
+        headers["X-Another-Len"] = headers["X-Another-Name"] = "8";
+        Assert.Equal(-1, headers.DeclaredLength);
+    }
+
+    [Fact]
     public void A_content_type_is_checked_and_sent_as_it_is_set_however_often_it_comes()
     {
         var headers = new ResponseHeaders();
