@@ -190,7 +190,7 @@ internal sealed class Engine : IAsyncDisposable
             _stopped = true;
             long begun = Environment.TickCount64;
             Task listening = new ListeningEnd<LinuxKernel>(
-                _loops, _sockets, _options.Backlog, static socket => socket.Refuse(), static socket => socket.Dispose()).Begin();
+                _loops, _sockets, _options.Backlog, static socket => socket.Refuse(), static socket => socket.HoldOff(), static socket => socket.Dispose()).Begin();
             long deadline = begun + (long)_options.DrainTimeout.TotalMilliseconds;
             while ((_services.Connections > 0 || !listening.IsCompleted)
                 && Environment.TickCount64 < deadline && !cancellationToken.IsCancellationRequested)

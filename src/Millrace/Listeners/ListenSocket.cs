@@ -1,5 +1,6 @@
 // One listening descriptor and its end. Accepting from it is the loops' part.
 
+using System.Diagnostics;
 using System.Globalization;
 using System.Net;
 using Millrace.Loops;
@@ -11,6 +12,10 @@ internal sealed class ListenSocket : IDisposable
 {
     // Unix sockets made here: the file that goes with the descriptor. Null for TCP and for what was inherited.
     private readonly SocketFile? _file;
+    private readonly bool _isTcpMadeHere;
+
+    // Of a client on the same machine, whose packets another processor is just carrying: some 50 us. Each ms would have more clients wait for their second.
+    private static readonly TimeSpan s_handshake = TimeSpan.FromMilliseconds(0.25);
     private int _descriptor;
 
     public ListenSocket(int descriptor, ListenAddress address, SocketName name, int loop, SocketFile? file = null)
@@ -20,6 +25,7 @@ internal sealed class ListenSocket : IDisposable
         Address = address;
         Name = name;
         Loop = loop;
+        _isTcpMadeHere = address.Kind == EndPointKind.Tcp;
     }
 
     /// <summary>The descriptor, or -1 once disposed.</summary>
@@ -39,7 +45,7 @@ internal sealed class ListenSocket : IDisposable
 
     /// <summary>
     /// Nobody can connect any more, but who waits can still be accepted. Only for a Unix socket that was made here: ending the reception of a TCP socket
-    /// resets who waits in its queue, and an inherited socket is not ours to end; these listen until <see cref="Dispose"/>.
+    /// resets who waits in its queue (<see cref="HoldOff"/> instead), and an inherited socket is not ours to end: it listens on for others.
     /// </summary>
     public void Refuse()
     {
@@ -48,6 +54,27 @@ internal sealed class ListenSocket : IDisposable
             _file.RemoveIfSame();
             _ = SystemCalls.Shutdown(Descriptor, SystemCalls.SHUT_RD);
         }
+    }
+
+    /// <summary>
+    /// Nobody new joins the queue of a TCP socket that was made here, but who waits can still be accepted: the kernel drops what would begin a connection
+    /// (SYN; RFC 9293, section 3.5), and the client's system sends it again a second later (RFC 6298, section 2.1), to whoever listens then. Handshakes
+    /// that have begun end as usual, and are given a moment for it. False, and nothing done, for all other sockets and where the kernel has no filters.
+    /// </summary>
+    public bool HoldOff()
+    {
+        if (!_isTcpMadeHere || !ConnectionRequests.TryDrop(Descriptor))
+        {
+            return false;
+        }
+
+        long begun = Stopwatch.GetTimestamp();
+        while (Stopwatch.GetElapsedTime(begun) < s_handshake)
+        {
+            Thread.SpinWait(10);
+        }
+
+        return true;
     }
 
     /// <summary>Stops listening. The file of a Unix socket goes first, and only when it is still the one that was made here.</summary>

@@ -229,7 +229,7 @@ internal sealed partial class EventLoop<TKernel>
             case Accepted.LoopLost:
                 return false;
             default:
-                rest.Finish();
+                rest.EndStep();
                 return true;
         }
     }

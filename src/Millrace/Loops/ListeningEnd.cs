@@ -1,11 +1,15 @@
 // How a server stops listening: without losing a connection, and so that a web server is refused at once and goes elsewhere.
 //
 //   1 every loop stops watching       who connects now waits in the queue
-//   2 no more may join the queue      where the kernel can do that (ListenSocket.Refuse)
+//   2 no more may join the queue      Unix sockets: who connects from here on is refused (ListenSocket.Refuse)
 //   3 the queue is accepted           by one loop a socket; these connections are served and then closed
-//   4 the socket is closed            who connects from here on is refused
+//   4 TCP: no more may join           who connects from here on is not answered, asks again after a second and is refused then
+//     after a moment: step 3 again    (ListenSocket.HoldOff); handshakes that have begun end in this moment
+//   5 the socket is closed            who connects from here on is refused
 //
-// Over TCP step 2 does not exist: who connects between the last accept and step 4, some microseconds, is reset.
+// Over TCP a queue cannot be ended but by resetting who waits in it, so step 2 is not for it. A second is long for a web server
+// that could have asked another application, so step 4 is late and short. A client whose handshake takes longer than the
+// moment, over a network, may still be reset in it.
 
 using Millrace.Listeners;
 
@@ -13,11 +17,17 @@ namespace Millrace.Loops;
 
 /// <param name="loops">All loops of the server.</param>
 /// <param name="sockets">All it listens on.</param>
-/// <param name="queueMax">At most so many are accepted from each queue: under a flood it would never be empty.</param>
+/// <param name="queueMax">At most so many are accepted from each queue before step 4, and as many after it: under a flood it would never be empty.</param>
 /// <param name="refuse">Step 2.</param>
-/// <param name="close">Step 4.</param>
+/// <param name="holdOff">Step 4; false where it cannot be done.</param>
+/// <param name="close">Step 5.</param>
 internal sealed class ListeningEnd<TKernel>(
-    IReadOnlyList<EventLoop<TKernel>> loops, IReadOnlyList<ListenSocket> sockets, int queueMax, Action<ListenSocket> refuse, Action<ListenSocket> close)
+    IReadOnlyList<EventLoop<TKernel>> loops,
+    IReadOnlyList<ListenSocket> sockets,
+    int queueMax,
+    Action<ListenSocket> refuse,
+    Func<ListenSocket, bool> holdOff,
+    Action<ListenSocket> close)
     where TKernel : struct, IKernel
 {
     private readonly TaskCompletionSource _closed = new(TaskCreationOptions.RunContinuationsAsynchronously);
@@ -46,7 +56,7 @@ internal sealed class ListeningEnd<TKernel>(
         foreach (ListenSocket socket in sockets)
         {
             refuse(socket);
-            loops[Math.Max(socket.Loop, 0)].Post(new RestOfQueue(socket, queueMax, Close));
+            loops[Math.Max(socket.Loop, 0)].Post(new RestOfQueue(socket, queueMax, holdOff, Close));
         }
     }
 
@@ -61,9 +71,10 @@ internal sealed class ListeningEnd<TKernel>(
 }
 
 /// <summary>Who waits in the queue of a socket that is about to be closed. Used by whoever drives the loop it was posted to.</summary>
-internal sealed class RestOfQueue(ListenSocket listener, int max, Action<ListenSocket> close)
+internal sealed class RestOfQueue(ListenSocket listener, int max, Func<ListenSocket, bool> holdOff, Action<ListenSocket> close)
 {
-    private int _left = max;
+    private int _counted;
+    private bool _isLastStep;
     private bool _isFinished;
 
     public ListenSocket Listener => listener;
@@ -71,16 +82,27 @@ internal sealed class RestOfQueue(ListenSocket listener, int max, Action<ListenS
     /// <summary>False when no more are to be accepted.</summary>
     public bool TryCount()
     {
-        if (!_isFinished && _left-- <= 0)
+        if (!_isFinished && _counted++ >= max)
         {
-            Finish();
+            EndStep();
         }
 
         return !_isFinished;
     }
 
-    public void Finish()
+    /// <summary>Nobody waits, or no more can be accepted: who connects is held off, and the queue is looked at once more. The second time, or where nobody can be held off, the socket is closed.</summary>
+    public void EndStep()
     {
+        if (!_isLastStep)
+        {
+            _isLastStep = true;
+            if (holdOff(listener))
+            {
+                _counted = 0;
+                return;
+            }
+        }
+
         _isFinished = true;
         close(listener);
     }

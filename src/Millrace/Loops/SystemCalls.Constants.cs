@@ -52,6 +52,7 @@ internal static unsafe partial class SystemCalls
     public const int SO_LINGER = 13;
     public const int SO_REUSEPORT = 15;
     public const int SO_PEERCRED = 17;
+    public const int SO_ATTACH_FILTER = 26;
     public const int SO_ACCEPTCONN = 30;
     public const int SO_DOMAIN = 39;
     public const int SO_INCOMING_CPU = 49;
@@ -61,6 +62,15 @@ internal static unsafe partial class SystemCalls
     public const int TCP_USER_TIMEOUT = 18;
     public const int IPPROTO_IPV6 = 41;
     public const int IPV6_V6ONLY = 26;
+
+    // socket(7), SO_ATTACH_FILTER: operations of classic BPF
+    public const int BPF_LD = 0x00;
+    public const int BPF_JMP = 0x05;
+    public const int BPF_RET = 0x06;
+    public const int BPF_K = 0x00;
+    public const int BPF_ABS = 0x20;
+    public const int BPF_B = 0x10;
+    public const int BPF_JSET = 0x40;
 
     // tcp(7), unix(7): the same number for both
     public const uint SIOCOUTQ = 0x5411;

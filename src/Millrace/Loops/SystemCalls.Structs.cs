@@ -73,6 +73,24 @@ internal static unsafe partial class SystemCalls
         public int Seconds;
     }
 
+    /// <summary>struct sock_filter: one instruction of a classic BPF program. Jumps are counted from the next instruction.</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    public struct FilterInstruction
+    {
+        public ushort Code;
+        public byte JumpIfTrue;
+        public byte JumpIfFalse;
+        public uint Operand;
+    }
+
+    /// <summary>struct sock_fprog, the value of SO_ATTACH_FILTER.</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    public struct FilterProgram
+    {
+        public ushort Length;
+        public FilterInstruction* Instructions;
+    }
+
     /// <summary>struct ucred, the answer of SO_PEERCRED. Process 0 means a process outside this process namespace.</summary>
     [StructLayout(LayoutKind.Sequential)]
     public struct PeerCredentials

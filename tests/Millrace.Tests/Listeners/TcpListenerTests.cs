@@ -3,6 +3,7 @@
 using System.Globalization;
 using System.Net;
 using System.Net.Sockets;
+using Microsoft.Win32.SafeHandles;
 using Millrace.Listeners;
 using Millrace.Loops;
 
@@ -59,6 +60,28 @@ public sealed unsafe class TcpListenerTests
         Assert.True(accepted >= 0);
         Assert.NotEqual(0, SystemCalls.GetSocketOption(accepted, SystemCalls.IPPROTO_TCP, SystemCalls.TCP_NODELAY));
         _ = SystemCalls.Close(accepted);
+    }
+
+    // A client's system asks again after a second (RFC 6298, section 2.1); until then its connection is neither made nor refused.
+    [Theory]
+    [InlineData("http://127.0.0.1:0", "127.0.0.1")]
+    [InlineData("http://[::1]:0", "::1")]
+    public void Who_is_held_off_is_refused_once_the_socket_is_closed_and_who_came_before_is_accepted(string text, string place)
+    {
+        using var opened = new OpenedSockets(ListenSockets.Open(ListenAddress.Parse(text), 1));
+        var address = IPAddress.Parse(place);
+        using Socket before = Connect(address, opened.Port);
+        Assert.True(opened[0].HoldOff());
+        using var after = new Socket(address.AddressFamily, SocketType.Stream, ProtocolType.Tcp) { Blocking = false };
+        Assert.Equal(SocketError.WouldBlock, Assert.Throws<SocketException>(() => after.Connect(address, opened.Port)).SocketErrorCode);
+        using var accepted = new Socket(new SafeSocketHandle(SystemCalls.Accept(opened[0].Descriptor, null, null, SystemCalls.SOCK_CLOEXEC), ownsHandle: true));
+        Assert.Equal(2, before.Send("hi"u8));
+        Assert.Equal(2, accepted.Receive(new byte[2]));
+        Assert.Equal(0, AcceptAll(opened[0].Descriptor));
+        Assert.False(after.Poll(TimeSpan.FromMilliseconds(50), SelectMode.SelectWrite));
+        opened[0].Dispose();
+        Assert.True(after.Poll(TimeSpan.FromSeconds(30), SelectMode.SelectWrite));
+        Assert.Equal(SystemCalls.ECONNREFUSED, SystemCalls.GetSocketOption((int)after.SafeHandle.DangerousGetHandle(), SystemCalls.SOL_SOCKET, SystemCalls.SO_ERROR));
     }
 
     [Fact]

@@ -36,6 +36,7 @@ internal static class CHeaders
         #include <sys/un.h>
         #include <time.h>
         #include <unistd.h>
+        #include <linux/filter.h>
         #include <linux/sockios.h>
         #include <linux/stat.h>
         #ifndef RENAME_NOREPLACE
@@ -74,6 +75,8 @@ internal static class CHeaders
         ["MessageHeader"] = ("struct msghdr", ["msg_name", "msg_namelen", "msg_iov", "msg_iovlen", "msg_control", "msg_controllen", "msg_flags"]),
         ["ResourceLimit"] = ("struct rlimit", ["rlim_cur", "rlim_max"]),
         ["Linger"] = ("struct linger", ["l_onoff", "l_linger"]),
+        ["FilterInstruction"] = ("struct sock_filter", ["code", "jt", "jf", "k"]),
+        ["FilterProgram"] = ("struct sock_fprog", ["len", "filter"]),
         ["PeerCredentials"] = ("struct ucred", ["pid", "uid", "gid"]),
         ["FileStatus"] = ("struct statx", ["stx_nlink", "stx_uid", "stx_gid", "stx_mode", "stx_ino", "stx_dev_major", "stx_dev_minor"]),
         ["GroupEntry"] = ("struct group", ["gr_name", "gr_passwd", "gr_gid", "gr_mem"]),

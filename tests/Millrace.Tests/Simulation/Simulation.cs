@@ -91,6 +91,7 @@ internal sealed partial class Simulation : IKernelObserver
             httpSocket is null ? [socket] : [socket, httpSocket],
             setup.Options.Backlog,
             each => ListenerOf(each).Refuses |= !ListenerOf(each).IsTcp,
+            each => ListenerOf(each).IsTcp && (ListenerOf(each).Refuses = true),     // who is held off is refused a second later
             each => World.Close(ListenerOf(each))).Begin();
         Services.Monitor.Watch([.. Loops.Select(static each => each.Loop)]);
     }
