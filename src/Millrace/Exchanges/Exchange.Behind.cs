@@ -46,6 +46,20 @@ internal sealed partial class Exchange
         }
     }
 
+    private ValueTask WriteBehind(ReadOnlySpan<byte> bytes, out int taken)
+    {
+        taken = bytes.Length;
+        return new ValueTask(Follow(bytes.ToArray()));
+    }
+
+    private void AppendBehind(ReadOnlySpan<byte> bytes)
+    {
+        if (bytes.Length > 0)
+        {
+            _ = Follow(bytes.ToArray(), isUnseen: true);
+        }
+    }
+
     // Within the gate.
     private Task Follow(byte[]? bytes, bool isUnseen = false)
     {
@@ -157,11 +171,6 @@ internal sealed partial class Exchange
     // application's, who may be using the memory again.
     private void EndFollowers(Exception? error)
     {
-        if (!_hasFollowers)
-        {
-            return;
-        }
-
         Queue<Follower> followers;
         using (_turns.Hold())
         {

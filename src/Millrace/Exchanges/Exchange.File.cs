@@ -59,7 +59,7 @@ internal sealed partial class Exchange
                 entered = true;
             }
 
-            CheckWritable();
+            CheckNotEnded();
             CheckCount(isUnsaid ? 0 : count);
             if (!isUnsaid)
             {

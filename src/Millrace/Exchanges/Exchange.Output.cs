@@ -1,6 +1,8 @@
 // The response of an exchange: head, body and end, as bytes in its output buffer. How they get to the socket is in
 // Exchange.Send.cs, who may write when in Exchange.Gate.cs.
 
+using System.Diagnostics.CodeAnalysis;
+using System.Runtime.CompilerServices;
 using Microsoft.AspNetCore.Http;
 using Microsoft.Net.Http.Headers;
 using Millrace.Loops;
@@ -103,7 +105,7 @@ internal sealed partial class Exchange
         }
     }
 
-    [System.Diagnostics.CodeAnalysis.DoesNotReturn]
+    [DoesNotReturn]
     private void ThrowTooMany(long written) =>
         throw new InvalidOperationException($"Response Content-Length mismatch: too many bytes written ({written} of {_declared}).");
 
@@ -143,11 +145,16 @@ internal sealed partial class Exchange
 
     /// <summary>Room for body bytes where they will be sent from, for whoever is done with it before the request can end; <see cref="AdvanceBody"/> says how many were written.</summary>
     /// <exception cref="ArgumentOutOfRangeException">The same.</exception>
-    public Span<byte> ReserveBody(int sizeHint) => IsBusy ? LendBody(sizeHint).Span : ReserveNow(sizeHint);
+    public Span<byte> ReserveBody(int sizeHint)
+    {
+        CheckNotEnded();
+        return IsBusy ? LendBody(sizeHint).Span : ReserveNow(sizeHint);
+    }
 
+    // Nothing else is on its way.
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
     private Span<byte> ReserveNow(int sizeHint)
     {
-        CheckWritable();
         CheckReserve(sizeHint);
         _lentAt = -1;
         sizeHint = Math.Max(sizeHint, 256);
@@ -206,6 +213,7 @@ internal sealed partial class Exchange
         _reserved -= count;
     }
 
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
     private void AdvanceInPlace(int count)
     {
         Count(count);
@@ -232,20 +240,12 @@ internal sealed partial class Exchange
     {
         if (_ended)
         {
-            throw new InvalidOperationException("Writing is not allowed after the response was completed.");
+            ThrowComplete();
         }
     }
 
-    private void CheckWritable()
-    {
-        CheckNotEnded();
-
-        // The loop is sending, and moves the bytes that stay.
-        if (Volatile.Read(ref _flushPending) != 0)
-        {
-            throw new InvalidOperationException("A flush of this response is still waiting; await it before writing on.");
-        }
-    }
+    [DoesNotReturn]
+    private static void ThrowComplete() => throw new InvalidOperationException("Writing is not allowed after the response was completed.");
 
     /// <summary>Appends body bytes to what will be sent. The head is written when it has not been.</summary>
     public void Append(ReadOnlySpan<byte> bytes)
@@ -256,20 +256,20 @@ internal sealed partial class Exchange
 
     private void AppendLent(ReadOnlySpan<byte> bytes)
     {
+        CheckNotEnded();
         if (IsBusy)
         {
-            _ = bytes.Length > 0 ? Follow(bytes.ToArray(), isUnseen: true) : null;
+            AppendBehind(bytes);
             return;
         }
 
-        CheckWritable();
         Count(bytes.Length);
         AppendCounted(bytes);
     }
 
+    // Nothing else is on its way.
     private void AppendNow(ReadOnlySpan<byte> bytes)
     {
-        CheckWritable();
         _reserved = 0;
         Count(bytes.Length);
         AppendCounted(bytes);
@@ -396,13 +396,16 @@ internal sealed partial class Exchange
         IsCut |= FileBytesLeft != 0;    // in the middle of a record or chunk
         try
         {
-            if (_failure is { } failure)
+            if (_failure is not null)
             {
-                _failure = null;
-                FailInside(failure);
+                FailAsReported();
             }
 
-            EndFollowers(null);
+            if (_hasFollowers)
+            {
+                EndFollowers(null);
+            }
+
             if (_unfinished != 0)
             {
                 // What was begun will never be whole, whatever it looked like.
@@ -478,6 +481,13 @@ internal sealed partial class Exchange
         FailInside(error);
     }
 
+    private void FailAsReported()
+    {
+        Exception failure = _failure!;
+        _failure = null;
+        FailInside(failure);
+    }
+
     private void CheckNotFailed()
     {
         if (_failure is not null)
@@ -486,7 +496,7 @@ internal sealed partial class Exchange
         }
     }
 
-    [System.Diagnostics.CodeAnalysis.DoesNotReturn]
+    [DoesNotReturn]
     private static void ThrowFailed(Exception failure) =>
         throw new InvalidOperationException("The response cannot begin: the application has said that it failed.", failure);
 
@@ -548,7 +558,11 @@ internal sealed partial class Exchange
         _ended = true;
         IsCut = true;
         AppStatus = 1;
-        EndFollowers(error);
+        if (_hasFollowers)
+        {
+            EndFollowers(error);
+        }
+
         using (_sending.Hold())
         {
             if (Output is { ChunkStart: >= 0 } output)
@@ -591,7 +605,11 @@ internal sealed partial class Exchange
     private bool ResetOutput()
     {
         bool reusable = _flushPending == 0 && _unfinished == 0;
-        EndWaitSoon();      // whoever still waits for bytes to leave finds the gate closed
+        if (_flushPending != 0)
+        {
+            EndWaitSoon();      // whoever still waits for bytes to leave finds the gate closed
+        }
+
         ResetEarly();
         _failure = null;
         _reserved = 0;

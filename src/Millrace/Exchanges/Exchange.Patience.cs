@@ -1,5 +1,7 @@
 // How a write that waits for the peer is given up: by the token that it was called with.
 
+using System.Runtime.CompilerServices;
+
 namespace Millrace.Exchanges;
 
 internal sealed partial class Exchange
@@ -8,8 +10,9 @@ internal sealed partial class Exchange
     /// What waits for the peer, as long as whoever began it wants it. Once it is given up nobody knows how much of the response has
     /// left: the connection is broken off, as by <see cref="AbortByApplication"/>.
     /// </summary>
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
     public ValueTask While(ValueTask written, long ticket, CancellationToken cancellationToken) =>
-        written.IsCompleted || !cancellationToken.CanBeCanceled ? written : WaitWhile(written, ticket, cancellationToken);
+        written.IsCompletedSuccessfully || !cancellationToken.CanBeCanceled ? written : WaitWhile(written, ticket, cancellationToken);
 
     private async ValueTask WaitWhile(ValueTask written, long ticket, CancellationToken cancellationToken)
     {

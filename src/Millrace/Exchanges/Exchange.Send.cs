@@ -4,6 +4,7 @@
 // together with the end of the response; if it goes asynchronous or blocks, its driver or the driver that takes over the
 // loop sends what was noted. After that, writes go to the socket directly from whatever thread the handler is on.
 
+using System.Runtime.CompilerServices;
 using Microsoft.AspNetCore.Http;
 using Millrace.Loops;
 
@@ -98,6 +99,7 @@ internal sealed partial class Exchange
     }
 
     /// <summary>Sends what has been written so far, now or (in the handler's synchronous part) a little later. Within the gate.</summary>
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
     public ValueTask FlushAsync() => IsBusy ? new ValueTask(Follow([])) : FlushNow();
 
     private ValueTask FlushNow()
@@ -313,18 +315,12 @@ internal sealed partial class Exchange
     /// <param name="taken">Bytes that have been written, or copied. Where these are not all, <see cref="WriteRest"/> must be called when the gate has been left.</param>
     public ValueTask Write(ReadOnlySpan<byte> span, out int taken)
     {
+        CheckNotEnded();
         if (IsBusy)
         {
-            taken = span.Length;
-            return new ValueTask(Follow(span.ToArray()));
+            return WriteBehind(span, out taken);
         }
 
-        return WriteNow(span, out taken);
-    }
-
-    private ValueTask WriteNow(ReadOnlySpan<byte> span, out int taken)
-    {
-        CheckWritable();
         Start();
         if (span.Length <= OutputBuffer.SendAt - Output.Length)
         {
