@@ -107,11 +107,12 @@ public abstract class DrainTests(Way way) : SharedTests(way)
     public void A_queue_that_never_empties_does_not_keep_the_server_listening() => Run(
         static bench =>
         {
-            Caller[] flood = [.. Enumerable.Range(0, 30).Select(_ => bench.ConnectOnly())];
+            // A backlog before nobody can join the queue any more, and a backlog after it.
+            Caller[] flood = [.. Enumerable.Range(0, 50).Select(_ => bench.ConnectOnly())];
             _ = bench.Simulation.BeginDrain();
             bench.Settle();
             Assert.True(bench.Simulation.Listener.IsClosed);
-            Assert.Equal(20, bench.Connections);
+            Assert.Equal(40, bench.Connections);
             Assert.Equal(10, flood.Count(static caller => caller.IsAtEnd));
         },
         static options => options.Backlog = 20);
