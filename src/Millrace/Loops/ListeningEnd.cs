@@ -82,11 +82,12 @@ internal sealed class RestOfQueue(ListenSocket listener, int max, Func<ListenSoc
     /// <summary>False when no more are to be accepted.</summary>
     public bool TryCount()
     {
-        if (!_isFinished && _counted++ >= max)
+        if (!_isFinished && _counted == max)
         {
             EndStep();
         }
 
+        _counted++;
         return !_isFinished;
     }
 
