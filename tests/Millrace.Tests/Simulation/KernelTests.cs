@@ -1,6 +1,8 @@
 // The simulated kernel against what epoll(7) says: an edge is told once, with the state at the time of the wait; adding tells
 // what is there; a closed number is given out again and its events are gone.
 
+using System.Net;
+using System.Net.Sockets;
 using Millrace.Loops;
 
 namespace Millrace.Tests.Simulation;
@@ -144,6 +146,53 @@ public sealed class KernelTests : IKernelObserver
         Assert.Equal(Readiness.Read | Readiness.PeerFinished | Readiness.HangUp | Readiness.Error, Wait());
         Assert.Equal(KernelResult.Broken, _world.Receive(descriptor, new byte[8]));
         Assert.Equal(KernelResult.Broken, _world.Send(descriptor, [1]));
+    }
+
+    // What the simulation takes for granted of Linux: measured here, and then asked of the simulation.
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public void A_reset_takes_nothing_along_that_the_peers_system_has_taken(bool isReal)
+    {
+        const int Size = 1_000;
+        if (!isReal)
+        {
+            (SimulatedSocket socket, int descriptor) = Accept();
+            Assert.Equal(Size, _world.Send(descriptor, new byte[Size]));
+            Assert.Equal(0, _world.Unsent(descriptor));
+            _world.Reset(descriptor);
+            _world.Close(descriptor, reset: true);
+            Assert.Equal(Size, socket.ClientRead(new byte[Size]));
+            Assert.True(socket is { AtEnd: true, WasReset: true, AnswersLost: false });
+            return;
+        }
+
+        using var listener = new Socket(SocketType.Stream, ProtocolType.Tcp);
+        listener.Bind(new IPEndPoint(IPAddress.Loopback, 0));
+        listener.Listen();
+        using var client = new Socket(SocketType.Stream, ProtocolType.Tcp) { ReceiveTimeout = 20_000 };
+        client.Connect(listener.LocalEndPoint!);
+        Socket server = listener.Accept();
+        Assert.Equal(Size, server.Send(new byte[Size]));
+        Assert.True(SpinWait.SpinUntil(() => client.Available == Size, TimeSpan.FromSeconds(20)));
+        server.Close(timeout: 0);
+        Assert.True(client.Poll(TimeSpan.FromSeconds(20), SelectMode.SelectError));     // the reset has arrived
+        Assert.Equal(Size, client.Receive(new byte[2 * Size]));
+        Assert.Equal(SocketError.ConnectionReset, Assert.Throws<SocketException>(() => client.Receive(new byte[1])).SocketErrorCode);
+    }
+
+    [Fact]
+    public void A_reset_takes_along_what_the_peers_system_has_not_taken_and_no_more()
+    {
+        const int Taken = 1_000;
+        _world.PeerCapacityMax = Taken;
+        (SimulatedSocket socket, int descriptor) = Accept();
+        Assert.Equal(3_000, _world.Send(descriptor, new byte[3_000]));
+        Assert.Equal(2_000, _world.Unsent(descriptor));
+        _world.Reset(descriptor);
+        _world.Close(descriptor, reset: true);
+        Assert.InRange(socket.ClientRead(new byte[3_000]), Taken, 2_999);
+        Assert.True(socket.AnswersLost);
     }
 
     [Fact]

@@ -34,6 +34,7 @@ internal sealed class RandomLife
             MaxConnections = MayRefuseConnections ? random.Between(1, 4) : 65_536,
             RequestBodyBuffer = random.Chance(50) ? 4_096 : random.Between(4_096, 100_000),
             MinBodyBytesPerSecond = 0,
+            MinResponseBytesPerSecond = 0,
             MaxDiscardBytes = httpShare == 100 && random.Chance(25) ? random.Between(0, 100_000) : 16 * 1024 * 1024,
             IdleTimeout = random.Chance(50) ? TimeSpan.FromSeconds(20) : TimeSpan.FromSeconds(130),
         };

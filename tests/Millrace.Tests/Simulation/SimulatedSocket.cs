@@ -14,6 +14,7 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
     private bool _finishAfterWire;
     private bool _errorTold;
     private long _arrived;       // bytes that the client's system has, as the server was told: the client can read them whatever happens
+    private long _readByClient;
     private bool _noSpace;       // a send was refused: room is an edge from now on
     private bool _refusing;      // refuses to send whatever room there is
     private readonly Queue<int> _pieces = [];       // Unix: each counts until all of it has been read
@@ -65,7 +66,7 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
     public int Unsent(int step)
     {
         int unsent = (Math.Max(0, Used - PeerCapacity) + step - 1) / step * step;
-        _arrived = unsent == 0 ? SentByServer : _arrived;
+        _arrived = Math.Max(_arrived, SentByServer - unsent);
         return unsent;
     }
 
@@ -235,10 +236,12 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
     /// <summary>The server waited before it closed: a client that was slower than that may lose what it has not read.</summary>
     public bool HasLingered => ServerClosed && ShutAtMs > 0 && ClosedAtMs - ShutAtMs >= 2_000;
 
-    // A reset takes along what the client has not read yet, or a part of it.
+    // A reset takes along what the client's system has not confirmed. What that has, its client reads first, and then meets the reset: measured
+    // on Linux 6.18 with SO_LINGER 0, connect(AF_UNSPEC) and a close over unread bytes, 1,000 bytes unread: all of them, then ECONNRESET; with
+    // 2 KB to 1 MB more in the server's buffer: those alone are lost.
     private void LoseAnswers()
     {
-        int kept = (int)Math.Max(0, _outgoing.Count - (SentByServer - _arrived));
+        int kept = (int)Math.Max(0, _arrived - _readByClient);
         if (!ClientGone && kept < _outgoing.Count)
         {
             _outgoing.Truncate(random.Between(kept, _outgoing.Count - 1));
@@ -351,6 +354,7 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
     public int ClientRead(Span<byte> buffer)
     {
         int count = _outgoing.Take(buffer);
+        _readByClient += count;
         ReadPieces(isTcp ? 0 : count);
         if (_noSpace && HasRoom && !ServerClosed)
         {
