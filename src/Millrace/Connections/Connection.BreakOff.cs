@@ -69,7 +69,7 @@ internal abstract partial class Connection<TKernel>
         int before = _last?.Length ?? 0;
         bool showsReset = IsTcp && !(IsFastCgi && before > 0);
         bool hasLeft = SendLast() != SendResult.Again;
-        if (!atOnce && (!hasLeft || (showsReset && (before > 0 || Loop.Kernel.Unsent(Descriptor) > _mayBeLost))))
+        if (!atOnce && (!hasLeft || (IsTcp && (before > 0 || Loop.Kernel.Unsent(Descriptor) > _mayBeLost))))
         {
             AwaitPeer(isWaiting: (_last?.Length ?? 0) == before && _awaitsPeer);
         }
@@ -125,7 +125,7 @@ internal abstract partial class Connection<TKernel>
     private OutputBuffer? TakeLast()
     {
         ResetsOnClose = _isCut && !IsFastCgi;
-        BreakWhenTaken(_isCut || !IsTcp || (IsFastCgi && _last is not null) ? BreakSign.None : BreakSign.Reset);
+        BreakWhenTaken(_isCut || !IsTcp ? BreakSign.None : BreakSign.Reset);
         OutputBuffer? last = _last;
         _last = null;
         return last;

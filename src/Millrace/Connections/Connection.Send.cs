@@ -92,7 +92,7 @@ internal abstract partial class Connection<TKernel>
             int sent = Loop.Kernel.SendFile(Descriptor, file, ref offset, count);
             if (sent <= 0)
             {
-                return sent == KernelResult.Again ? SendResult.Again : SendResult.Broken;   // 0: the file became shorter
+                return sent == KernelResult.Again ? SendResult.Again : sent == 0 ? SendResult.NoFile : SendResult.Broken;
             }
 
             Interlocked.Add(ref Services.Detached.BytesSent, sent);

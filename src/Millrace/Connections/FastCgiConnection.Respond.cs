@@ -158,13 +158,19 @@ internal sealed partial class FastCgiConnection<TKernel>
 
     public override void WriteEnd(Exchange exchange, OutputBuffer output)
     {
-        WriteErrorLine(exchange, output);
+        if (exchange.FileBytesLeft == 0)
+        {
+            WriteErrorLine(exchange, output);
+        }
+
         if (exchange.IsCut)
         {
             // No end: see Connection.Break.cs. What shows the break over a Unix socket is a record: that of a file that is not all sent is filled up first.
             int missing = IsTcp ? 0 : exchange.FileBytesLeft;
+            bool hasBegun = output.IsEmpty;
             output.Reserve(missing)[..missing].Clear();
             output.End += missing;
+            output.FrameStart = hasBegun ? output.End : output.FrameStart;      // what fills it up begins no record
             _brokenOff = true;
             return;
         }

@@ -157,6 +157,7 @@ internal sealed partial class Exchange
     {
         try
         {
+            CheckNotEnded();
             Start();
             AppendNow(bytes);
             return bytes.Length == 0 || Output.Length >= OutputBuffer.SendAt ? FlushNow() : default;
@@ -179,8 +180,8 @@ internal sealed partial class Exchange
             _hasFollowers = _goesOn = false;
         }
 
-        bool isCut = error is not null || _unfinished != 0;
-        error ??= isCut ? new ObjectDisposedException("HTTP request", "The request has ended before this write had its turn: await each write.") : null;
+        bool isCut = error is not null || _unfinished != 0 || _fileFailed;
+        error ??= _fileFailed ? FileFailed() : isCut ? new ObjectDisposedException("HTTP request", "The request has ended before this write had its turn: await each write.") : null;
         foreach (Follower next in followers)
         {
             error ??= AppendLast(next.Bytes);

@@ -24,6 +24,12 @@ internal sealed partial class Exchange
     /// <summary>Bytes of the file that the record or chunk in progress has announced and not got.</summary>
     public int FileBytesLeft { get; private set; }
 
+    // What the record or chunk in progress has announced does not come: whatever else were written would be taken for it.
+    private bool _fileFailed;
+
+    private static InvalidOperationException FileFailed() =>
+        new("Nothing can be written behind a file that could not be sent whole; let the exception of SendFileAsync end the handler.");
+
     /// <summary>Waits for its turn, enters the gate by itself, and leaves it while it waits.</summary>
     /// <param name="file">The file.</param>
     /// <param name="offset">Where to begin.</param>
@@ -143,7 +149,8 @@ internal sealed partial class Exchange
         return writable;
     }
 
-    // Head, then file bytes. What is returned must be awaited: the socket takes no more.
+    // Head, then file bytes. What is returned must be awaited: the socket takes no more. What the file lacks of its record or chunk shows
+    // that the response is not whole; whatever the handler makes of the exception, nothing follows.
     private void SendFileStep(SafeFileHandle file, ref long offset, out ValueTask writable)
     {
         using (_sending.Hold())
@@ -160,6 +167,14 @@ internal sealed partial class Exchange
             (File, FileOffset) = (file, offset);
 
             writable = default;
+            if (result == SendResult.NoFile)
+            {
+                File = null;
+                _fileFailed = true;
+                _reserved = 0;
+                throw new IOException("The file became shorter, or could not be read, while it was being sent.");
+            }
+
             if (result == SendResult.Broken)
             {
                 IsCut = true;
@@ -189,7 +204,7 @@ internal sealed partial class Exchange
         {
             if (extent == FileExtent.Counted || !IsAsLongAsSaid(file, offset + count))
             {
-                throw new IOException("The file became shorter while it was being sent.");
+                throw new IOException("The file became shorter, or could not be read, while it was being sent.");
             }
 
             count = 0;

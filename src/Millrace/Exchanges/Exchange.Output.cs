@@ -238,14 +238,14 @@ internal sealed partial class Exchange
 
     private void CheckNotEnded()
     {
-        if (_ended)
+        if (_ended | _fileFailed)
         {
-            ThrowComplete();
+            ThrowNotWritable();
         }
     }
 
     [DoesNotReturn]
-    private static void ThrowComplete() => throw new InvalidOperationException("Writing is not allowed after the response was completed.");
+    private void ThrowNotWritable() => throw (_fileFailed ? FileFailed() : new InvalidOperationException("Writing is not allowed after the response was completed."));
 
     /// <summary>Appends body bytes to what will be sent. The head is written when it has not been.</summary>
     public void Append(ReadOnlySpan<byte> bytes)
@@ -646,4 +646,7 @@ internal enum SendResult
 
     /// <summary>The connection is gone; the bytes are dropped.</summary>
     Broken,
+
+    /// <summary>The file has no more bytes, or cannot be read. Nothing is wrong with the connection.</summary>
+    NoFile,
 }

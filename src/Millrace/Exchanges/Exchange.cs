@@ -150,6 +150,7 @@ internal sealed partial class Exchange
         bool reusable = Body.Reset() & ResetOutput();
         ResetAbort();
         FileBytesLeft = 0;
+        _fileFailed = false;
         IsSendingFile = false;
         File = null;
         if (_ownInput is { } input)

@@ -96,7 +96,7 @@ internal interface IKernel
     /// </summary>
     void MakeRoom(int descriptor);
 
-    /// <summary>Bytes moved from the file, 0 at its end, or a <see cref="KernelResult"/>.</summary>
+    /// <summary>Bytes moved from the file, 0 at its end or where it cannot be read, or a <see cref="KernelResult"/>.</summary>
     int SendFile(int descriptor, int file, ref long offset, int count);
 
     /// <summary>Bytes read from the file, 0 at its end, or <see cref="KernelResult.Broken"/>.</summary>

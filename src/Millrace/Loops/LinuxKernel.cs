@@ -215,6 +215,11 @@ internal readonly unsafe struct LinuxKernel : IKernel
                 return (int)n;
             }
 
+            if (SystemCalls.Errno == SystemCalls.EIO)
+            {
+                return 0;
+            }
+
             int result = Failed();
             if (result != 0)
             {

@@ -90,6 +90,9 @@ internal sealed class FrontEnd(SimulatedSocket socket) : Behaviour.IClient
     /// <summary>The stream stopped inside a record, or behind the head of one that is none.</summary>
     public bool EndsInsideRecord => _parsed < _unparsed.Count;
 
+    /// <summary>Bytes of a record's content that have come without the rest of it.</summary>
+    public int OpenContent => Math.Max(0, _unparsed.Count - _parsed - 8);
+
     public void Send(ReadOnlySpan<byte> bytes) => socket.ClientSend(bytes);
 
     /// <summary>Reads up to <paramref name="max"/> bytes; answers how many there were.</summary>

@@ -124,9 +124,6 @@ internal sealed class Plan
     /// <summary>A file that it sends cannot be read, or is shorter than was said.</summary>
     public bool FailsInFile => Acts.Any(static act => act.Act is Act.SendShortFile or Act.SendBrokenFile);
 
-    /// <summary>The connection is cut in the middle of the handler, with whatever of its response has not left yet.</summary>
-    public bool CutsAtOnce => Acts.Any(static act => act.Act is Act.Abort or Act.SendShortFile or Act.SendBrokenFile);
-
     /// <summary>The response breaks off: the connection ends without END_REQUEST.</summary>
     public bool BreaksOff { get; init; }
 

@@ -307,7 +307,7 @@ internal sealed class RandomFastCgiClient : RandomClient
                 Violated($"the connection of client {Number} ended before request {plan.Name} was answered (run {plan.Started} times, {plan.Finished} ended)");
             }
 
-            long received = _front.Open.TryGetValue(plan.Id, out ReceivedResponse? open) && open.HasHead ? open.Body.Length : 0;
+            long received = (_front.Open.TryGetValue(plan.Id, out ReceivedResponse? open) && open.HasHead ? open.Body.Length : 0) + _front.OpenContent;
             JudgeCut(plan, open is { HasHead: true } && !_front.IsBrokenOff);
             JudgeBroken(plan, received, looksWhole: !_front.EndsInsideRecord && !Socket!.WasReset);
         }

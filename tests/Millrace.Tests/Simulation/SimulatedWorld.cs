@@ -255,7 +255,7 @@ internal sealed class SimulatedWorld(SeededRandom random)
 
         if (Files[file] is not { } bytes)
         {
-            return KernelResult.Broken;      // EIO
+            return 0;      // EIO
         }
 
         int left = (int)Math.Min(count, bytes.Length - offset);
@@ -283,7 +283,12 @@ internal sealed class SimulatedWorld(SeededRandom random)
         Find(descriptor, "setsockopt")?.MakeRoom();
     }
 
-    public int Unsent(int descriptor) => Find(descriptor, "ioctl")?.Unsent(UnsentStep) ?? 0;
+    public int Unsent(int descriptor)
+    {
+        int unsent = Find(descriptor, "ioctl")?.Unsent(UnsentStep) ?? 0;
+        Observer.Trace("ioctl", descriptor, unsent);
+        return unsent;
+    }
 
     public void Shutdown(int descriptor, bool both)
     {

@@ -81,6 +81,105 @@ public sealed class BreakOffTests
         });
 
     [Theory]
+    [InlineData(CutBy.Timeout)]
+    [InlineData(CutBy.Drain)]
+    public void Over_a_Unix_socket_the_record_of_a_file_that_ended_early_is_filled_and_the_head_of_none_follows_FastCGI_3_3(CutBy cause)
+    {
+        const int There = 40_000;
+        FastCgiBench? current = null;
+        FastCgiBench.Run(
+            async (request, response) => await current!.Simulation.Handler.Current!.SendSimulatedFileAsync(CutShort.File, 65_528),
+            bench =>
+            {
+                current = bench;
+                bench.Reads = false;
+                bench.Simulation.World.Files[CutShort.File] = Plan.Bytes("part", 0, There);
+                List<FrontEnd> fronts = [];
+
+                // The socket takes the file, and more and more of what fills its record up.
+                for (int taken = There + 200; taken < 65_000; taken += 1_001)
+                {
+                    bench.Simulation.World.SendCapacityMax = taken;
+                    FrontEnd front = bench.Connect();
+                    bench.Send(front, Wire.Request("/"));
+                    fronts.Add(front);
+                }
+
+                Assert.Contains(fronts, static front => front.Socket.SentByServer < 65_528);
+                if (cause == CutBy.Timeout)
+                {
+                    bench.Pass(TimeSpan.FromSeconds(12));
+                }
+                else
+                {
+                    bench.Drain();
+                    bench.Cut();
+                }
+
+                Assert.Equal(0, bench.Connections);
+                bench.Reads = true;
+                bench.Settle();
+                Assert.All(fronts, static front =>
+                {
+                    Assert.True(front.IsAtEnd && front.IsBrokenOff);
+                    ReadOnlySpan<byte> body = Assert.Single(front.Open).Value.Body;
+                    Assert.Equal(65_528, body.Length);
+                    Assert.True(Plan.Matches("part", 0, body[..There]) && !body[There..].ContainsAnyExcept((byte)0), "Other bytes arrived than were sent.");
+                });
+            },
+            Bench.Options(CutShort.SetTimeout),
+            Unix);
+    }
+
+    // The connection stays until their client's system has them: what a client still sends to one that is closed is met by a reset.
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void Over_TCP_answers_before_an_aborted_one_arrive_though_their_client_goes_on_sending_FastCGI_5_5(bool later)
+    {
+        List<TaskCompletionSource> gates = [];
+        FastCgiBench.Run(
+            async (request, response) =>
+            {
+                if (request.Path == "/whole")
+                {
+                    response.Write(Plan.Bytes("whole", 0, 5_000));
+                    return;
+                }
+
+                if (later)
+                {
+                    var gate = new TaskCompletionSource();
+                    gates.Add(gate);
+                    await gate.Task;
+                }
+
+                response.Abort();
+            },
+            bench =>
+            {
+                bench.Simulation.World.PeerCapacityMax = 0;     // nothing has arrived before it is read
+                List<FrontEnd> fronts = [.. Enumerable.Range(0, 20).Select(_ => bench.Connect())];
+                bench.Reads = false;
+                fronts.ForEach(front => bench.Send(front, [.. Wire.Request("/whole"), .. Wire.Request("/whole"), .. Wire.Request("/aborts"), .. Wire.Request("/whole")]));
+                gates.ForEach(static gate => gate.SetResult());
+                bench.Settle();
+                fronts.ForEach(front => bench.Send(front, Wire.Request("/whole")));
+                bench.Pass(TimeSpan.FromMilliseconds(400));
+                bench.Reads = true;
+                bench.Pass(TimeSpan.FromMilliseconds(400));
+                Assert.All(fronts, static front =>
+                {
+                    Assert.Equal(2, front.Ended.Count);
+                    Assert.All(front.Ended, static whole => Assert.Equal(Plan.Bytes("whole", 0, 5_000), whole.Body.ToArray()));
+                    Assert.True(front.IsAtEnd);
+                });
+                Assert.Equal(0, bench.Connections);
+            },
+            address: Tcp);
+    }
+
+    [Theory]
     [InlineData("/ended", CutBy.Timeout)]
     [InlineData("/ended", CutBy.Drain)]
     [InlineData("/waits", CutBy.Timeout)]

@@ -1,6 +1,7 @@
 // Responses that fail after their first byte over FastCGI: every byte that was sent arrives, and nothing of what follows can be
 // taken for the end of the response. FastCGI 1.0 §3.3, §5.5. What web servers make of it is in Millrace.Interop.
 
+using Millrace.Exchanges;
 using Millrace.Tests.Simulation;
 
 namespace Millrace.Tests.Behaviour.FastCgi;
@@ -70,6 +71,109 @@ public sealed class BrokenResponseTests
         },
         address,
         Bench.Options(static options => options.SendTimeout = TimeSpan.FromSeconds(40)));
+
+    // Over a Unix socket its record is filled up, since what shows the break is a record; and nothing else goes into the body, the error least of all.
+    [Theory]
+    [InlineData(200_000, 120_000, Tcp)]
+    [InlineData(16 * 1024, 8_000, Tcp)]
+    [InlineData(16 * 1024, 0, Tcp)]
+    [InlineData(200_000, 120_000, Unix)]
+    [InlineData(16 * 1024, 8_000, Unix)]
+    [InlineData(16 * 1024, 0, Unix)]
+    [InlineData(16 * 1024, -1, Tcp)]
+    [InlineData(16 * 1024, -1, Unix)]
+    public void A_file_that_ends_early_or_cannot_be_read_breaks_the_response_off_behind_its_last_byte_FastCGI_3_3(int size, int there, string address)
+    {
+        const int File = 77;
+        FastCgiBench? current = null;
+        Exception? seen = null;
+        FastCgiBench.Run(
+            async (request, response) =>
+            {
+                Exchange exchange = current!.Simulation.Handler.Current!;
+                seen = await Record.ExceptionAsync(() => exchange.SendSimulatedFileAsync(File, size));
+                Assert.Throws<InvalidOperationException>(() => response.Write("behind"u8));
+                await response.FlushAsync();
+                throw seen!;
+            },
+            bench =>
+            {
+                current = bench;
+                bench.Simulation.World.Files[File] = there < 0 ? null : Plan.Bytes("part", 0, there);
+                FrontEnd front = bench.Connect();
+                bench.Send(front, Wire.Request("/"));
+                Assert.IsType<IOException>(seen);
+                Assert.False(front.IsAtEnd);
+                bench.Pass(TimeSpan.FromMilliseconds(200));
+                Assert.True(front.IsAtEnd);
+                Assert.Empty(front.Ended);
+                Assert.Equal((address == Tcp, address == Unix), (front.Socket.WasReset, front.IsBrokenOff));
+                Assert.Equal(0, bench.Connections);
+                ReceivedResponse open = Assert.Single(front.Open).Value;
+                int arrived = Math.Min(open.Body.Length, Math.Max(0, there));
+                Assert.Equal(Math.Max(0, there), arrived + front.OpenContent);
+                Assert.Equal(Plan.Bytes("part", 0, arrived), open.Body[..arrived].ToArray());
+                Assert.Equal(-1, open.Body[arrived..].IndexOfAnyExcept((byte)0));
+                Assert.Equal("", open.ErrorText);
+            },
+            address: address);
+    }
+
+    // The file waits for its peer, and the write for the file. Whether the handler waits for the write or has ended before it.
+    [Theory]
+    [InlineData(true, Tcp)]
+    [InlineData(false, Tcp)]
+    [InlineData(true, Unix)]
+    [InlineData(false, Unix)]
+    public void A_write_that_follows_a_file_that_ends_early_is_not_taken_for_its_bytes_FastCGI_3_3(bool awaits, string address)
+    {
+        const int File = 77;
+        FastCgiBench? current = null;
+        (Exception? File, Exception? Behind) seen = default;
+        FastCgiBench.Run(
+            async (request, response) =>
+            {
+                Exchange exchange = current!.Simulation.Handler.Current!;
+                Task file = exchange.SendSimulatedFileAsync(File, 2_000_000).AsTask();
+                Task behind = response.WriteAsync("behind"u8.ToArray()).AsTask();
+                Assert.False(behind.IsCompleted);
+                Task noted = Note(behind);
+                seen.File = await Record.ExceptionAsync(() => file);
+                if (awaits)
+                {
+                    await noted;
+                }
+
+                throw seen.File!;
+            },
+            bench =>
+            {
+                current = bench;
+                bench.Simulation.World.Files[File] = Plan.Bytes("part", 0, 1_900_000);
+                bench.Reads = false;
+                FrontEnd front = bench.Connect();
+                bench.Send(front, Wire.Request("/"));
+                for (int i = 0; i < 100 && !front.IsAtEnd; i++)
+                {
+                    _ = front.Read(50_000);
+                    bench.Pass(TimeSpan.FromMilliseconds(50));
+                }
+
+                bench.Reads = true;
+                Assert.IsType<IOException>(seen.File);
+                Assert.IsType<InvalidOperationException>(seen.Behind);
+                Assert.Equal((address == Tcp, address == Unix), (front.Socket.WasReset, front.IsBrokenOff));
+                ReceivedResponse open = Assert.Single(front.Open).Value;
+                int arrived = Math.Min(open.Body.Length, 1_900_000);
+                Assert.Equal(1_900_000, arrived + front.OpenContent);
+                Assert.Equal(Plan.Bytes("part", 0, arrived), open.Body[..arrived].ToArray());
+                Assert.Equal(-1, open.Body[arrived..].IndexOfAnyExcept((byte)0));
+                Assert.Empty(front.Ended);
+            },
+            address: address);
+
+        async Task Note(Task behind) => seen.Behind = await Record.ExceptionAsync(() => behind);
+    }
 
     // To nginx the mere end of the connection is the end of a response without a length.
     [Theory]

@@ -181,27 +181,6 @@ public sealed class StreamTests
         bench.StillServes(front);
     });
 
-    [Theory]
-    [InlineData(100_000)]
-    [InlineData(16 * 1024)]
-    public void A_file_that_becomes_shorter_breaks_the_response_off_FastCGI_3_3(int size)
-    {
-        const int File = 77;
-        FastCgiBench? current = null;
-        FastCgiBench.Run(
-            async (request, response) => await current!.Simulation.Handler.Current!.SendSimulatedFileAsync(File, size),
-            bench =>
-            {
-                current = bench;
-                bench.Simulation.World.Files[File] = new byte[size / 2];
-                FrontEnd front = bench.Connect();
-                bench.Send(front, Wire.Request("/"));
-                Assert.Empty(front.Ended);
-                Assert.True(front.IsAtEnd);
-                Assert.Equal(0, bench.Connections);
-            });
-    }
-
     // The answer waits until a file has been sent; then the response may have room in the socket, and the answer none.
     [Fact]
     public void Hostile_26_GET_VALUES_is_answered_wherever_the_room_behind_a_file_ends()
