@@ -28,7 +28,8 @@ internal abstract partial class Connection<TKernel>
     /// <param name="exchange">The one whose response it is; null when its exchange has ended: the response is all there.</param>
     /// <param name="output">What has not been sent.</param>
     /// <param name="last">Where to put it.</param>
-    protected abstract void WriteLast(Exchange? exchange, OutputBuffer output, OutputBuffer last);
+    /// <returns>Whether that is all there is, and the sign of the break can follow.</returns>
+    protected abstract bool WriteLast(Exchange? exchange, OutputBuffer output, OutputBuffer last);
 
     public sealed override void BreakOff(Exchange exchange, bool atOnce)
     {
@@ -42,7 +43,7 @@ internal abstract partial class Connection<TKernel>
             Note();
             _mayBeLost = Math.Max(0, output.Start - output.ResponseStart);
             _last = Services.RentOutput();
-            WriteLast(exchange, output, _last);
+            _ = WriteLast(exchange, output, _last);
             _isBrokenOff = true;
         }
 
@@ -194,23 +195,16 @@ internal abstract partial class Connection<TKernel>
             else
             {
                 _last = Services.RentOutput();
-                WriteLast(null, pending, _last);
-                AppendSign(pending, _last);
+                if (WriteLast(null, pending, _last) && _sign == BreakSign.Bytes)
+                {
+                    _last.Append(BrokenOff);
+                }
             }
 
             _ = SendLast();
         }
 
         Close(reset: true);
-    }
-
-    // All of it leaves, and it is a response that failed.
-    private void AppendSign(OutputBuffer pending, OutputBuffer last)
-    {
-        if (_sign == BreakSign.Bytes && last.Length == pending.Length)
-        {
-            last.Append(BrokenOff);
-        }
     }
 
     /// <summary>The peer, or the server, has no use for the response in progress any more. The loop, which keeps the exchange from ending.</summary>

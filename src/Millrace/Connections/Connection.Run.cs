@@ -10,6 +10,7 @@ internal abstract partial class Connection<TKernel>
 {
     private OutputBuffer? _rest;         // what a detached exchange could not send
     private bool _restKeepsOpen;
+    private bool _restIsStuck;           // no byte of it has left since its exchange began to wait
     private bool _countedByGate;
 
     /// <summary>A whole head has been read, but the limit of concurrent requests is reached.</summary>
@@ -271,7 +272,7 @@ internal abstract partial class Connection<TKernel>
             Cut();          // what has been sent must not pass for a whole answer
             Services.Log.InternalError(error);
             _rest = null;
-            _restKeepsOpen = false;
+            _restKeepsOpen = _restIsStuck = false;
             Interlocked.Or(ref Word, GivenBack);
             PostSelf(PostedGivenBack);
         }
@@ -286,7 +287,10 @@ internal abstract partial class Connection<TKernel>
         bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut;
         using (exchange.Sending.Hold())
         {
-            if (SendOutput(exchange, exchange.Output) == SendResult.Broken)
+            int before = exchange.Output.Length;
+            SendResult sent = SendOutput(exchange, exchange.Output);
+            _restIsStuck = sent == SendResult.Again && exchange.Output.Length == before && (Volatile.Read(ref Word) & WantsWritable) != 0;
+            if (sent == SendResult.Broken)
             {
                 exchange.Output.Clear();
                 keepsOpen = false;
@@ -488,7 +492,15 @@ internal abstract partial class Connection<TKernel>
 
         if (_pending is not null)
         {
-            BeginWaitingForPeer();
+            if (_restIsStuck && !_isBrokenOff)
+            {
+                SetDeadline(_progress.NextLookMs(Loop.NowMs, SendTimeoutMs));       // the end of the handler is nothing that its peer has done
+            }
+            else
+            {
+                BeginWaitingForPeer();
+            }
+
             EnsureWatched();
             return SendPending(driver);
         }

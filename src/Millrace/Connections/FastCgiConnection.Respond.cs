@@ -212,7 +212,7 @@ internal sealed partial class FastCgiConnection<TKernel>
     protected override ReadOnlySpan<byte> BrokenOff => "\0\0\0\0\0\0\0\0"u8;
 
     // The same head, at once. Behind the rest of a record of which the peer has a part: nginx takes an end within a record for the end of the response.
-    protected override void WriteLast(Exchange? exchange, OutputBuffer output, OutputBuffer last)
+    protected override bool WriteLast(Exchange? exchange, OutputBuffer output, OutputBuffer last)
     {
         if (_control is { Start: > 0 } control)
         {
@@ -227,7 +227,7 @@ internal sealed partial class FastCgiConnection<TKernel>
         if (missing > 0 && IsTcp)
         {
             last.Clear();       // a reset shows it as well
-            return;
+            return false;
         }
 
         if (missing > 0)
@@ -235,10 +235,13 @@ internal sealed partial class FastCgiConnection<TKernel>
             WriteFileRest(exchange!, last, missing);
         }
 
-        if (exchange is not null || taken < output.End)
+        bool isAll = exchange is null && taken == output.End;
+        if (!isAll)
         {
             last.Append(BrokenOff);
         }
+
+        return isAll;
     }
 
     protected override int FrameEnd(OutputBuffer output)

@@ -10,17 +10,22 @@ internal sealed partial class FastCgiConnection<TKernel>
     private long _headSinceMs;
     private long _idleUntilMs;       // when the connection will have been idle for too long, while a record comes in pieces; 0 when none does
 
-    // What was at hand has been processed, and no handler has been called for it.
-    private void SetDeadlineOfRest()
+    // What was at hand has been processed, and no handler has been called for it. Where a record has ended in it, one that is pending has just begun.
+    private void SetDeadlineOfRest(bool hasRecordEnded)
     {
+        long headMs = (long)Options.HeadTimeout.TotalMilliseconds;
         if (_phase == Phase.Params)
         {
-            SetDeadline(_headSinceMs + (long)Options.HeadTimeout.TotalMilliseconds);
+            SetDeadline(_headSinceMs + headMs);
         }
-        else if (!_reader.AtRecordStart && DeadlineMs > Loop.NowMs + (long)Options.HeadTimeout.TotalMilliseconds)
+        else if (!_reader.AtRecordStart && DeadlineMs > Loop.NowMs + headMs)
         {
             _idleUntilMs = DeadlineMs;
             SetDeadline(Options.HeadTimeout);
+        }
+        else if (!_reader.AtRecordStart && hasRecordEnded && _idleUntilMs != 0)
+        {
+            SetDeadline(Math.Min(Loop.NowMs, _idleUntilMs) + headMs);
         }
         else if (_reader.AtRecordStart && _idleUntilMs != 0)
         {

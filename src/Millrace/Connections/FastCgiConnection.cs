@@ -92,6 +92,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     protected override bool Process(LoopDriver driver, byte[] buffer, int start, int end)
     {
         _knowsOneAtATime = _toldOneAtATime;
+        bool hasRecordEnded = false;
         while (start < end && !IsClosed)
         {
             if (IsClosing)
@@ -105,6 +106,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
             }
 
             Take(driver, part, buffer, at);
+            hasRecordEnded |= _reader.AtRecordStart;
             if (_phase == Phase.Ready && !_stdinOpen)
             {
                 return Start(driver, buffer, start, end);
@@ -137,7 +139,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
             KeepParams(buffer);
         }
 
-        SetDeadlineOfRest();
+        SetDeadlineOfRest(hasRecordEnded);
         return true;
     }
 
@@ -632,10 +634,11 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         }
     }
 
-    // A request that was being received and will not be run.
+    // A request that was being received and will not be run: the time for its head is none for the connection.
     private void DropRequest(LoopDriver driver)
     {
         _phase = Phase.Idle;
+        SetDeadline(Options.IdleTimeout);
         _inPlaceStart = -1;
         ReleaseAssembly();
         if (Exchange is { } exchange)

@@ -263,23 +263,23 @@ internal sealed partial class Http1Connection<TKernel>
 
     // To a Unix socket there is no reset: a chunked response ends within the data of a chunk. Within the head of one, or its last CRLF, there are
     // web servers that take it for whole (H2O). What has no chunks shows by its length that bytes are missing, or nothing does.
-    protected override void WriteLast(Exchange? exchange, OutputBuffer output, OutputBuffer last)
+    protected override bool WriteLast(Exchange? exchange, OutputBuffer output, OutputBuffer last)
     {
         if (output.Start < output.ResponseStart)
         {
             last.Append(output.Bytes.AsSpan(output.Start, (int)output.ResponseStart - output.Start));
-            return;     // answers to earlier requests, and nothing of this one
+            return false;       // answers to earlier requests, and nothing of this one
         }
 
         if (IsTcp || !_chunking || output.Start == output.ResponseStart)
         {
-            return;
+            return false;
         }
 
         int end = FrameEnd(output, out int data, out int dataEnd);
         if (output.Start >= data && output.Start < dataEnd)
         {
-            return;
+            return false;
         }
 
         bool isWithinHead = output.Start < data && data < dataEnd;
@@ -289,6 +289,8 @@ internal sealed partial class Http1Connection<TKernel>
         {
             last.Append(BrokenOff);
         }
+
+        return exchange is null && !isWithinHead && end == output.End;
     }
 
     protected override int FrameEnd(OutputBuffer output) => _chunking ? FrameEnd(output, out _, out _) : output.Start;

@@ -64,6 +64,59 @@ public sealed class AbortTests
             Assert.Equal("first ", bench.Ask(front, Wire.Request("/short")).BodyText);
         });
 
+    [Theory]
+    [InlineData("aborted")]
+    [InlineData("refused")]
+    [InlineData("one too many")]
+    public void A_head_that_came_to_nothing_takes_nothing_from_the_idle_time_of_its_connection(string how)
+    {
+        var gate = new TaskCompletionSource();
+        FastCgiBench.Run(
+            async (request, response) =>
+            {
+                if (request.Path == "/waits")
+                {
+                    await gate.Task;
+                }
+
+                await PlainCall.Echo(request, response);
+            },
+            bench =>
+            {
+                FrontEnd other = bench.Connect();
+                bench.Send(other, Wire.Request("/waits"));
+                FrontEnd front = bench.Connect();
+                switch (how)
+                {
+                    case "aborted":
+                        bench.Send(front, [.. Wire.BeginRequest(), .. Wire.Record(Wire.Params, 1, Wire.Pairs(Wire.Get("/")))]);
+                        bench.Send(front, Abort());
+                        break;
+                    case "refused":
+                        bench.Send(front, [.. Wire.BeginRequest(), .. Wire.Record(Wire.Params, 1, Wire.Pairs(Wire.Get("/")))]);
+                        bench.Send(front, [.. Wire.Record(Wire.Params, 1, Wire.Pairs(("CONTENT_LENGTH", "+5"))), .. Wire.Record(Wire.Params, 1, [])]);
+                        break;
+                    default:
+                        byte[] request = Wire.Request("/");
+                        bench.Send(front, request.AsSpan(0, 50));
+                        bench.Send(front, request.AsSpan(50));
+                        break;
+                }
+
+                Assert.Single(front.Ended);
+                gate.SetResult();
+                bench.Pass(TimeSpan.FromSeconds(100));
+                bench.StillServes(front);
+                bench.Pass(TimeSpan.FromSeconds(135));
+                Assert.True(front.IsAtEnd);
+            },
+            Bench.Options(static options =>
+            {
+                options.MaxConcurrentRequests = 1;
+                options.RequestQueueLimit = 0;
+            }));
+    }
+
     [Fact]
     public void Hostile_56_ABORT_after_END_is_passed_over() => FastCgiBench.Run(static bench =>
     {

@@ -83,6 +83,49 @@ public sealed class BreakOffTests
     [Theory]
     [InlineData(CutBy.Timeout)]
     [InlineData(CutBy.Drain)]
+    public void The_sign_of_a_break_comes_once_wherever_the_socket_took_no_more_FastCGI_3_3(CutBy cause) => FastCgiBench.Run(
+        static async (request, response) =>
+        {
+            response.Write(Plan.Bytes("part", 0, 2_000));
+            await response.FlushAsync();
+            throw new InvalidOperationException();
+        },
+        bench =>
+        {
+            FrontEnd whole = bench.Connect();
+            bench.Send(whole, Wire.Request("/"));
+            int length = (int)whole.BytesRead;
+            bench.Reads = false;
+            List<FrontEnd> fronts = [];
+            for (int room = 2_100; room < length; room++)
+            {
+                bench.Simulation.World.SendCapacityMax = room;
+                FrontEnd front = bench.Connect();
+                bench.Send(front, Wire.Request("/"));
+                fronts.Add(front);
+            }
+
+            Assert.Contains(fronts, front => front.Socket.SentByServer == length - 12);     // within the record before the last
+            if (cause == CutBy.Timeout)
+            {
+                bench.Pass(TimeSpan.FromSeconds(12));
+            }
+            else
+            {
+                bench.Drain();
+                bench.Cut();
+            }
+
+            bench.Reads = true;
+            bench.Settle();
+            Assert.All(fronts, static front => Assert.True(front.IsAtEnd && front.IsBrokenOff));
+        },
+        Bench.Options(CutShort.SetTimeout),
+        Unix);
+
+    [Theory]
+    [InlineData(CutBy.Timeout)]
+    [InlineData(CutBy.Drain)]
     public void Over_a_Unix_socket_the_record_of_a_file_that_ended_early_is_filled_and_the_head_of_none_follows_FastCGI_3_3(CutBy cause)
     {
         const int There = 40_000;

@@ -11,6 +11,23 @@ public sealed class StdinTests
     private static byte[] Post(params (string, string)[] more) =>
         [.. Wire.BeginRequest(), .. Wire.Stream(Wire.Params, 1, Wire.Pairs(Wire.Get("/", "POST", more)))];
 
+    // Reads need not end where records do: what is left of a body whose request has been answered comes together with the next request.
+    [Fact]
+    public void A_record_that_comes_in_pieces_is_waited_for_from_its_own_beginning_HeadTimeout() => FastCgiBench.Run(static (request, response) => default, static bench =>
+    {
+        byte[] body = [.. Wire.Record(Wire.Stdin, 1, new byte[1_000]), .. Wire.Record(Wire.Stdin, 1, [])];
+        byte[] next = Wire.Request("/still");
+        FrontEnd front = bench.Connect();
+        bench.Send(front, [.. Wire.BeginRequest(), .. Wire.Stream(Wire.Params, 1, Wire.Pairs(Wire.Get("/at-once", "POST")))]);
+        Assert.Single(front.Ended);
+        bench.Send(front, body.AsSpan(0, 500));
+        bench.Pass(TimeSpan.FromSeconds(25));
+        bench.Send(front, [.. body[500..], .. next[..8]]);
+        bench.Pass(TimeSpan.FromSeconds(25));
+        bench.Send(front, next.AsSpan(8));
+        Assert.Equal(2, front.Ended.Count);
+    });
+
     [Fact]
     public void Hostile_50_A_body_shorter_than_its_length_is_400_and_never_an_end_RFC3875_4_2() =>
         FastCgiBench.HoweverCut([.. Post(("CONTENT_LENGTH", "9")), .. Wire.Stream(Wire.Stdin, 1, new byte[8])], static (bench, front) =>

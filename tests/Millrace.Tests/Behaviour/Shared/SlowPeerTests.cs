@@ -98,6 +98,34 @@ public abstract class SlowPeerTests(Way way) : SharedTests(way)
             });
     }
 
+    [Fact]
+    public void The_end_of_a_handler_gives_a_peer_that_takes_nothing_no_more_time_SendTimeout()
+    {
+        var gate = new TaskCompletionSource();
+        Run(
+            async call =>
+            {
+                call.Length = 100_000;
+                call.Write(Plan.Bytes("slow", 0, 100_000));
+                ValueTask flush = call.FlushAsync();
+                await gate.Task;
+            },
+            bench =>
+            {
+                bench.Simulation.World.SendCapacityMax = 10_000;
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/slow"));
+                bench.Pass(TimeSpan.FromSeconds(50));
+                gate.SetResult();
+                bench.Pass(TimeSpan.FromSeconds(8));
+                Assert.Equal((1, 0), (bench.Connections, bench.RefusedInAll));
+                bench.Pass(TimeSpan.FromSeconds(4));
+                Assert.Equal((0, 1), (bench.Connections, bench.Refused("send-timeout")));
+                bench.Reads = true;
+            });
+    }
+
     // What a web server lets its clients do is its own matter.
     [Fact]
     public void A_byte_a_second_is_too_slow_for_a_client_and_fast_enough_for_a_web_server_MinResponseBytesPerSecond()
