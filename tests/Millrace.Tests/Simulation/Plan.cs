@@ -11,6 +11,7 @@ internal enum Act
     WriteAsync,
     Flush,
     Pause,
+    Sleep,
     Block,
     ReadSome,
     ReadAll,
@@ -48,6 +49,12 @@ internal sealed class Plan
 
     /// <summary>Byte of the connection's stream where what carries its body begins.</summary>
     public long BodyOffset { get; set; }
+
+    /// <summary>Byte of the connection's stream where its head begins.</summary>
+    public long HeadStart { get; set; }
+
+    /// <summary>Byte of the connection's stream where the request ends.</summary>
+    public long StreamEnd { get; set; }
 
     /// <summary>Bytes that carry the body without being it, where a server may have to keep its place by them.</summary>
     public long BodyOverhead { get; set; }
@@ -102,6 +109,12 @@ internal sealed class Plan
     public int Started { get; set; }
 
     public int Finished { get; set; }
+
+    /// <summary>When its handler ended; of one that has.</summary>
+    public long FinishedMs { get; set; }
+
+    /// <summary>Since when its handler waits for bytes of the body; 0: it does not.</summary>
+    public long ReadsSinceMs { get; set; }
 
     public int BodyRead { get; set; }
 

@@ -131,6 +131,9 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
                     case Act.Pause:
                         await world.Pause();
                         break;
+                    case Act.Sleep:
+                        await world.Sleep(count);
+                        break;
                     case Act.Block:
                         world.Block(count);
                         break;
@@ -172,6 +175,7 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
         finally
         {
             plan.Finished++;
+            plan.FinishedMs = world.World.NowMs;
             world.Trace("handler ends", plan.Id, plan.BodyRead);
         }
     }
@@ -190,7 +194,17 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
     {
         byte[] buffer = new byte[Math.Max(1, count)];
         plan.BodyWanted = true;
-        int got = await request.ReadAsync(buffer);
+        plan.ReadsSinceMs = world.World.NowMs;
+        int got;
+        try
+        {
+            got = await request.ReadAsync(buffer);
+        }
+        finally
+        {
+            plan.ReadsSinceMs = 0;
+        }
+
         if (!plan.IsGarbled && !Plan.Matches(plan.RequestPattern, plan.BodyRead, buffer.AsSpan(0, got)))
         {
             world.Violated($"request {plan.Name} was given body bytes that are not its own, from {plan.BodyRead} on");

@@ -38,13 +38,14 @@ internal abstract class RandomClient
     private int _sentOfItem;
     private bool _pausesReading;
     private bool _impatient;
+    private string? _paceThen;      // when something had gone wrong
 
     protected RandomClient(RandomLife life, int number)
     {
         Life = life;
         Random = life.Simulation.Random;
         Number = number;
-        Trouble = Random.Chance(60) ? Trouble.None : (Trouble)Random.Between(1, 7);
+        Trouble = Random.Chance(life.IsSlow ? 85 : 60) ? Trouble.None : (Trouble)Random.Between(1, 7);
         _travelMax = Random.Chance(10) ? Random.Between(1, 3) : int.MaxValue;
         _impatient = Random.Chance(20);
     }
@@ -56,6 +57,12 @@ internal abstract class RandomClient
     public List<Plan> Plans { get; } = [];
 
     public SimulatedSocket? Socket { get; private set; }
+
+    /// <summary>How fast it is; null: as fast as it is let.</summary>
+    public SlowPeer? Pace { get; private set; }
+
+    /// <summary>Requests whose answers have come to their end.</summary>
+    public int AnswersSeen => Answers;
 
     /// <summary>Nothing more is expected in either direction.</summary>
     public bool IsDone { get; protected set; }
@@ -115,6 +122,14 @@ internal abstract class RandomClient
 
     protected void Add(Plan plan)
     {
+        for (int i = 0; Life.IsSlow && i < plan.Acts.Length; i++)
+        {
+            if (plan.Acts[i].Act == Millrace.Tests.Simulation.Act.Pause && Random.Chance(60))
+            {
+                plan.Acts[i] = (Millrace.Tests.Simulation.Act.Sleep, Random.Between(10, 9_000));
+            }
+        }
+
         Plans.Add(plan);
         Life.Add(plan);
     }
@@ -149,6 +164,12 @@ internal abstract class RandomClient
             Simulation.Trace("client connects", Number, Socket.Number);
             Plans.ForEach(plan => plan.Socket = Socket);
             Connected(Socket);
+            if (Life.IsSlow)
+            {
+                Socket.Clock = () => Simulation.World.NowMs;
+                Pace = new SlowPeer(Life, this);
+            }
+
             if (Trouble == Trouble.Resets && Random.Chance(50))
             {
                 Socket.ResetAfterCalls = Random.Between(1, 40);
@@ -240,19 +261,21 @@ internal abstract class RandomClient
 
     private bool Deliver(bool eager)
     {
-        if (!Socket!.CanDeliver || (!eager && Random.Chance(30)))
+        int most = Pace?.MaySend ?? int.MaxValue;
+        if (!Socket!.CanDeliver || (most <= 0 && Socket.InFlight > 0) || (!eager && Random.Chance(30)))
         {
             return false;
         }
 
         // What travels in small pieces may be overtaken by the time limit of a head, or of the rest of a body that nobody wants.
         MillraceOptions options = Simulation.Services.Options;
-        if (Math.Min(_travelMax, Simulation.World.ReceiveCapacityMax) < SmallPiece && Simulation.World.NowMs >= Math.Min(options.HeadTimeout.TotalMilliseconds, options.IdleTimeout.TotalMilliseconds))
+        if (Pace is null && Math.Min(_travelMax, Simulation.World.ReceiveCapacityMax) < SmallPiece && Simulation.World.NowMs >= Math.Min(options.HeadTimeout.TotalMilliseconds, options.IdleTimeout.TotalMilliseconds))
         {
             DisturbUnfinished();
         }
 
-        int count = Socket.Deliver(eager || Random.Chance(50) ? eager ? int.MaxValue : _travelMax : Math.Min(_travelMax, Random.Size(40_000)));
+        int count = Socket.Deliver(Math.Min(most, eager || Random.Chance(50) ? eager ? int.MaxValue : _travelMax : Math.Min(_travelMax, Random.Size(40_000))));
+        Pace?.Sent(count);
         Simulation.Trace("deliver", Number, count);
         return true;
     }
@@ -273,9 +296,11 @@ internal abstract class RandomClient
             }
         }
 
-        int count = ReadUpTo(eager || Random.Chance(50) ? int.MaxValue : 1 + Random.Size(20_000));
+        int most = Pace?.MayRead ?? int.MaxValue;
+        int count = most <= 0 ? 0 : ReadUpTo(Math.Min(most, eager || Random.Chance(50) ? int.MaxValue : 1 + Random.Size(20_000)));
         if (count > 0)
         {
+            Pace?.Read(count);
             Simulation.Trace("client reads", Number, count);
         }
 
@@ -284,19 +309,26 @@ internal abstract class RandomClient
 
     // ---- judging ----
 
-    protected void Violated(string what) => Simulation.Violated(what);
+    protected void Violated(string what)
+    {
+        _paceThen ??= Pace?.ToString();
+        Simulation.Violated(what);
+    }
 
     /// <summary>Whether the server may end a connection whose request <paramref name="plan"/> has no whole answer.</summary>
     protected bool MayEndWithout(Plan plan) =>
-        plan.BreaksOff || plan.IsDisturbed || Socket!.HasLingered || Life.TimePassed || HasTooMuchUnread
+        IsLate || plan.BreaksOff || plan.IsDisturbed || Socket!.HasLingered || Life.TimePassed || HasTooMuchUnread
         || (Life.IsDraining && (plan.Started == 0 || Simulation.IsCutting))
         // What a reset takes along, where the server had to end the connection at once: an answer is cut, since its request was.
         || (Pipelines && Socket.AnswersLost && (Life.IsDraining || Trouble == Trouble.FinishesSending))
         // What comes behind the last request that the server answers is thrown away up to a limit, together with that one's unread body.
         || (Pipelines && Socket.AnswersLost && StreamLength - plan.BodyOffset - (plan.BodyWasWhole ? plan.BodyLength + plan.BodyOverhead : 0) > Simulation.Services.Options.MaxDiscardBytes);
 
+    /// <summary>It has been so slow that a time limit may have ended something of its own.</summary>
+    protected bool IsLate => Pace is { IsLate: true };
+
     /// <summary>Whether a request that waits for its turn may be refused: too many wait, or the client looks as if it had gone.</summary>
-    protected bool MayBeRefused => Life.MayOverload || (Simulation.Services.Gate is not null && Socket!.FinDelivered);
+    protected bool MayBeRefused => Life.MayOverload || IsLate || (Simulation.Services.Gate is not null && Socket!.FinDelivered);
 
     /// <summary>The response to <paramref name="plan"/> was broken off, and the connection has ended: nothing of it may be lost, and nobody may take it for whole.</summary>
     /// <param name="received">Bytes of its body that have come.</param>
@@ -352,7 +384,7 @@ internal abstract class RandomClient
         return $"client {Number} ({Trouble}) waits: {Answers} of {Plans.Count} requests answered, {_script.Count} steps left, next {(_script.TryPeek(out (Step Step, byte[] Bytes, int Answers) item) ? item.Step : null)}, {Socket?.InFlight} bytes in flight, {Socket?.Unread} unread{Besides}";
     }
 
-    public string Describe() => string.Join('\n', Plans.Select(plan => $"  client {Number} {GetType().Name} {Trouble}{(Pipelines ? " pipelining" : "")}: {plan}, started {plan.Started}, finished {plan.Finished}, body read {plan.BodyRead}"));
+    public string Describe() => string.Join('\n', Plans.Select(plan => $"  client {Number} {GetType().Name} {Trouble}{(Pipelines ? " pipelining" : "")}: {plan}, started {plan.Started}, finished {plan.Finished}, body read {plan.BodyRead}, from {plan.HeadStart}, {plan.BodyOffset} to {plan.StreamEnd}")) + (Pace is null ? "" : $"\n    {_paceThen ?? Pace.ToString()}");
 
     /// <summary>The client leaves whatever it was doing.</summary>
     public void Leave()

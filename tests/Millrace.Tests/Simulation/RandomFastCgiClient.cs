@@ -73,16 +73,17 @@ internal sealed class RandomFastCgiClient : RandomClient
 
     private void WriteRequest(List<byte[]> records, Plan plan, int paramsEnd, bool disturbs)
     {
+        plan.HeadStart = StreamLength;
         for (int i = 0; i < records.Count; i++)
         {
-            if (disturbs && i > 0 && Random.Chance(3))
-            {
-                Send(Extra(plan, inParams: i <= paramsEnd));
-            }
-
             if (i == paramsEnd + 1)
             {
                 plan.BodyOffset = StreamLength;
+            }
+
+            if (disturbs && i > 0 && Random.Chance(3))
+            {
+                Send(Extra(plan, inParams: i <= paramsEnd));
             }
 
             Send(records[i]);
@@ -92,6 +93,8 @@ internal sealed class RandomFastCgiClient : RandomClient
         {
             plan.BodyOffset = StreamLength;     // cut off before its body
         }
+
+        plan.StreamEnd = StreamLength;
     }
 
     // Records that a server answers or passes over without harm to the request.
@@ -311,7 +314,7 @@ internal sealed class RandomFastCgiClient : RandomClient
             JudgeCut(plan, open is { HasHead: true } && !_front.IsBrokenOff);
             JudgeBroken(plan, received, looksWhole: !_front.EndsInsideRecord && !Socket!.WasReset);
         }
-        else if (Plans[^1].KeepsConnection && StepsLeft > 0 && !Life.IsDraining && !Life.TimePassed && Trouble == Trouble.None)
+        else if (Plans[^1].KeepsConnection && StepsLeft > 0 && !IsLate && !Life.IsDraining && !Life.TimePassed && Trouble == Trouble.None)
         {
             Violated($"client {Number} was cut off although it asked to keep the connection");
         }

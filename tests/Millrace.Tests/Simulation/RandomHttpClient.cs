@@ -62,6 +62,7 @@ internal sealed class RandomHttpClient : RandomClient
 
     private void WriteRequest(Plan plan, int index)
     {
+        plan.HeadStart = StreamLength;
         Send(HttpScript.Head(Random, plan));
         plan.HeadEnd = plan.BodyOffset = StreamLength;
         if (plan.ExpectsContinue || plan.IsTunnel)
@@ -72,6 +73,7 @@ internal sealed class RandomHttpClient : RandomClient
         List<byte[]> pieces = plan.IsTunnel ? [Plan.Bytes(plan.RequestPattern, 0, plan.TunnelLength)] : HttpScript.Body(Random, plan);
         pieces.ForEach(Send);
         plan.BodyOverhead = StreamLength - plan.BodyOffset - plan.BodyLength;
+        plan.StreamEnd = StreamLength;
         if (plan.IsTunnel)
         {
             Then(Step.FinishSending);
@@ -310,12 +312,12 @@ internal sealed class RandomHttpClient : RandomClient
         }
         else if (_browser.IsTunnel)
         {
-            if (_tunnelJudged != Plans[^1].TunnelLength && !Socket!.HasLingered && !Life.IsDraining && !Life.TimePassed)
+            if (_tunnelJudged != Plans[^1].TunnelLength && !IsLate && !Socket!.HasLingered && !Life.IsDraining && !Life.TimePassed)
             {
                 Violated($"the tunnel of {Plans[^1].Name} ended after {_tunnelJudged} of {Plans[^1].TunnelLength} bytes");
             }
         }
-        else if (StepsLeft > 0 && !Life.IsDraining && !Life.TimePassed && !HasTooMuchUnread && !brokeOffUnseen && Trouble == Trouble.None)
+        else if (StepsLeft > 0 && !IsLate && !Life.IsDraining && !Life.TimePassed && !HasTooMuchUnread && !brokeOffUnseen && Trouble == Trouble.None)
         {
             Violated($"client {Number} was cut off although it was told that the connection stays");
         }

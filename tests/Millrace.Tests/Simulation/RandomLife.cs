@@ -8,22 +8,25 @@ using Millrace.Loops;
 
 namespace Millrace.Tests.Simulation;
 
-internal sealed class RandomLife
+internal sealed partial class RandomLife
 {
+    private const int SleepsMax = 60;       // seconds: as many acts as a handler has, of 9 each
+
     private readonly Dictionary<string, Plan> _plans = [];
     private readonly List<RandomClient> _clients = [];
     private readonly Dictionary<SimulatedSocket, RandomClient> _bySocket = [];
     private readonly int _drainAtStep;
     private readonly int _jumpAtStep;
 
-    public RandomLife(ulong seed, bool traces)
+    public RandomLife(ulong seed, bool traces, bool isSlow = false)
     {
+        IsSlow = isSlow;
         var random = new SeededRandom(seed * 31 + 7);
         int loops = random.Between(1, 3);
         int httpShare = random.Below(10) switch { < 2 => 0, < 5 => 100, _ => 50 };
-        MayOverload = random.Chance(8);
-        MayRefuseConnections = random.Chance(4);
-        BodyMax = random.Chance(70) ? 20_000 : 200_000;
+        MayOverload = !isSlow && random.Chance(8);
+        MayRefuseConnections = !isSlow && random.Chance(4);
+        BodyMax = isSlow || random.Chance(70) ? 20_000 : 200_000;
         var options = new MillraceOptions
         {
             Loops = loops,
@@ -38,6 +41,11 @@ internal sealed class RandomLife
             MaxDiscardBytes = httpShare == 100 && random.Chance(25) ? random.Between(0, 100_000) : 16 * 1024 * 1024,
             IdleTimeout = random.Chance(50) ? TimeSpan.FromSeconds(20) : TimeSpan.FromSeconds(130),
         };
+        if (isSlow)
+        {
+            SetTimes(options, random);
+        }
+
         BodyHeldMax = options.RequestBodyBuffer + (3 * BufferPool.InputSize);
         var plain = new PlanHandler(() => Simulation!, name => _plans.GetValueOrDefault(name));
         Simulation = new Simulation(seed, new SimulationSetup
@@ -52,13 +60,19 @@ internal sealed class RandomLife
         });
         Simulation.World.ReceiveCapacityMax = random.Chance(50) ? random.Between(1, 5_000) : 256 * 1024;
         Simulation.World.SendCapacityMax = random.Chance(50) ? random.Between(16, 8_000) : 256 * 1024;
-        if (random.Chance(10))
+        if (isSlow)
+        {
+            Simulation.World.SendCapacityMax = random.Chance(30) ? 256 * 1024 : random.Between(1_000, 30_000);
+            Simulation.World.ReceiveCapacityMax = random.Chance(30) ? 256 * 1024 : random.Between(500, 10_000);
+            Simulation.World.UnsentStep = random.Chance(70) ? 1 : 512;
+        }
+        else if (random.Chance(10))
         {
             Simulation.World.DescriptorsMax = Simulation.World.Open + random.Between(1, 4);
         }
 
         SocketFaults faults = Simulation.World.Faults;
-        if (random.Chance(35))
+        if (!isSlow && random.Chance(35))
         {
             faults.ShortSend = random.Between(0, 90);
             faults.RefusedSend = random.Chance(50) ? 0 : random.Between(1, 60);
@@ -67,8 +81,8 @@ internal sealed class RandomLife
             faults.EventsMax = random.Chance(50) ? int.MaxValue : random.Between(1, 4);
         }
 
-        _jumpAtStep = random.Chance(4) ? random.Between(0, 600) : int.MaxValue;
-        _drainAtStep = random.Chance(15) ? random.Between(0, 600) : int.MaxValue;
+        _jumpAtStep = !isSlow && random.Chance(4) ? random.Between(0, 600) : int.MaxValue;
+        _drainAtStep = !isSlow && random.Chance(15) ? random.Between(0, 600) : int.MaxValue;
         int clients = random.Chance(80) ? random.Between(1, 8) : random.Between(8, 25);
         for (int i = 0; i < clients; i++)
         {
@@ -79,6 +93,9 @@ internal sealed class RandomLife
     }
 
     public Simulation Simulation { get; }
+
+    /// <summary>Its peers have speeds, and time limits are short enough to be met.</summary>
+    public bool IsSlow { get; }
 
     public int BodyMax { get; }
 
@@ -103,7 +120,12 @@ internal sealed class RandomLife
     /// <summary>Null, or what went wrong.</summary>
     public string? Run()
     {
-        for (int i = 0; i < 4_000 && Simulation.Failure is null && (i < 100 || !_clients.TrueForAll(static client => client.IsDone)); i++)
+        if (IsSlow)
+        {
+            LiveSlowly();
+        }
+
+        for (int i = 0; !IsSlow && i < 4_000 && Simulation.Failure is null && (i < 100 || !_clients.TrueForAll(static client => client.IsDone)); i++)
         {
             if (i == _jumpAtStep)
             {
@@ -121,7 +143,11 @@ internal sealed class RandomLife
             Check();
         }
 
-        Rest();
+        if (!IsSlow)
+        {
+            Rest();
+        }
+
         LetTimePass();
         Drain();
         Simulation.Trace("end", Simulation.Steps, Simulation.Handler.Started);
@@ -133,7 +159,16 @@ internal sealed class RandomLife
     private bool OtherStep()
     {
         SeededRandom random = Simulation.Random;
-        if (random.Chance(3))
+        if (IsSlow)
+        {
+            if (random.Chance(2) && _nestedMs < NestedMsMax)
+            {
+                int milliseconds = random.Between(1, 30);
+                _nestedMs += milliseconds;
+                PassSlowly(milliseconds);
+            }
+        }
+        else if (random.Chance(3))
         {
             Simulation.World.NowMs += random.Chance(90) ? random.Between(1, 50) : random.Between(100, 1_500);
             return true;
@@ -146,7 +181,7 @@ internal sealed class RandomLife
         }
 
         RandomClient client = _clients[random.Below(_clients.Count)];
-        if (random.Chance(2) && client.Socket is { } socket)
+        if (!IsSlow && random.Chance(2) && client.Socket is { } socket)
         {
             socket.SpuriousEdge(lies: random.Chance(30));
         }
@@ -215,9 +250,19 @@ internal sealed class RandomLife
             Pass(5_000);
         }
 
+        WakeSleepers();
         if (Simulation.Failure is null && !IsDraining && Simulation.World.DescriptorsMax == int.MaxValue && _clients.Find(static client => !client.IsDone) is { } waiting)
         {
             Simulation.Violated($"eight minutes have passed, but client {waiting.Number} ({waiting.Trouble}) still has an open connection and no answer");
+        }
+    }
+
+    // A handler that sleeps keeps its connection, whoever has gone: its client, or the server.
+    private void WakeSleepers()
+    {
+        for (int i = 0; i < SleepsMax && IsSlow && Simulation.Failure is null && _plans.Values.Any(static plan => plan.Started > plan.Finished); i++)
+        {
+            Pass(1_000);
         }
     }
 
@@ -244,6 +289,7 @@ internal sealed class RandomLife
             Pass(20);
         }
 
+        WakeSleepers();
         if (Simulation.Failure is null)
         {
             CheckEmpty();
@@ -270,7 +316,7 @@ internal sealed class RandomLife
         .Select(static pair => pair.Key).Where(static name => name is not (Millrace.Observe.Refusal.UnknownType or Millrace.Observe.Refusal.Multiplexed or Millrace.Observe.Refusal.LeftQueue)).Distinct()];
 
     // Nobody misbehaved and nothing was short: nothing may have been refused.
-    private bool IsUneventful => _clients.TrueForAll(static client => client.Trouble == Trouble.None) && !MayOverload && !MayRefuseConnections
+    private bool IsUneventful => !IsSlow && _clients.TrueForAll(static client => client.Trouble == Trouble.None) && !MayOverload && !MayRefuseConnections
         && _jumpAtStep == int.MaxValue && Simulation.World.DescriptorsMax == int.MaxValue && !Simulation.World.Faults.AnyRefusing
         && _clients.TrueForAll(client => client.StreamLength <= Simulation.Services.Options.MaxDiscardBytes);
 
@@ -306,6 +352,6 @@ internal sealed class RandomLife
     }
 
     public string Describe() => string.Create(CultureInfo.InvariantCulture,
-        $"{Simulation.Loops.Length} loops, {Simulation.Services.Options.Dispatch}, {Simulation.Steps} steps, {Simulation.Handler.Started} requests, {Simulation.Loops.Sum(static loop => loop.Loop.Counters.HandOvers)} hand-overs\n")
+        $"{Simulation.Loops.Length} loops, {Simulation.Services.Options.Dispatch}, {Simulation.Steps} steps, {Simulation.Handler.Started} requests, {Simulation.Loops.Sum(static loop => loop.Loop.Counters.HandOvers)} hand-overs\n{(IsSlow ? TimesText : "")}")
         + string.Join('\n', _clients.Select(static client => client.Describe()));
 }

@@ -7,6 +7,7 @@
 //  - no event and no wake-up is lost: when nothing moves any more, nobody waits;
 //  - a body whose handler does not read is held only up to its limit;
 //  - nothing is thrown inside the server, and nothing is refused where nobody misbehaves;
+//  - where peers have speeds and pauses (slow peers), no time limit strikes before it is reached, and none is forgotten;
 //  - when the server has drained, no connection, descriptor, exchange or driver is missing.
 //
 // MILLRACE_SIM_SEEDS is the number of lives (otherwise 10,000, in the long run a tenth of MILLRACE_FUZZ_CASES), MILLRACE_SIM_FIRST the first seed, MILLRACE_SIM_LINES
@@ -25,6 +26,11 @@ public sealed class RandomLivesTests
     // A life takes as long as some spoiled requests.
     private const int CasesPerLife = 10;
 
+    private const int SlowSeedsDefault = 2_000;
+
+    // Of the lives of the long run so many are not of slow peers for each that is.
+    private const int SlowShare = 5;
+
     private const int FailuresMax = 12;
     private const int TraceLinesDefault = 150;
 
@@ -36,7 +42,15 @@ public sealed class RandomLivesTests
     public void Random_lives_in_the_long_run() =>
         Run(Number("MILLRACE_SIM_FIRST", 1), Number("MILLRACE_SIM_SEEDS", Number("MILLRACE_FUZZ_CASES", LongCasesDefault) / CasesPerLife));
 
-    private static void Run(int first, int seeds)
+    [Fact]
+    public void Random_lives_of_slow_peers() => Run(Number("MILLRACE_SIM_FIRST", 1), Number("MILLRACE_SIM_SEEDS", SlowSeedsDefault), isSlow: true);
+
+    [Fact]
+    [Trait("Category", "Fuzz")]
+    public void Random_lives_of_slow_peers_in_the_long_run() =>
+        Run(Number("MILLRACE_SIM_FIRST", 1), Number("MILLRACE_SIM_SEEDS", Number("MILLRACE_FUZZ_CASES", LongCasesDefault) / CasesPerLife / SlowShare), isSlow: true);
+
+    private static void Run(int first, int seeds, bool isSlow = false)
     {
         int next = first - 1;
         var failures = new SortedDictionary<int, string>();
@@ -44,7 +58,7 @@ public sealed class RandomLivesTests
         {
             while (Interlocked.Increment(ref next) is int seed && seed < first + seeds && failures.Count < FailuresMax)
             {
-                if (new RandomLife((ulong)seed, traces: false).Run() is { } failure)
+                if (new RandomLife((ulong)seed, traces: false, isSlow).Run() is { } failure)
                 {
                     lock (failures)
                     {
@@ -53,7 +67,7 @@ public sealed class RandomLivesTests
                 }
             }
         });
-        Assert.True(failures.Count == 0, failures.Count == 0 ? "" : Explain(failures));
+        Assert.True(failures.Count == 0, failures.Count == 0 ? "" : Explain(failures, isSlow));
     }
 
     [Theory]
@@ -80,13 +94,13 @@ public sealed class RandomLivesTests
         Assert.Equal(fingerprints[0], fingerprints[2]);
     }
 
-    private static string Explain(SortedDictionary<int, string> failures)
+    private static string Explain(SortedDictionary<int, string> failures, bool isSlow)
     {
         string text = string.Concat(failures.Select(static pair => $"Seed {pair.Key}: {pair.Value.Split('\n')[0]}\n"));
         ulong seed = (ulong)failures.First().Key;
         SimulationThread.Run(() =>
         {
-            var life = new RandomLife(seed, traces: true);
+            var life = new RandomLife(seed, traces: true, isSlow);
             string? failure = life.Run();
             text += $"\nSeed {seed} (MILLRACE_SIM_FIRST={seed} MILLRACE_SIM_SEEDS=1): {failure ?? "did not fail again"}\n{life.Describe()}\n{life.Simulation.TraceText(Number("MILLRACE_SIM_LINES", TraceLinesDefault))}";
         });

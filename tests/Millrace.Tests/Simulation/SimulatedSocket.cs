@@ -65,10 +65,40 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
     /// <summary>What the server has sent and the client's system has not taken, told in steps of so many bytes.</summary>
     public int Unsent(int step)
     {
-        int unsent = (Math.Max(0, Used - PeerCapacity) + step - 1) / step * step;
+        int unsent = UnsentNow(step);
         _arrived = Math.Max(_arrived, SentByServer - unsent);
         return unsent;
     }
+
+    /// <summary>The same, of which the server learns nothing.</summary>
+    public int UnsentNow(int step) => (Math.Max(0, Used - PeerCapacity) + step - 1) / step * step;
+
+    // ---- what slow peers know of themselves ----
+
+    private readonly List<(long Bytes, long AtMs)> _arrivals = [];
+
+    /// <summary>Where time comes from; null: nobody asks when bytes arrived.</summary>
+    public Func<long>? Clock { get; set; }
+
+    /// <summary>Bytes of the client that have arrived at the server's system.</summary>
+    public long Arrived { get; private set; }
+
+    public long ArrivedMs => _arrivals.Count > 0 ? _arrivals[^1].AtMs : 0;
+
+    /// <summary>When the byte arrived that stands at <paramref name="offset"/>, or will be the next.</summary>
+    public long ArrivalOf(long offset) => _arrivals.Find(arrival => arrival.Bytes > offset) is { Bytes: > 0 } found ? found.AtMs : ArrivedMs;
+
+    /// <summary>Bytes that had arrived at that time.</summary>
+    public long ArrivedBy(long atMs) => _arrivals.FindLast(arrival => arrival.AtMs <= atMs).Bytes;
+
+    /// <summary>The server's system takes no more until the server reads.</summary>
+    public bool IsFull => _incoming.Count >= receiveCapacity;
+
+    /// <summary>The server has read all that has arrived.</summary>
+    public bool IsEmpty => _incoming.Count == 0;
+
+    /// <summary>The server has been told that there is no room, and not yet that there is.</summary>
+    public bool HasRefused => _noSpace;
 
     // ---- the server's side ----
 
@@ -339,6 +369,12 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
         {
             _incoming.Append(_wire.Peek(count));
             _wire.Skip(count);
+            Arrived += count;
+            if (Clock is not null)
+            {
+                _arrivals.Add((Arrived, Clock()));
+            }
+
             Edge();
         }
 

@@ -44,6 +44,7 @@ internal sealed partial class Simulation : IKernelObserver
     private const int DepthMax = 7;
 
     private readonly List<Action> _pool = [];
+    private readonly PriorityQueue<Action, long> _timers = new();
     private readonly Stack<Frame> _frames = new();
     private readonly int _interleavePercent;
     private readonly Func<Task> _beginDrain;
@@ -140,6 +141,23 @@ internal sealed partial class Simulation : IKernelObserver
         return source.Task;
     }
 
+    /// <summary>Ends when so much time has passed.</summary>
+    public Task Sleep(int milliseconds)
+    {
+        var source = new TaskCompletionSource();
+        _timers.Enqueue(source.SetResult, World.NowMs + milliseconds);
+        return source.Task;
+    }
+
+    // What is due now is for some thread to do.
+    private void Ring()
+    {
+        while (_timers.TryPeek(out _, out long dueMs) && dueMs <= World.NowMs)
+        {
+            InPool(_timers.Dequeue());
+        }
+    }
+
     /// <summary>Blocks the calling thread: the monitor notices it, and other things go on meanwhile.</summary>
     public void Block(int stepsMax = 30)
     {
@@ -165,6 +183,7 @@ internal sealed partial class Simulation : IKernelObserver
     /// <summary>One step of the server, if it has anything to do there: a turn of a loop, or something in the pool.</summary>
     public bool ServerStep(int choice)
     {
+        Ring();
         if (choice % 2 == 0 && _pool.Count > 0)
         {
             return PoolStep();
@@ -175,6 +194,7 @@ internal sealed partial class Simulation : IKernelObserver
 
     public bool PoolStep()
     {
+        Ring();
         if (_pool.Count == 0)
         {
             return false;
