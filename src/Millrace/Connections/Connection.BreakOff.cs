@@ -18,6 +18,7 @@ internal abstract partial class Connection<TKernel>
     private OutputBuffer? _last;            // what still leaves of a connection that is broken off; null: all of it has left
     private volatile bool _isBrokenOff;     // the exchange sends nothing any more
     private bool _isCut;                    // nothing goes in either direction
+    private bool _followsAnswers;           // its peer's system may not have earlier answers
     private bool _awaitsPeer;               // it has been given time
     private long _mayBeLost;                // bytes of the response that is broken off: the peer need not have them before a reset
 
@@ -41,9 +42,11 @@ internal abstract partial class Connection<TKernel>
             }
 
             Note();
-            _mayBeLost = Math.Max(0, output.Start - output.ResponseStart);
+            long own = output.Start - output.ResponseStart;     // bytes of it that have left; of earlier answers, where that is negative
             _last = Services.RentOutput();
             _ = WriteLast(exchange, output, _last);
+            _mayBeLost = Math.Max(0, own) + Math.Max(0, _last.Length + Math.Min(0, own));
+            _followsAnswers = IsTcp && (own < 0 || Loop.Kernel.Unsent(Descriptor) > own);
             _isBrokenOff = true;
         }
 
@@ -70,7 +73,7 @@ internal abstract partial class Connection<TKernel>
         int before = _last?.Length ?? 0;
         bool showsReset = IsTcp && !(IsFastCgi && before > 0);
         bool hasLeft = SendLast() != SendResult.Again;
-        if (!atOnce && (!hasLeft || (IsTcp && (before > 0 || Loop.Kernel.Unsent(Descriptor) > _mayBeLost))))
+        if (!atOnce && (!hasLeft || (IsTcp && ((showsReset && before > 0) || Loop.Kernel.Unsent(Descriptor) > _mayBeLost))))
         {
             AwaitPeer(isWaiting: (_last?.Length ?? 0) == before && _awaitsPeer);
         }
@@ -126,7 +129,7 @@ internal abstract partial class Connection<TKernel>
     private OutputBuffer? TakeLast()
     {
         ResetsOnClose = _isCut && !IsFastCgi;
-        BreakWhenTaken(_isCut || !IsTcp ? BreakSign.None : BreakSign.Reset);
+        BreakWhenTaken(_isCut || !IsTcp || (IsFastCgi && _last is not null && !_followsAnswers) ? BreakSign.None : BreakSign.Reset);
         OutputBuffer? last = _last;
         _last = null;
         return last;
