@@ -134,7 +134,7 @@ public sealed class BrokenResponseTests
             async (request, response) =>
             {
                 Exchange exchange = current!.Simulation.Handler.Current!;
-                Task file = exchange.SendSimulatedFileAsync(File, 2_000_000).AsTask();
+                Task file = exchange.SendSimulatedFileAsync(File, 2_000_000);
                 Task behind = response.WriteAsync("behind"u8.ToArray()).AsTask();
                 Assert.False(behind.IsCompleted);
                 Task noted = Note(behind);
