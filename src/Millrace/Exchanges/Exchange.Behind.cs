@@ -7,7 +7,8 @@
 //
 // What a follower was given is copied: its caller may use the memory again as soon as the call has returned, and has had no
 // reason to wait for it until the peer was slow. The memory of a large write that is on its way is the caller's: a handler that
-// ends before that leaves a response that is not whole.
+// ends before that leaves a response that is not whole. Where many bytes wait already the connection is broken off: an application
+// that waits for nothing would otherwise fill the memory for a peer that reads nothing, or next to nothing.
 
 using Millrace.Loops;
 
@@ -15,9 +16,15 @@ namespace Millrace.Exchanges;
 
 internal sealed partial class Exchange
 {
+    /// <summary>Nothing follows where so many bytes wait already.</summary>
+    public const int BehindMax = 16 * 1024 * 1024;
+
+    private const int FollowerSize = 256;           // memory that each takes besides its bytes
+
     private readonly SteadyLock _turns = new();     // the last to be taken, never around anything that waits
     private Queue<Follower>? _followers;    // under the lock; added to within the gate
     private volatile bool _hasFollowers;    // written under both: some wait, or are being written
+    private long _behind;                   // under the lock: what they take
     private bool _goesOn;                   // under the lock: somebody writes them
 
     /// <param name="bytes">What to write; none: a flush. Null: whoever waits takes the turn himself.</param>
@@ -27,6 +34,8 @@ internal sealed partial class Exchange
         public byte[]? Bytes => bytes;
 
         public bool IsUnseen => isUnseen;
+
+        public long Size => FollowerSize + (bytes?.Length ?? 0);
     }
 
     /// <summary>Something that was written is still on its way, and what is written now must follow it. Within the gate.</summary>
@@ -38,12 +47,35 @@ internal sealed partial class Exchange
         EnterAgain(ticket);
         try
         {
-            return IsBusy ? Follow([]) : Task.CompletedTask;
+            return IsBusy ? Follow([], isOwed: true) : Task.CompletedTask;
         }
         finally
         {
             Exit(ticket);
         }
+    }
+
+    /// <summary>Ends when a write that had to wait, and what is flushed with it, has left.</summary>
+    public async ValueTask FlushAfter(ValueTask written, long ticket)
+    {
+        await written.ConfigureAwait(false);
+        if (IsComplete(ticket))
+        {
+            return;
+        }
+
+        ValueTask flushed;
+        EnterAgain(ticket);
+        try
+        {
+            flushed = IsBusy ? new ValueTask(Follow([], isOwed: true)) : FlushNow();
+        }
+        finally
+        {
+            Exit(ticket);
+        }
+
+        await flushed.ConfigureAwait(false);
     }
 
     private ValueTask WriteBehind(ReadOnlySpan<byte> bytes, out int taken)
@@ -60,18 +92,43 @@ internal sealed partial class Exchange
         }
     }
 
-    // Within the gate.
-    private Task Follow(byte[]? bytes, bool isUnseen = false)
+    // Within the gate. Owed: one at most for each write that is let in.
+    private Task Follow(byte[]? bytes, bool isUnseen = false, bool isOwed = false)
     {
         var follower = new Follower(bytes, isUnseen);
+        bool isOneTooMany;
         using (_turns.Hold())
         {
-            (_followers ??= new()).Enqueue(follower);
-            _hasFollowers = true;
+            isOneTooMany = _behind >= BehindMax && !isOwed;
+            if (!isOneTooMany)
+            {
+                (_followers ??= new()).Enqueue(follower);
+                _behind += follower.Size;
+                _hasFollowers = true;
+            }
+        }
+
+        if (isOneTooMany)
+        {
+            return BreakOffBehind();
         }
 
         LetFollow();    // what was on its way may have left meanwhile
         return follower.Task;
+    }
+
+    // Within the gate. The response has a gap from here on, and nothing of it is of use to anybody.
+    private Task BreakOffBehind()
+    {
+        var error = new InvalidOperationException(
+            $"{BehindMax / (1024 * 1024)} MiB of the response wait for a peer that takes them too slowly, and the connection is broken off: await each write before the next.");
+        if (!IsAborted)
+        {
+            Report(error);
+            AbortByApplication(Ticket);
+        }
+
+        return Task.FromException(error);
     }
 
     // Something that others may have waited for has ended. On any thread, perhaps of a request that is over.
@@ -121,10 +178,9 @@ internal sealed partial class Exchange
             catch (Exception error)
             {
                 EndFollower(next, error);
-                if (next.IsUnseen && TryEnterAgain(ticket))
+                if (next.IsUnseen)
                 {
-                    Report(error);
-                    Exit(ticket);
+                    _ = TryReport(error, ticket);
                 }
             }
         }
@@ -135,7 +191,9 @@ internal sealed partial class Exchange
     {
         using (_turns.Hold())
         {
-            if (!_followers!.TryDequeue(out Follower? next) || next.Bytes is null)
+            bool isLast = !_followers!.TryDequeue(out Follower? next);
+            _behind -= next?.Size ?? 0;
+            if (isLast || next!.Bytes is null)
             {
                 _goesOn = false;
                 _hasFollowers = _followers.Count > 0;
@@ -177,6 +235,7 @@ internal sealed partial class Exchange
         {
             followers = _followers!;
             _followers = null;
+            _behind = 0;
             _hasFollowers = _goesOn = false;
         }
 

@@ -118,18 +118,18 @@ internal sealed partial class Exchange
         }
         finally
         {
-            Interlocked.Decrement(ref _unfinished);
             if (held)
             {
                 file.DangerousRelease();
             }
 
+            // Where the end of the response has found it under way, it stays so: whoever ends it may not have looked yet.
             if (entered)
             {
+                Interlocked.Decrement(ref _unfinished);
                 Exit(ticket);
+                LetFollow();
             }
-
-            LetFollow();
         }
     }
 

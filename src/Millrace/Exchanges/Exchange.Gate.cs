@@ -110,7 +110,7 @@ internal sealed partial class Exchange
     }
 
     /// <summary>The handler has ended: waits for a thread that is writing just now, and lets no further one in.</summary>
-    private void CloseGate()
+    public void CloseGate()
     {
         long ticket = Ticket;
         if (Volatile.Read(ref _gate) == (ticket | Closed))

@@ -477,8 +477,9 @@ internal sealed partial class Exchange
     public void Fail(Exception error)
     {
         CloseGate();
+        Exception? cause = error is OperationCanceledException && HasStarted ? _failure : null;     // for which it has been cancelled
         _failure = null;
-        FailInside(error);
+        FailInside(cause ?? error);
     }
 
     private void FailAsReported()
@@ -502,6 +503,19 @@ internal sealed partial class Exchange
 
     /// <summary>Something of the request has failed, and its handler may go on as if nothing had: the response will not be a whole one. Within a use, or the guard of the body's reader.</summary>
     public void Report(Exception error) => _failure ??= error;
+
+    /// <summary>The same outside of them. False when the response is complete or the request over.</summary>
+    private bool TryReport(Exception error, long ticket)
+    {
+        if (!TryEnterAgain(ticket))
+        {
+            return false;
+        }
+
+        Report(error);
+        Exit(ticket);
+        return true;
+    }
 
     private Exception? _failure;
 

@@ -19,7 +19,7 @@ internal sealed partial class Exchange
     private TaskCompletionSource? _flushed;     // one for each wait: the application may keep what it was given
     private int _deferredEnd;        // output up to here was flushed but not sent yet; 0 when nothing was
     private int _flushPending;       // a handler waits on _flushed: until bytes have left, or only until somebody tells it
-    private int _unfinished;         // writes of several parts that have begun and not ended
+    private int _unfinished;         // writes of several parts that have begun and not ended; those that the end of the response found so stay
 
     /// <summary>Protects what the handler's thread and the loop both send. Taken before the abort lock, never inside it.</summary>
     public SteadyLock Sending => _sending;
@@ -371,6 +371,7 @@ internal sealed partial class Exchange
     /// <summary>Goes on with a write that had to wait, part by part. Outside the gate, which it enters for each of them.</summary>
     public async ValueTask WriteRest(ValueTask sent, ReadOnlyMemory<byte> rest, long ticket)
     {
+        bool isLeft = false;
         try
         {
             while (rest.Length > 0)
@@ -379,10 +380,19 @@ internal sealed partial class Exchange
                 sent = WriteOn(ref rest, ticket);
             }
         }
+        catch (Exception error)
+        {
+            // A part must not pass for all of it: neither should the application go on, nor where its handler is just ending.
+            isLeft = !TryReport(error, ticket);
+            throw;
+        }
         finally
         {
-            Interlocked.Decrement(ref _unfinished);
-            LetFollow();
+            if (!isLeft)
+            {
+                Interlocked.Decrement(ref _unfinished);
+                LetFollow();
+            }
         }
     }
 

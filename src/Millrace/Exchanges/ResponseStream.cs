@@ -38,13 +38,7 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
 
         // Outside the gate: what follows may run on another thread before this one has returned, and enters it again.
         ValueTask written = taken == span.Length ? sent : exchange.WriteRest(sent, buffer[taken..], ticket);
-        return exchange.While(start is null ? written : FlushAfter(written), ticket, cancellationToken);
-    }
-
-    private async ValueTask FlushAfter(ValueTask written)
-    {
-        await written.ConfigureAwait(false);
-        await FlushAsync(CancellationToken.None).ConfigureAwait(false);
+        return exchange.While(start is null ? written : exchange.FlushAfter(written, ticket), ticket, cancellationToken);
     }
 
     private async ValueTask WriteLater(Task starting, ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken)

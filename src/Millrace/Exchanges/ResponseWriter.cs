@@ -128,6 +128,8 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
                 sent = exchange.While(exchange.FlushAsync(), ticket, cancellationToken);
                 return sent.IsCompletedSuccessfully ? new ValueTask<FlushResult>(Result) : Later(sent);
             }
+
+            _unflushed = 0;
         }
         finally
         {
@@ -135,8 +137,8 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         }
 
         // Outside the gate: what follows may run on another thread before this one has returned, and enters it again.
-        ValueTask written = FlushAfter(taken == span.Length ? sent : exchange.WriteRest(sent, source[taken..], ticket));
-        return Later(exchange.While(written, ticket, cancellationToken));
+        ValueTask written = taken == span.Length ? sent : exchange.WriteRest(sent, source[taken..], ticket);
+        return Later(exchange.While(exchange.FlushAfter(written, ticket), ticket, cancellationToken));
     }
 
     public override void CancelPendingFlush() => request.Exchange.CheckCurrent(request.Ticket);
@@ -166,12 +168,6 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
     {
         await flushed.ConfigureAwait(false);
         return Result;
-    }
-
-    private async ValueTask FlushAfter(ValueTask written)
-    {
-        await written.ConfigureAwait(false);
-        _ = await FlushAsync(CancellationToken.None).ConfigureAwait(false);
     }
 
     private async ValueTask<FlushResult> FlushLater(Task starting, CancellationToken cancellationToken)

@@ -6,6 +6,7 @@ using System.Text;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.Extensions.Primitives;
+using Millrace.Exchanges;
 
 namespace Millrace.Tests.Behaviour;
 
@@ -53,6 +54,9 @@ internal abstract class Call
     public abstract Stream Body { get; }
 
     public abstract void Abort();
+
+    /// <summary>What the server keeps of the request: for what an application cannot bring about by itself.</summary>
+    public abstract Exchange Exchange { get; }
 
     public void WriteText(string text) => Write(Encoding.UTF8.GetBytes(text));
 
@@ -129,6 +133,11 @@ internal sealed class PlainCall(Request request, Response response) : Call
 
     public override void Abort() => response.Abort();
 
+    [System.Runtime.CompilerServices.UnsafeAccessor(System.Runtime.CompilerServices.UnsafeAccessorKind.Field, Name = "_exchange")]
+    private static extern ref readonly Exchange? ExchangeOf(ref readonly Response response);
+
+    public override Exchange Exchange => ExchangeOf(ref response)!;
+
     /// <summary>The handler that says what it was asked.</summary>
     public static ValueTask Echo(Request request, Response response) => Echo(new PlainCall(request, response));
 }
@@ -174,4 +183,6 @@ internal sealed class HostedCall(HttpContext context) : Call
     public override Stream Body => context.Response.Body;
 
     public override void Abort() => context.Abort();
+
+    public override Exchange Exchange => ((RequestBound)context.Features.GetRequiredFeature<IHttpResponseBodyFeature>()).Exchange;
 }

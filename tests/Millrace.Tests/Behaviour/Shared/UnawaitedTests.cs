@@ -1,6 +1,8 @@
 // Writes that an application does not await while its peer does not read: they follow one another as they were made, with
 // what they were given at the time. Writes that wait and are given up: PatienceTests.cs.
 
+using System.Buffers;
+using Millrace.Exchanges;
 using Millrace.Tests.Simulation;
 
 namespace Millrace.Tests.Behaviour.Shared;
@@ -9,6 +11,10 @@ public abstract class UnawaitedTests(Way way) : SharedTests(way)
 {
     private const int File = 77;
     private const int Size = 1_000_000;
+
+    private const int Mebibyte = 1024 * 1024;
+    private const int Besides = 256;        // what a write that waits takes besides its bytes
+    private const int Room = Exchange.BehindMax / Mebibyte;
 
     private static byte[] Large => Plan.Bytes("large", 0, Size);
 
@@ -176,6 +182,139 @@ public abstract class UnawaitedTests(Way way) : SharedTests(way)
                 Assert.IsType<InvalidOperationException>(refused);
                 bench.OthersAreServed();
             });
+    }
+
+    [Fact]
+    public void Sixteen_MiB_wait_for_a_peer_that_does_not_read_and_arrive() => Writes(
+        static async (call, bench) =>
+        {
+            byte[] part = Plan.Bytes("part", 0, Mebibyte - Besides);
+            Task[] writes = [call.WriteAsync(Large).AsTask(), .. Enumerable.Range(0, Room).Select(_ => call.WriteAsync(part).AsTask())];
+            Assert.All(writes, static write => Assert.False(write.IsCompleted));
+            await Task.WhenAll(writes);
+        },
+        static (bench, caller) =>
+        {
+            byte[] part = Plan.Bytes("part", 0, Mebibyte - Besides);
+            byte[] body = Assert.Single(caller.Answers).Body;
+            Assert.Equal(Size + (Room * part.Length), body.Length);
+            Assert.True(Enumerable.Range(0, Room).All(i => body.AsSpan(Size + (i * part.Length), part.Length).SequenceEqual(part)));
+            bench.StillServes(caller);
+        });
+
+    [Theory]
+    [InlineData("writes")]
+    [InlineData("kept bytes")]
+    [InlineData("flushes")]
+    public void What_comes_while_sixteen_MiB_wait_breaks_the_connection_off(string what)
+    {
+        Task? last = null;
+        CancellationToken aborted = default;
+        Writes(
+            async (call, bench) =>
+            {
+                aborted = call.Aborted;
+                byte[] part = Plan.Bytes("part", 0, Mebibyte - Besides);
+                Task first = call.WriteAsync(Large).AsTask();
+                for (int i = 0; i < (what == "flushes" ? Exchange.BehindMax / Besides : Room); i++)
+                {
+                    if (what == "kept bytes")
+                    {
+                        call.Write(part);
+                    }
+                    else
+                    {
+                        _ = what == "flushes" ? call.FlushAsync().AsTask() : call.WriteAsync(part).AsTask();
+                    }
+                }
+
+                Assert.False(aborted.IsCancellationRequested);
+                last = what == "flushes" ? call.FlushAsync().AsTask() : call.WriteAsync(part).AsTask();
+                await first;
+                _ = await Record.ExceptionAsync(() => last);
+            },
+            (bench, caller) =>
+            {
+                Assert.Contains("await each write", Assert.IsType<InvalidOperationException>(last!.Exception?.InnerException).Message, StringComparison.Ordinal);
+                Assert.True(aborted.IsCancellationRequested);
+                Assert.Empty(caller.Answers);
+                Assert.True(caller.IsAtEnd);
+                bench.OthersAreServed();
+            });
+    }
+
+    [Fact]
+    public void A_write_whose_memory_goes_away_while_it_waits_leaves_no_response_that_looks_whole_RFC9112_8()
+    {
+        Exception? failure = null;
+        var memory = new GoingMemory(Large);
+        Writes(
+            async (call, bench) =>
+            {
+                Task first = call.WriteAsync(memory.Memory).AsTask();
+                _ = call.WriteAsync("end"u8.ToArray()).AsTask();
+                memory.IsGone = true;
+                failure = await Record.ExceptionAsync(() => first);
+            },
+            (bench, caller) =>
+            {
+                Assert.IsType<ObjectDisposedException>(failure);
+                Assert.Empty(caller.Answers);
+                Assert.True(caller.IsAtEnd);
+                bench.OthersAreServed();
+            });
+    }
+
+    // The write goes on in the moment between the end of its handler and the end of its response.
+    [Fact]
+    public void A_write_that_finds_its_handler_just_ending_leaves_no_response_that_looks_whole_RFC9112_8()
+    {
+        var ends = new TaskCompletionSource();
+        Exchange? exchange = null;
+        Task? first = null;
+        Run(
+            async call =>
+            {
+                if (call.Path == "/")
+                {
+                    exchange = call.Exchange;
+                    first = call.WriteAsync(Large).AsTask();
+                    await ends.Task;
+                }
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/"));
+                exchange!.CloseGate();
+                bench.Reads = true;
+                bench.Settle();
+                Assert.IsType<InvalidOperationException>(first!.Exception?.InnerException);
+                ends.SetResult();
+                bench.Settle();
+                bench.Pass(TimeSpan.FromMilliseconds(400));
+                Assert.Empty(caller.Answers);
+                Assert.True(caller.IsAtEnd);
+                bench.OthersAreServed();
+            });
+    }
+
+    private sealed class GoingMemory(byte[] bytes) : MemoryManager<byte>
+    {
+        public bool IsGone { get; set; }
+
+        public override Span<byte> GetSpan() => IsGone ? throw new ObjectDisposedException(nameof(GoingMemory)) : bytes;
+
+        public override MemoryHandle Pin(int elementIndex = 0) => throw new NotSupportedException();
+
+        public override void Unpin()
+        {
+        }
+
+        protected override void Dispose(bool disposing)
+        {
+        }
     }
 
     [Theory]
