@@ -26,7 +26,7 @@ def check_tools():
 
 def build():
     os.makedirs(OUTPUT, exist_ok=True)
-    for name in ('floor', 'pace'):
+    for name in ('floor', 'pace', 'turns'):
         source = os.path.join(BENCH, 'native', name + '.c')
         if not up_to_date(output(name), source):
             run(['gcc', '-O2', '-Wall', '-o', output(name), source])

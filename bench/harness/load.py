@@ -40,5 +40,16 @@ def pace(protocol, address, path, rate, seconds, connections):
     return parse_pace(result.stdout)
 
 
+def turns(protocol, path, rounds, turn_milliseconds, depth, connections, servers):
+    """Microseconds of CPU per request, round by round, for each of the servers: pairs of process id and address."""
+    argv = [build.output('turns'), protocol, path, str(rounds), str(turn_milliseconds), str(depth), str(connections)]
+    for pid, address in servers:
+        argv += [str(pid), address]
+    result = subprocess.run(argv, capture_output=True, text=True)
+    if result.returncode:
+        raise RuntimeError(f'turns could not load the servers: {result.stderr.strip()}')
+    return json.loads(result.stdout)
+
+
 def parse_pace(text):
     return json.loads(text)
