@@ -28,14 +28,14 @@ def build():
     os.makedirs(OUTPUT, exist_ok=True)
     for name in ('floor', 'pace', 'turns'):
         source = os.path.join(BENCH, 'native', name + '.c')
-        if not up_to_date(output(name), source):
+        if not up_to_date(output(name), source, os.path.join(BENCH, 'native', 'client.h')):
             run(['gcc', '-O2', '-Wall', '-o', output(name), source])
     for name in ('MinimalApp', 'PlainApp'):
         run(['dotnet', 'publish', os.path.join(BENCH, 'apps', name), '-c', 'Release', '-o', output(name), '-v', 'q', '--nologo'])
 
 
-def up_to_date(product, source):
-    return os.path.exists(product) and os.path.getmtime(product) >= os.path.getmtime(source)
+def up_to_date(product, *sources):
+    return os.path.exists(product) and os.path.getmtime(product) >= max(map(os.path.getmtime, sources))
 
 
 def run(argv):

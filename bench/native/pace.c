@@ -6,23 +6,16 @@
 // REQUESTS_PER_SECOND 0: each connection asks again as soon as it is answered
 // prints one JSON object: sent, done, errors, and p50, p99, p999, max in milliseconds
 #define _GNU_SOURCE
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+#include "client.h"
 
-enum { END_REQUEST = 3, HEADER_SIZE = 8, DRAIN_SECONDS = 3 };
+enum { END_REQUEST = 3, DRAIN_SECONDS = 3 };
 
 typedef struct {
   int fd;
@@ -33,8 +26,6 @@ typedef struct {
 
 static int fcgi;
 static const char *address;
-static unsigned char request[4096];
-static int request_size;
 static int epoll;
 static Connection **idle;   // ring of free connections: they take turns
 static int idle_size, idle_head, idle_count;
@@ -56,66 +47,14 @@ static Connection *take_idle(void) {
   return c;
 }
 
-static void die(const char *what) { perror(what); exit(1); }
-
-static void connect_to(Connection *c) {
-  if (!strncmp(address, "unix:", 5)) {
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
-    strncpy(name.sun_path, address + 5, sizeof name.sun_path - 1);
-    c->fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    if (connect(c->fd, (void *)&name, sizeof name)) die("connect");
-  } else {
-    struct sockaddr_in name = {.sin_family = AF_INET};
-    char host[64] = {0};
-    const char *colon = strchr(address, ':');
-    int one = 1;
-    strncpy(host, address, colon - address);
-    name.sin_port = htons(atoi(colon + 1));
-    inet_pton(AF_INET, host, &name.sin_addr);
-    c->fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (connect(c->fd, (void *)&name, sizeof name)) die("connect");
-    setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  }
+static void open_connection(Connection *c) {
+  c->fd = connect_to(address);
   fcntl(c->fd, F_SETFL, O_NONBLOCK);
   c->due = 0;
   c->filled = 0;
   struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
   epoll_ctl(epoll, EPOLL_CTL_ADD, c->fd, &event);
   put_idle(c);
-}
-
-static unsigned char *add_parameter(unsigned char *p, const char *name, const char *value) {
-  *p++ = strlen(name);
-  *p++ = strlen(value);
-  return (unsigned char *)stpcpy(stpcpy((char *)p, name), value);
-}
-
-static unsigned char *add_header(unsigned char *p, int type, int length) {
-  unsigned char header[HEADER_SIZE] = {1, type, 0, 1, length >> 8, length, 0, 0};
-  memcpy(p, header, HEADER_SIZE);
-  return p + HEADER_SIZE;
-}
-
-static void build_request(const char *target) {
-  if (strlen(target) > 120) { fprintf(stderr, "the target is too long\n"); exit(2); }
-  if (!fcgi) {
-    request_size = sprintf((char *)request, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", target);
-    return;
-  }
-  unsigned char pairs[1024], *end = pairs;
-  end = add_parameter(end, "REQUEST_METHOD", "GET");
-  end = add_parameter(end, "REQUEST_URI", target);
-  end = add_parameter(end, "SERVER_PROTOCOL", "HTTP/1.1");
-  end = add_parameter(end, "REMOTE_ADDR", "127.0.0.1");
-  end = add_parameter(end, "HTTP_HOST", "127.0.0.1");
-  static const unsigned char begin[8] = {0, 1 /* responder */, 1 /* keep the connection */};
-  unsigned char *p = add_header(request, 1, 8);
-  p = mempcpy(p, begin, 8);
-  p = add_header(p, 4, end - pairs);
-  p = mempcpy(p, pairs, end - pairs);
-  p = add_header(p, 4, 0);
-  p = add_header(p, 5, 0);
-  request_size = p - request;
 }
 
 // The size of the whole answer at the start of the buffer, or 0 while it is incomplete. `good` says whether it is a 200.
@@ -144,7 +83,7 @@ static int answer_size(Connection *c, int *good) {
 static void reopen(Connection *c) {
   errors++;
   close(c->fd);
-  connect_to(c);
+  open_connection(c);
 }
 
 static void receive(Connection *c) {
@@ -176,7 +115,7 @@ int main(int argc, char **argv) {
   if (argc != 7) { fprintf(stderr, "usage: pace http|fcgi ADDRESS TARGET REQUESTS_PER_SECOND SECONDS CONNECTIONS\n"); return 2; }
   fcgi = !strcmp(argv[1], "fcgi");
   address = argv[2];
-  build_request(argv[3]);
+  build_request(fcgi, argv[3]);
   double rate = atof(argv[4]), seconds = atof(argv[5]);
   int connections = idle_size = atoi(argv[6]);
   int closed = rate == 0;
@@ -186,7 +125,7 @@ int main(int argc, char **argv) {
   idle = calloc(connections, sizeof *idle);
   latency = calloc(total + 1, sizeof *latency);
   Connection *all = calloc(connections, sizeof *all);
-  for (int i = 0; i < connections; i++) connect_to(all + i);
+  for (int i = 0; i < connections; i++) open_connection(all + i);
 
   struct epoll_event events[512];
   int64_t start = now(), deadline = start + (seconds + DRAIN_SECONDS) * 1e9;

@@ -10,12 +10,11 @@ namespace Millrace.Listeners;
 /// <summary>Non-blocking, close-on-exec, already listening. TCP ones have TCP_NODELAY, which accepted sockets inherit on Linux.</summary>
 internal sealed class ListenSocket : IDisposable
 {
-    // Unix sockets made here: the file that goes with the descriptor. Null for TCP and for what was inherited.
-    private readonly SocketFile? _file;
-    private readonly bool _isTcpMadeHere;
-
     // Of a client on the same machine, whose packets another processor is just carrying: some 50 us. Each ms would have more clients wait for their second.
     private static readonly TimeSpan s_handshake = TimeSpan.FromMilliseconds(0.25);
+
+    // Unix sockets made here: the file that goes with the descriptor. Null for TCP and for what was inherited.
+    private readonly SocketFile? _file;
     private int _descriptor;
 
     public ListenSocket(int descriptor, ListenAddress address, SocketName name, int loop, SocketFile? file = null)
@@ -25,7 +24,6 @@ internal sealed class ListenSocket : IDisposable
         Address = address;
         Name = name;
         Loop = loop;
-        _isTcpMadeHere = address.Kind == EndPointKind.Tcp;
     }
 
     /// <summary>The descriptor, or -1 once disposed.</summary>
@@ -63,7 +61,7 @@ internal sealed class ListenSocket : IDisposable
     /// </summary>
     public bool HoldOff()
     {
-        if (!_isTcpMadeHere || !ConnectionRequests.TryDrop(Descriptor))
+        if (Address.Kind != EndPointKind.Tcp || !ConnectionRequests.TryDrop(Descriptor))
         {
             return false;
         }
