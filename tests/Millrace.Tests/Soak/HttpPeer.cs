@@ -33,6 +33,8 @@ internal sealed class HttpPeer : IDisposable
 
     public Socket Socket => _socket;
 
+    public EndPoint Remote => _socket.RemoteEndPoint!;
+
     public static HttpPeer Connect(IPEndPoint place)
     {
         var socket = new Socket(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp) { NoDelay = true, ReceiveTimeout = PatienceMs, SendTimeout = PatienceMs };

@@ -1,6 +1,7 @@
 // One well-behaved client of the soak: it asks, uploads, downloads, reads slowly and goes away in the middle, directly
 // and through nginx, and checks every byte it gets. Each instance is a thread.
 
+using System.Diagnostics;
 using System.Net;
 using System.Net.Sockets;
 using Millrace.Tests.Stress;
@@ -99,8 +100,18 @@ internal sealed class SoakClient(SoakServer server, SoakNginx nginx, int seed) :
         int id = server.NextId();
         int number = NumberFor(kind);
         byte[]? body = kind == StressKind.Upload ? StressContent.Long(id, _random.Next(10) == 0 ? _random.Next(200_000) : _random.Next(5_000)) : null;
-        peer.SendRequest(kind, id, number, body, keepsOpen);
-        peer.Check(kind, id, number, body);
+        long asked = Stopwatch.GetTimestamp();
+        try
+        {
+            peer.SendRequest(kind, id, number, body, keepsOpen);
+            peer.Check(kind, id, number, body);
+        }
+        catch (EndOfStreamException error) when (peer.HasReceived)
+        {
+            string where = peer.Remote.Equals(server.Http) ? "directly" : peer.Remote.Equals(nginx.FastCgi) ? "nginx, FastCGI" : "nginx, HTTP";
+            throw new InvalidDataException($"{where}: half an answer to request {id} ({kind} {number}), {Stopwatch.GetElapsedTime(asked).TotalSeconds:F1} s after it was sent; the server refused {server.Refusals}", error);
+        }
+
         Answered++;
     }
 

@@ -35,6 +35,10 @@ internal sealed class SoakServer : IAsyncDisposable
 
     public long Refused => _server.Engine.Loops.Sum(static loop => loop.Counters.Refusals.Sum(static pair => pair.Value));
 
+    /// <summary>What was refused, and how often.</summary>
+    public string Refusals => string.Join(", ", _server.Engine.Loops.SelectMany(static loop => loop.Counters.Refusals)
+        .GroupBy(static pair => pair.Key, static pair => pair.Value).Select(static group => $"{group.Key} {group.Sum()}"));
+
     /// <summary>Starts a server whose limits on time are short, so that they are reached.</summary>
     public static async Task<SoakServer> StartAsync()
     {
