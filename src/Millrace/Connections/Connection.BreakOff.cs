@@ -89,7 +89,7 @@ internal abstract partial class Connection<TKernel>
         long nowMs = Loop.Kernel.NowMs;
         if (!isWaiting)
         {
-            _progress.Begin(nowMs, Loop.Kernel.Unsent(Descriptor));
+            BeginProgress(nowMs);
             _awaitsPeer = true;
         }
 

@@ -462,11 +462,10 @@ internal abstract partial class Connection<TKernel> : Connection
     private bool SendPending(LoopDriver driver)
     {
         OutputBuffer output = _pending!;
-        int before = output.Length;
         switch (SendOutput(null, output))
         {
             case SendResult.Again:
-                if (output.Length < before)
+                if (!_isStuck)
                 {
                     BeginWaitingForPeer();
                 }

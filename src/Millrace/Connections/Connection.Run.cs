@@ -10,7 +10,6 @@ internal abstract partial class Connection<TKernel>
 {
     private OutputBuffer? _rest;         // what a detached exchange could not send
     private bool _restKeepsOpen;
-    private bool _restIsStuck;           // no byte of it has left since its exchange began to wait
     private bool _countedByGate;
 
     /// <summary>A whole head has been read, but the limit of concurrent requests is reached.</summary>
@@ -272,7 +271,7 @@ internal abstract partial class Connection<TKernel>
             Cut();          // what has been sent must not pass for a whole answer
             Services.Log.InternalError(error);
             _rest = null;
-            _restKeepsOpen = _restIsStuck = false;
+            _restKeepsOpen = false;
             Interlocked.Or(ref Word, GivenBack);
             PostSelf(PostedGivenBack);
         }
@@ -287,9 +286,7 @@ internal abstract partial class Connection<TKernel>
         bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut;
         using (exchange.Sending.Hold())
         {
-            int before = exchange.Output.Length;
             SendResult sent = SendOutput(exchange, exchange.Output);
-            _restIsStuck = sent == SendResult.Again && exchange.Output.Length == before && (Volatile.Read(ref Word) & WantsWritable) != 0;
             if (sent == SendResult.Broken)
             {
                 exchange.Output.Clear();
@@ -492,7 +489,7 @@ internal abstract partial class Connection<TKernel>
 
         if (_pending is not null)
         {
-            if (_restIsStuck && !_isBrokenOff)
+            if (_isStuck && !_isBrokenOff)
             {
                 SetDeadline(_progress.NextLookMs(Loop.NowMs, SendTimeoutMs));       // the end of the handler is nothing that its peer has done
             }

@@ -50,7 +50,7 @@ internal abstract partial class Connection<TKernel>
                 return sent == KernelResult.Again ? SendResult.Again : SendResult.Broken;
             }
 
-            Interlocked.Add(ref Services.Detached.BytesSent, sent);
+            CountShared(sent);
             output.Start += sent;
         }
 
@@ -72,7 +72,7 @@ internal abstract partial class Connection<TKernel>
                 return sent == KernelResult.Again ? SendResult.Again : SendResult.Broken;
             }
 
-            Interlocked.Add(ref Services.Detached.BytesSent, sent);
+            CountShared(sent);
             output.Start += sent;
         }
 
@@ -95,7 +95,7 @@ internal abstract partial class Connection<TKernel>
                 return sent == KernelResult.Again ? SendResult.Again : sent == 0 ? SendResult.NoFile : SendResult.Broken;
             }
 
-            Interlocked.Add(ref Services.Detached.BytesSent, sent);
+            CountShared(sent);
             count -= sent;
         }
 
@@ -125,6 +125,7 @@ internal abstract partial class Connection<TKernel>
     // ---- a peer that reads slowly ----
 
     private SendProgress _progress;      // since the socket took no more
+    private bool _isStuck;               // ... nor has taken a byte since
     private PeerRates? _ownRates;        // of the request answered last, whose output the loop may still have
 
     private long SendTimeoutMs => (long)Options.SendTimeout.TotalMilliseconds;
@@ -136,8 +137,14 @@ internal abstract partial class Connection<TKernel>
     private void BeginWaitingForPeer(long firstLookMs = SendProgress.LookMs)
     {
         long nowMs = Loop.Kernel.NowMs;      // the turn's time may be a blocking handler old
-        _progress.Begin(nowMs, Loop.Kernel.Unsent(Descriptor));
+        BeginProgress(nowMs);
         SetDeadline(Math.Min(nowMs + firstLookMs, nowMs + SendTimeoutMs));
+    }
+
+    private void BeginProgress(long nowMs)
+    {
+        _progress.Begin(nowMs, Loop.Kernel.Unsent(Descriptor));
+        _isStuck = true;
     }
 
     /// <summary>The name of the limit that the peer has gone beyond, or null.</summary>
@@ -154,17 +161,28 @@ internal abstract partial class Connection<TKernel>
         if (exchange is null)
         {
             Loop.Counters.BytesSent += sent;
+            _isStuck = false;
         }
         else
         {
-            Interlocked.Add(ref Services.Detached.BytesSent, sent);
+            CountShared(sent);
         }
+    }
+
+    private void CountShared(int sent)
+    {
+        Interlocked.Add(ref Services.Detached.BytesSent, sent);
+        _isStuck = false;
     }
 
     public sealed override void WantWritable(Exchange exchange)
     {
         long nowMs = Loop.Kernel.NowMs;
-        _progress.Begin(nowMs, Loop.Kernel.Unsent(Descriptor));
+        if (!_isStuck)
+        {
+            BeginProgress(nowMs);   // otherwise more waits than before, and its peer has done nothing for it
+        }
+
         Interlocked.Or(ref Word, WantsWritable);        // before the deadline is looked at: the loop looks the other way round
         LookBy(_progress.NextLookMs(nowMs, SendTimeoutMs));
         WatchWriting();

@@ -1,6 +1,7 @@
 // Peers that take their answers slowly, over either protocol: what is cut is a peer that takes nothing, not one that takes its
 // time. How slow an HTTP client may be at all is in Http1/RateTests.
 
+using Millrace.Exchanges;
 using Millrace.Tests.Simulation;
 
 namespace Millrace.Tests.Behaviour.Shared;
@@ -119,6 +120,41 @@ public abstract class SlowPeerTests(Way way) : SharedTests(way)
                 bench.Pass(TimeSpan.FromSeconds(50));
                 gate.SetResult();
                 bench.Pass(TimeSpan.FromSeconds(8));
+                Assert.Equal((1, 0), (bench.Connections, bench.RefusedInAll));
+                bench.Pass(TimeSpan.FromSeconds(4));
+                Assert.Equal((0, 1), (bench.Connections, bench.Refused("send-timeout")));
+                bench.Reads = true;
+            });
+    }
+
+    // Nothing of an answer has been taken, and more comes to wait behind it or beside it.
+    [Fact]
+    public void What_waits_besides_gives_a_peer_that_takes_nothing_no_more_time_SendTimeout()
+    {
+        Exchange? current = null;
+        Run(
+            async call =>
+            {
+                current = call.Exchange;
+                call.Length = 100_000;
+                await call.WriteAsync(Plan.Bytes("slow", 0, 100_000));
+            },
+            bench =>
+            {
+                bench.Simulation.World.SendCapacityMax = 10_000;
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/slow"));
+                for (int seconds = 0; seconds < 58; seconds += 2)
+                {
+                    using (current!.Sending.Hold())
+                    {
+                        current.Connection.WantWritable(current);
+                    }
+
+                    bench.Pass(TimeSpan.FromSeconds(2));
+                }
+
                 Assert.Equal((1, 0), (bench.Connections, bench.RefusedInAll));
                 bench.Pass(TimeSpan.FromSeconds(4));
                 Assert.Equal((0, 1), (bench.Connections, bench.Refused("send-timeout")));
