@@ -58,6 +58,9 @@ public sealed class CgiHead
     /// <summary>Whom the request is for, empty or valid: the authority of the target if it has one (RFC 9112 §3.2.2, §3.2.3), else HTTP_HOST.</summary>
     public Slice Host => _values[(int)CgiVariable.HttpHost];
 
+    /// <summary>The target says the host, and there is no HTTP_HOST (HTTP/1.0).</summary>
+    public bool HasHostInTargetOnly => _hostIndex < 0 && Host.Length > 0;
+
     /// <summary>SERVER_NAME, not validated: empty, HTML-escaped or with a port in some front servers.</summary>
     public Slice ServerName => _values[(int)CgiVariable.ServerName];
 

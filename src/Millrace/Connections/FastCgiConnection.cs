@@ -470,6 +470,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         head.Query = query.IsPresent ? new Slice(target.Start + query.Start, query.Length) : default;
         head.Protocol = cgi.Protocol;
         head.Host = cgi.Host;
+        head.HasHostInTargetOnly = cgi.HasHostInTargetOnly;
         head.ServerName = cgi.ServerName;
         head.ServerPort = cgi.ServerPort;
         head.ServerAddress = cgi.ServerAddress;

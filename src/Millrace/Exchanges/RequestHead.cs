@@ -29,7 +29,7 @@ internal sealed class RequestHead
     public long ContentLength = -1;
     public bool IsHttps;
 
-    /// <summary>The target says the host, and no Host field does (HTTP/1.0).</summary>
+    /// <summary>The target says the host, and no Host field or HTTP_HOST does (HTTP/1.0).</summary>
     public bool HasHostInTargetOnly;
 
     /// <summary>FastCGI only: addresses of the client and of the front server, and all parameters as they came.</summary>

@@ -166,6 +166,11 @@ internal sealed class RequestHeaders(RequestHead head) : HeaderTable
             Join(name, head.FieldValue(field, strings, isSecret));
         }
 
+        if (head.HasHostInTargetOnly)
+        {
+            Put(HeaderNames.Host, head.HostText);
+        }
+
         if (head.IsFastCgi)
         {
             if (head.Host.Length == 0 && HostName.Of(head) is { Length: > 0 } host)
@@ -182,10 +187,6 @@ internal sealed class RequestHeaders(RequestHead head) : HeaderTable
             {
                 Join(HeaderNames.ContentLength, DecimalText.Of(head.ContentLength));
             }
-        }
-        else if (head.HasHostInTargetOnly)
-        {
-            Put(HeaderNames.Host, head.HostText);
         }
     }
 }

@@ -195,6 +195,22 @@ public sealed class RequestFeatureTests
         Assert.Equal("PUT|https|example.com|/a b/%2Fc|?x=%31|1|198.51.100.4|51342|192.0.2.1|8080|value|/a%20b/%2Fc?x=%31", response.Text);
     }
 
+    // Apache passes an absolute target on as it came, and HTTP/1.0 needs no Host beside it. Request.Host is the header of that name.
+    [Theory]
+    [InlineData("http://real.example:81/x", "real.example:81 real.example:81")]
+    [InlineData("http://real.example", "real.example real.example")]
+    [InlineData("/x", "front.example:8080 front.example:8080")]
+    public async Task Without_HTTP_HOST_the_host_is_that_of_the_target_and_without_one_the_front_servers_RFC9112_3_2_2(string target, string expected)
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static app => app.Run(static context =>
+            context.Response.WriteAsync($"{context.Request.Host} {context.Request.Headers.Host}")));
+        FastCgiRequest request = new FastCgiRequest(target) { Host = null }.With("SERVER_NAME", "front.example");
+        for (int i = 0; i < 2; i++)
+        {
+            Assert.Equal(expected, app.Exchange(request).Text);
+        }
+    }
+
     [Fact]
     public async Task The_FastCGI_feature_has_all_parameters_and_none_enters_the_environment()
     {

@@ -22,7 +22,8 @@ internal sealed class FastCgiRequest(string target, string method = "GET")
     /// <summary>Whether CONTENT_LENGTH is sent with a body.</summary>
     public bool AnnouncesLength { get; init; } = true;
 
-    public string Host { get; init; } = "example.com";
+    /// <summary>Null for none.</summary>
+    public string? Host { get; init; } = "example.com";
 
     /// <summary>Whether the client's and the front server's addresses are sent.</summary>
     public bool SaysAddresses { get; init; } = true;
@@ -81,9 +82,13 @@ internal sealed class FastCgiRequest(string target, string method = "GET")
             new("SCRIPT_NAME", query < 0 ? target : target[..query]),
             new("QUERY_STRING", query < 0 ? "" : target[(query + 1)..]),
             new("SERVER_PROTOCOL", "HTTP/1.1"),
-            new("HTTP_HOST", Host),
             new("CONTENT_LENGTH", Body is not null && AnnouncesLength ? Body.Length.ToString(CultureInfo.InvariantCulture) : ""),
         };
+        if (Host is not null)
+        {
+            all.Add(new("HTTP_HOST", Host));
+        }
+
         if (SaysAddresses)
         {
             all.AddRange([new("REMOTE_ADDR", "198.51.100.4"), new("REMOTE_PORT", "51342"), new("SERVER_ADDR", "192.0.2.1"), new("SERVER_PORT", "8080")]);

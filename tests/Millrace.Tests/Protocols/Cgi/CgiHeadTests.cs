@@ -107,6 +107,7 @@ public sealed class CgiHeadTests
         Assert.Equal(expected, Encoding.ASCII.GetString(head.Host.In(parameters)));
         Assert.Equal(host is null ? ["Accept"] : ["Accept", "Host"], HeaderNames(head, parameters));
         Assert.Equal(host is null ? "*/*" : expected, Encoding.ASCII.GetString(head.Headers[^1].ValueIn(parameters)));
+        Assert.Equal(host is null, head.HasHostInTargetOnly);
     }
 
     // Apache chooses its virtual host by Host where the scheme is not that of the connection: the host in such a target is nobody's choice.
@@ -154,6 +155,7 @@ public sealed class CgiHeadTests
         var head = new CgiHead();
         Assert.Equal(expected, head.Read(parameters, ParametersMax));
         Assert.True(expected != CgiFault.None || Encoding.ASCII.GetString(head.Host.In(parameters)) == target);
+        Assert.False(head.HasHostInTargetOnly);
     }
 
     [Theory]
