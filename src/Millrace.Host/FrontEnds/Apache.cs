@@ -53,6 +53,8 @@ internal sealed class Apache : FrontEnd
     private static string Http(FrontEndSite site) => $$"""
             ProxyPreserveHost On
             RequestHeader set X-Forwarded-Proto expr=%{REQUEST_SCHEME}
+            # Apache passes on no header that the client's Connection names
+            RequestHeader edit* Connection "(?i)x-forwarded-proto" x
         {{PrefixNote(site)}}    ProxyPass "{{Checked(site.PathPrefix)}}" "{{Url(site, "http")}}" ttl=60 nocanon upgrade=websocket
         """;
 

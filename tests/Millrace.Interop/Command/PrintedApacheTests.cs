@@ -43,4 +43,17 @@ public abstract class PrintedApacheTests(string scheme) : PrintedBlockTests(sche
 
 public sealed class PrintedApacheFastCgiTests() : PrintedApacheTests("fastcgi");
 
-public sealed class PrintedApacheHttpTests() : PrintedApacheTests("http");
+public sealed class PrintedApacheHttpTests() : PrintedApacheTests("http")
+{
+    // Apache takes away what Connection names, its own lines included: the application would take an HTTPS visitor for an HTTP one.
+    [Theory]
+    [InlineData("X-Forwarded-Proto")]
+    [InlineData("close, x-forwarded-PROTO")]
+    [InlineData("X-Forwarded-X-Forwarded-ProtoProto")]
+    public async Task No_Connection_of_the_client_takes_the_scheme_away_RFC9110_7_6_1(string connection)
+    {
+        await using Guarded site = await StartGuardedAsync();
+        EnvironmentReport? seen = await site.AskAsync("/env/x", $"Connection: {connection}", "X-Forwarded-Proto: https");
+        Assert.Equal("http", seen!.Header("X-Forwarded-Proto"));
+    }
+}

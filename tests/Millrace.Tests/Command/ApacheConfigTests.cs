@@ -47,6 +47,8 @@ public sealed class ApacheConfigTests
 
             ProxyPreserveHost On
             RequestHeader set X-Forwarded-Proto expr=%{REQUEST_SCHEME}
+            # Apache passes on no header that the client's Connection names
+            RequestHeader edit* Connection "(?i)x-forwarded-proto" x
             # the application sees the whole path: app.UsePathBase("/shop")
             ProxyPass "/shop" "http://127.0.0.1:5000/shop" ttl=60 nocanon upgrade=websocket
         </VirtualHost>
