@@ -5,6 +5,7 @@
 using System.Globalization;
 using System.Net;
 using System.Net.Sockets;
+using Millrace.Listeners;
 using Millrace.Loops;
 
 namespace Millrace.Command.Running;
@@ -19,7 +20,7 @@ internal sealed record UserFacts(uint UserId, bool RunIsWritable, WebServerGroup
     public static UserFacts OfProcess() => new(
         SystemCalls.GetEffectiveUser(),
         Posix.IsWritable("/run"),
-        WebServerGroup.Find(File.Exists("/etc/group") ? File.ReadLines("/etc/group") : [], group => SystemCalls.GetEffectiveUser() == 0 || Posix.Groups().Contains(group)),
+        WebServerGroup.Find(File.Exists("/etc/group") ? File.ReadLines("/etc/group") : [], group => SystemCalls.GetEffectiveUser() == 0 ? Accounts.IsMappedGroup(group) : Posix.Groups().Contains(group)),
         Environment.GetEnvironmentVariable("XDG_RUNTIME_DIR") is ['/', ..] directory && OwnDirectory.IsOwn(directory) ? directory : null);
 }
 

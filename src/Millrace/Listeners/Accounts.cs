@@ -11,6 +11,7 @@ internal static unsafe class Accounts
     private const int BufferSizeFirst = 4 * 1024;
     private const int BufferSizeMax = 1024 * 1024;
     private const string UserMap = "/proc/self/uid_map";
+    private const string GroupMap = "/proc/self/gid_map";
 
     /// <exception cref="MillraceStartException">There is no such group.</exception>
     public static uint GroupId(string name) =>
@@ -27,15 +28,18 @@ internal static unsafe class Accounts
     /// </summary>
     public static bool IsMapped(uint user) => IsMapped(user, File.Exists(UserMap) ? File.ReadAllLines(UserMap) : []);
 
-    /// <param name="user">The number inside.</param>
+    /// <summary>Whether this is a group of this user namespace. To others not even its root can give a file.</summary>
+    public static bool IsMappedGroup(uint group) => IsMapped(group, File.Exists(GroupMap) ? File.ReadAllLines(GroupMap) : []);
+
+    /// <param name="id">The number inside.</param>
     /// <param name="map">Lines of "first inside, first outside, count"; none where the kernel has no user namespaces.</param>
-    internal static bool IsMapped(uint user, string[] map) => map.Length == 0 || Array.Exists(map, line =>
+    internal static bool IsMapped(uint id, string[] map) => map.Length == 0 || Array.Exists(map, line =>
     {
         string[] fields = line.Split(' ', StringSplitOptions.RemoveEmptyEntries);
         return fields.Length == 3
             && ulong.TryParse(fields[0], NumberStyles.None, CultureInfo.InvariantCulture, out ulong first)
             && ulong.TryParse(fields[2], NumberStyles.None, CultureInfo.InvariantCulture, out ulong count)
-            && user >= first && user - first < count;
+            && id >= first && id - first < count;
     });
 
     private static uint? FindNumber(string name) =>

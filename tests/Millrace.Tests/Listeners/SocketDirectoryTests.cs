@@ -129,6 +129,7 @@ public sealed class SocketDirectoryTests : IDisposable
         Assert.True(Accounts.IsMapped(65534, []));
         Assert.True(Accounts.IsMapped(65534, ["         0          0 4294967295"]));
         Assert.True(Accounts.IsMapped(SystemCalls.GetEffectiveUser()));
+        Assert.True(Accounts.IsMappedGroup(FileFacts.At(_directory.FullName, out _)!.Value.Group));
     }
 
     private static SocketDirectory? Open(string file) => Open(file, out _);
