@@ -12,6 +12,7 @@ namespace Millrace.StartupHooks;
 internal static partial class RunRequest
 {
     private const string UrlsVariable = "MILLRACE_RUN_URLS";
+    private const string HostUrlsVariable = "ASPNETCORE_URLS";
     private const string ChosenVariable = "MILLRACE_RUN_CHOSEN";
     private const string ReportVariable = "MILLRACE_RUN_REPORT";
 
@@ -23,6 +24,8 @@ internal static partial class RunRequest
     private const int CloseOnExec = 1;           // FD_CLOEXEC
 
     private static int s_reportDescriptor = -1;
+    private static string? s_hostUrlsBefore;
+    private static int s_hasHostUrls;
 
     /// <summary>The addresses to listen on, or null for those of the app.</summary>
     public static IReadOnlyList<string>? Addresses { get; private set; }
@@ -37,6 +40,9 @@ internal static partial class RunRequest
         if (Environment.GetEnvironmentVariable(UrlsVariable) is { Length: > 0 } urls)
         {
             Addresses = urls.Split(';', StringSplitOptions.RemoveEmptyEntries | StringSplitOptions.TrimEntries);
+            s_hostUrlsBefore = Environment.GetEnvironmentVariable(HostUrlsVariable);
+            s_hasHostUrls = 1;
+            Environment.SetEnvironmentVariable(HostUrlsVariable, urls);
         }
         AddressesAreChosen = Environment.GetEnvironmentVariable(ChosenVariable) is not null;
         if (int.TryParse(Environment.GetEnvironmentVariable(ReportVariable), NumberStyles.None, CultureInfo.InvariantCulture, out int descriptor))
@@ -54,6 +60,17 @@ internal static partial class RunRequest
         Environment.SetEnvironmentVariable(UrlsVariable, null);
         Environment.SetEnvironmentVariable(ChosenVariable, null);
         Environment.SetEnvironmentVariable(ReportVariable, null);
+    }
+
+    /// <summary>
+    /// Makes ASPNETCORE_URLS what it was. The first host has read the addresses there; its children, which would listen on them too, must not.
+    /// </summary>
+    public static void PutHostUrlsBack()
+    {
+        if (Interlocked.Exchange(ref s_hasHostUrls, 0) == 1)
+        {
+            Environment.SetEnvironmentVariable(HostUrlsVariable, s_hostUrlsBefore);
+        }
     }
 
     /// <summary>Says over the pipe that the app listens; the pipe is closed behind it.</summary>

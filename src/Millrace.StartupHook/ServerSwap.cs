@@ -23,6 +23,7 @@ internal static class ServerSwap
 
     public static void Apply(IServiceCollection services)
     {
+        RunRequest.PutHostUrlsBack();
         if (!services.Any(static service => service.ServiceType == typeof(IServer)))
         {
             return; // a worker without a web server

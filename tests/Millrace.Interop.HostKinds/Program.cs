@@ -71,7 +71,7 @@ Task RunAsync(WebApplication app)
 
 Task Page(HttpContext context) => context.Request.Path == "/startups" ? Startups(context) : context.Response.WriteAsync(
     $"kind={kind} environment={Environment.GetEnvironmentVariable("ASPNETCORE_ENVIRONMENT")} hooks={Environment.GetEnvironmentVariable("DOTNET_STARTUP_HOOKS")} "
-    + $"hosting={Environment.GetEnvironmentVariable("ASPNETCORE_HOSTINGSTARTUPASSEMBLIES")} arguments={string.Join(',', args)}");
+    + $"hosting={Environment.GetEnvironmentVariable("ASPNETCORE_HOSTINGSTARTUPASSEMBLIES")} urls={Environment.GetEnvironmentVariable("ASPNETCORE_URLS")} arguments={string.Join(',', args)}");
 
 // Written synchronously where it may be.
 Task Startups(HttpContext context)

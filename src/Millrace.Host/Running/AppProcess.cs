@@ -110,9 +110,7 @@ internal sealed class AppProcess : IDisposable
         PassedSockets.OfProcess().Describe(info.Environment, Environment.ProcessId);
         if (start.Addresses is not null)
         {
-            string addresses = string.Join(';', start.Addresses);
-            info.Environment["MILLRACE_RUN_URLS"] = addresses;
-            info.Environment["ASPNETCORE_URLS"] = addresses;
+            info.Environment["MILLRACE_RUN_URLS"] = string.Join(';', start.Addresses);
             if (start.AreChosen)
             {
                 info.Environment["MILLRACE_RUN_CHOSEN"] = "1";

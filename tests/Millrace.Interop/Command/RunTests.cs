@@ -52,7 +52,7 @@ public sealed class RunTests : IDisposable
         var page = await CommandProcess.RunAsync("get", Address, "/", "--body-only");
 
         Assert.Equal(0, page.ExitCode);
-        Assert.Equal($"kind={kind} environment=Staging hooks= hosting= arguments={kind},--a=b c\n", page.Output);
+        Assert.Equal($"kind={kind} environment=Staging hooks= hosting= urls= arguments={kind},--a=b c\n", page.Output);
     }
 
     [Theory]
@@ -62,13 +62,13 @@ public sealed class RunTests : IDisposable
     public async Task Where_hosting_startups_are_prevented_the_server_is_swapped_and_the_others_stay_prevented(string kind)
     {
         await using var app = CommandProcess.MillraceWith(
-            ["ASPNETCORE_PREVENTHOSTINGSTARTUP=true", "ASPNETCORE_HOSTINGSTARTUPASSEMBLIES=Nobody.Has.This", "Kestrel__AllowSynchronousIO=true"],
+            ["ASPNETCORE_PREVENTHOSTINGSTARTUP=true", "ASPNETCORE_HOSTINGSTARTUPASSEMBLIES=Nobody.Has.This", "Kestrel__AllowSynchronousIO=true", "ASPNETCORE_URLS=http://127.0.0.1:1"],
             "run", HostKinds, "--urls", Address, "--", kind, "--Millrace:AllowSynchronousIO=true");
         await app.WaitForOutputAsync("listens on " + Address);
 
         var page = await CommandProcess.RunAsync("get", Address, "/", "--body-only");
 
-        Assert.Equal($"kind={kind} environment= hooks= hosting=Nobody.Has.This arguments={kind},--Millrace:AllowSynchronousIO=true\n", page.Output);
+        Assert.Equal($"kind={kind} environment= hooks= hosting=Nobody.Has.This urls=http://127.0.0.1:1 arguments={kind},--Millrace:AllowSynchronousIO=true\n", page.Output);
     }
 
     [Theory]

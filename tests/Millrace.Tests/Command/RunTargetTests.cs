@@ -110,7 +110,7 @@ public sealed class RunTargetTests : IDisposable
         Assert.Equal("/srv", start.WorkingDirectory);
         Assert.EndsWith("/Millrace.StartupHook.dll", start.Environment["DOTNET_STARTUP_HOOKS"], StringComparison.Ordinal);
         Assert.True(File.Exists(start.Environment["DOTNET_STARTUP_HOOKS"]));
-        Assert.Equal("fastcgi://127.0.0.1:9000;http://127.0.0.1:5000", start.Environment["ASPNETCORE_URLS"]);
+        Assert.Equal("fastcgi://127.0.0.1:9000;http://127.0.0.1:5000", start.Environment["MILLRACE_RUN_URLS"]);
         Assert.Equal("Development", start.Environment["ASPNETCORE_ENVIRONMENT"]);
         Assert.Equal("17", start.Environment["MILLRACE_RUN_REPORT"]);
     }
