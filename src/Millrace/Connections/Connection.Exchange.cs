@@ -372,6 +372,8 @@ internal abstract partial class Connection<TKernel>
             return true;
         }
 
-        return exchange.Rates.Body?.IsMissed(exchange.Body.Received, nowMs - _bodySinceMs) == true;
+        // A web server may pass on in large blocks what its client sends (Caddy): how fast that is shows when one has come.
+        long takenMs = (IsFastCgi ? _bodyLastMs : nowMs) - _bodySinceMs;
+        return exchange.Rates.Body?.IsMissed(exchange.Body.Received, takenMs) == true;
     }
 }

@@ -102,6 +102,62 @@ public sealed class StdinTests
         },
         Bench.Options(static options => options.HeadTimeout = TimeSpan.FromSeconds(10)));
 
+    // Caddy gathers 65,500 bytes of a client's body before it passes any of them on.
+    [Theory]
+    [InlineData(2_000, 200, 0)]
+    [InlineData(13_000, 200, 0)]
+    [InlineData(1_000, 408, 1)]
+    public void A_body_that_comes_in_large_blocks_is_not_too_slow_between_them_MinBodyBytesPerSecond_and_BodyTimeout(int bytesPerSecond, int status, int refused) => FastCgiBench.Run(
+        static async (request, response) =>
+        {
+            byte[] buffer = new byte[100_000];
+            long length = 0;
+            for (int count; (count = await request.ReadAsync(buffer)) > 0;)
+            {
+                length += count;
+            }
+
+            response.WriteText($"{length}");
+        },
+        bench =>
+        {
+            const int Block = 65_500;
+            FrontEnd front = bench.Connect();
+            bench.Send(front, Post(("CONTENT_LENGTH", (3 * Block).ToString(System.Globalization.CultureInfo.InvariantCulture))));
+            for (int blocks = 0; blocks < 3; blocks++)
+            {
+                bench.Pass(TimeSpan.FromSeconds((double)Block / bytesPerSecond));
+                bench.Send(front, Wire.Record(Wire.Stdin, 1, new byte[Block]));
+            }
+
+            bench.Send(front, Wire.Record(Wire.Stdin, 1, []));
+            Assert.Equal(status, Assert.Single(front.Ended).Status);
+            Assert.Equal(refused, bench.Refused("body-too-slow"));
+        });
+
+    [Theory]
+    [InlineData(100)]
+    [InlineData(5_000)]
+    public void A_body_that_comes_in_blocks_is_too_slow_when_they_have_come_too_late_MinBodyBytesPerSecond(int block) => FastCgiBench.Run(
+        static async (request, response) =>
+        {
+            byte[] buffer = new byte[100_000];
+            while (await request.ReadAsync(buffer) > 0)
+            {
+            }
+        },
+        bench =>
+        {
+            FrontEnd front = bench.Connect();
+            bench.Send(front, Post(("CONTENT_LENGTH", "1000000")));
+            bench.Pass(TimeSpan.FromSeconds(30));
+            Assert.Empty(front.Ended);
+            bench.Send(front, Wire.Record(Wire.Stdin, 1, new byte[block]));
+            bench.Pass(TimeSpan.FromSeconds(2));
+            Assert.Equal(408, Assert.Single(front.Ended).Status);
+            Assert.Equal(1, bench.Refused("body-too-slow"));
+        });
+
     private static FrontEnd Answered(FastCgiBench bench, bool keep = true)
     {
         FrontEnd front = bench.Connect();
