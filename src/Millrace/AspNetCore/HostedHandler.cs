@@ -54,7 +54,7 @@ internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> applica
 
         exchange.End();
         LetEndLeave(exchange, atOnce: false);
-        Dispose(exchange, context, null);
+        Dispose(exchange, context, exchange.EndFailure);
         return null;
     }
 
@@ -96,7 +96,7 @@ internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> applica
             await features.RunOnCompleted().ConfigureAwait(false);
         }
 
-        Dispose(exchange, context, failure);
+        Dispose(exchange, context, failure ?? exchange.EndFailure);
     }
 
     private void Dispose(Exchange exchange, TContext context, Exception? failure)

@@ -427,6 +427,10 @@ internal sealed partial class Exchange
                 }
 
                 Start(_earlyLength);
+                if (_aborted)
+                {
+                    StatusCode = StatusCodes.Status499ClientClosedRequest;      // hosting's name for it: nothing of the response has left, or will
+                }
             }
             else if (!IsCut && !_givenUp && _declared >= 0 && _written < _declared && !SuppressesBody)
             {
@@ -532,7 +536,7 @@ internal sealed partial class Exchange
             }
             else
             {
-                IsCut |= !_givenUp;
+                CutUnlessWhole();
             }
 
             return;
@@ -544,14 +548,23 @@ internal sealed partial class Exchange
             return;
         }
 
-        IsCut |= !_givenUp;
+        EndFailure = _ended ? error : null;
+        CutUnlessWhole();
         AppStatus = 1;
         ErrorLine ??= Line(error);
         Services.Log.HandlerFailed(TraceIdentifier, error);
     }
 
+    // RFC 9110 §9.3.2, §15.3.5: of a response without a body nothing is missing once its head is there. A web server that has the head
+    // alone of a broken FastCGI response answers with an error of its own, or not at all; over HTTP the end of the connection takes nothing away.
+    private void CutUnlessWhole() => IsCut |= !_givenUp && !(Head.IsFastCgi && SuppressesBody && !IsAborted);
+
+    /// <summary>What was found wrong when the handler had ended as if nothing were: fewer bytes than announced, a failure that it had reported.</summary>
+    public Exception? EndFailure { get; private set; }
+
     private void ReplaceByError(Exception error)
     {
+        EndFailure = _ended ? error : null;
         if (error is BadHttpRequestException bad)
         {
             Rejection = bad;
@@ -640,6 +653,7 @@ internal sealed partial class Exchange
         StatusCode = StatusCodes.Status200OK;
         ReasonPhrase = null;
         Rejection = null;
+        EndFailure = null;
         AppStatus = 0;
         ErrorLine = null;
         _allowsSynchronousIO = null;

@@ -5,6 +5,7 @@ using System.Diagnostics.Metrics;
 using System.Net;
 using System.Net.Sockets;
 using Microsoft.AspNetCore.Builder;
+using Microsoft.AspNetCore.Http;
 using Microsoft.Extensions.Logging;
 using Millrace.Tests.Stress;
 
@@ -50,6 +51,67 @@ public sealed class DiagnosticsTests
         client.Shutdown(SocketShutdown.Send);
         Assert.Equal(0, client.Receive(new byte[1_000]));
         Assert.True(ProcessState.Becomes(() => log.Lines.Any(static line => line.Contains("/wait - 499", StringComparison.Ordinal))), string.Join('\n', log.Lines));
+    }
+
+    // However the handler ends: by an exception, or as if nothing were.
+    [Fact]
+    public async Task A_request_that_is_aborted_before_its_answer_is_499_to_hosting()
+    {
+        using var log = new CollectedLog();
+        await using HostedApp app = await HostedApp.StartAsync(
+            static app =>
+            {
+                app.MapGet("/abort", static context =>
+                {
+                    context.Abort();
+                    return Task.CompletedTask;
+                });
+                app.MapGet("/quiet", static async context => await Task.Delay(Timeout.Infinite, context.RequestAborted).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing));
+            },
+            builder => builder.Logging.AddProvider(log),
+            address: "http://127.0.0.1:0");
+        foreach (string path in new[] { "/abort", "/quiet" })
+        {
+            using var client = new Socket(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp);
+            await client.ConnectAsync(IPAddress.Loopback, new Uri(app.Address).Port, TestContext.Current.CancellationToken);
+            client.Send(System.Text.Encoding.ASCII.GetBytes($"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+            Assert.True(ProcessState.Becomes(() => log.Lines.Any(line => line.Contains($"Request starting HTTP/1.1 GET http://a{path}", StringComparison.Ordinal))), string.Join('\n', log.Lines));
+            client.LingerState = new LingerOption(enable: true, seconds: 0);
+            client.Close();
+            Assert.True(ProcessState.Becomes(() => log.Lines.Any(line => line.Contains($"{path} - 499", StringComparison.Ordinal))), string.Join('\n', log.Lines));
+        }
+    }
+
+    // The handler has ended well, as far as it knows.
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Hosting_is_told_of_an_answer_that_is_shorter_than_announced(bool starts)
+    {
+        using var listener = new MeterListener
+        {
+            InstrumentPublished = static (instrument, listener) =>
+            {
+                if (instrument.Name == "http.server.request.duration")
+                {
+                    listener.EnableMeasurementEvents(instrument);
+                }
+            },
+        };
+        var types = new ConcurrentQueue<string?>();
+        listener.SetMeasurementEventCallback<double>((_, _, tags, _) => types.Enqueue(tags.ToArray().FirstOrDefault(static tag => tag.Key == "error.type").Value as string));
+        listener.Start();
+        await using HostedApp app = await HostedApp.StartAsync(app => app.MapGet("/", async context =>
+        {
+            context.Response.ContentLength = 10;
+            if (starts)
+            {
+                await context.Response.WriteAsync("short");
+            }
+        }));
+        FastCgiResponse response = app.Get("/");
+        Assert.Equal(starts ? 200 : 500, response.Status);
+        Assert.True(ProcessState.Becomes(() => types.Contains("System.InvalidOperationException")), string.Join(", ", types));
     }
 
     [Fact]

@@ -51,6 +51,42 @@ public sealed class BrokenResponseTests
         },
         address);
 
+    // Apache answers 503, and nginx nothing, where a response is broken off of which they have the head alone.
+    [Theory]
+    [InlineData("HEAD", 200, -1, Tcp)]
+    [InlineData("HEAD", 200, -1, Unix)]
+    [InlineData("HEAD", 200, 1_000, Unix)]
+    [InlineData("GET", 204, -1, Tcp)]
+    [InlineData("GET", 204, -1, Unix)]
+    [InlineData("GET", 205, -1, Unix)]
+    [InlineData("GET", 304, -1, Unix)]
+    public void A_response_without_a_body_ends_although_its_handler_fails_FastCGI_5_5(string method, int status, int length, string address) => FastCgiBench.Run(
+        async (request, response) =>
+        {
+            if (request.Path == "/still")
+            {
+                response.WriteText("GET /still");
+                return;
+            }
+
+            response.StatusCode = status;
+            response.ContentLength = length < 0 ? null : length;
+            await response.WriteAsync(Plan.Bytes("part", 0, Math.Max(0, length)));
+            await response.FlushAsync();
+            throw new InvalidOperationException();
+        },
+        bench =>
+        {
+            FrontEnd front = bench.Connect();
+            ReceivedResponse whole = bench.Ask(front, Wire.Request("/", method));
+            Assert.Equal((status, 1u), (whole.Status, whole.AppStatus));
+            Assert.Equal(0, whole.Body.Length);
+            Assert.Contains("unhandled", whole.ErrorText, StringComparison.Ordinal);
+            bench.Pass(TimeSpan.FromMilliseconds(200));
+            bench.StillServes(front);
+        },
+        address: address);
+
     [Theory]
     [InlineData(Tcp)]
     [InlineData(Unix)]
