@@ -52,7 +52,8 @@ internal sealed class DelegateHandler : RequestHandler
     {
         try
         {
-            await task.ConfigureAwait(false);
+            // A source of the application's that goes on twice would end the request twice, and what serves another by then: a task goes on once.
+            await task.AsTask().ConfigureAwait(false);
         }
         catch (Exception error)
         {
