@@ -216,19 +216,19 @@ internal class HeaderTable : IHeaderDictionary
         }
     }
 
+    // All of it, whatever is counted: two threads of an application may have changed it at once.
     protected void Drop()
     {
         _index = null;
+        _count = 0;
         if (_entries.Length > KeptMax)
         {
             _entries = new KeyValuePair<string, StringValues>[ShortMax];
         }
         else
         {
-            Array.Clear(_entries, 0, _count);
+            Array.Clear(_entries);
         }
-
-        _count = 0;
     }
 
     private void Append(string name, StringValues values)

@@ -13,7 +13,10 @@ internal sealed class ResponseHeaders : HeaderTable
     private bool _fixed;
     private bool _mayHaveLength;        // a field as long as Content-Length has been set
     private string? _contentType;       // the last that was found to be good: most responses have the same string
-    private byte[]? _contentTypeLine;   // the field with it, once it has come again
+    private TypeLine? _contentTypeLine; // the field with it, once it has come again
+
+    // Both in one: of two threads of an application that set it at once none leaves the line of one type with the other.
+    private sealed record TypeLine(string Type, byte[] Bytes);
 
     public override bool IsReadOnly => _fixed;
 
@@ -79,20 +82,19 @@ internal sealed class ResponseHeaders : HeaderTable
         {
             CheckValue(HeaderNames.ContentType, type);
             _contentType = type.Length <= StringTable.LengthMax ? type : null;
-            _contentTypeLine = null;
         }
-        else if (_contentTypeLine is null)
+        else if (!ReferenceEquals(_contentTypeLine?.Type, type))
         {
-            _contentTypeLine = Encoding.ASCII.GetBytes($"{HeaderNames.ContentType}: {type}\r\n");
+            _contentTypeLine = new TypeLine(type, Encoding.ASCII.GetBytes($"{HeaderNames.ContentType}: {type}\r\n"));
         }
     }
 
     /// <summary>A field of this table as it is sent, appended to what will be.</summary>
     public void Write(in KeyValuePair<string, StringValues> field, OutputBuffer output)
     {
-        if (ReferenceEquals(field.Key, HeaderNames.ContentType) && _contentTypeLine is { } line && field.Value.Count == 1 && ReferenceEquals(field.Value[0], _contentType))
+        if (ReferenceEquals(field.Key, HeaderNames.ContentType) && _contentTypeLine is { } line && field.Value.Count == 1 && ReferenceEquals(field.Value[0], line.Type))
         {
-            output.Append(line);
+            output.Append(line.Bytes);
         }
         else
         {

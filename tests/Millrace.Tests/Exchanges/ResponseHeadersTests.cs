@@ -1,5 +1,6 @@
 // Response fields are checked as they are set, keep their order, and are fixed once the head has left.
 
+using System.Runtime.CompilerServices;
 using Microsoft.AspNetCore.Http;
 using Microsoft.Extensions.Primitives;
 using Millrace.Exchanges;
@@ -202,4 +203,25 @@ public sealed class ResponseHeadersTests
 
         return System.Text.Encoding.ASCII.GetString(output.Bytes, 0, output.End);
     }
+
+    // The table serves one request after the other: two threads of an application that change it at once have counted wrong,
+    // and what they made of it ends with their request.
+    [Theory]
+    [InlineData(-1)]
+    [InlineData(HeaderTable.ShortMax + 1)]
+    [InlineData(1)]
+    public void What_threads_have_spoiled_is_gone_with_their_request(int count)
+    {
+        var headers = new ResponseHeaders { ["A"] = "1", ["B"] = "2" };
+        Count(headers) = count;
+        headers.Begin();
+        Assert.Empty(headers);
+        headers["C"] = "3";
+        Assert.Equal([new("C", "3")], headers);
+        Count(headers) = HeaderTable.ShortMax;
+        Assert.Equal(1, headers.Entries.ToArray().Count(static entry => entry.Key is not null));
+    }
+
+    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_count")]
+    private static extern ref int Count(HeaderTable table);
 }
