@@ -165,8 +165,13 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
         }
 
         await Exchange.WhenIdle(Ticket).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        if (!Exchange.TryEnterAgain(Ticket))
+        {
+            _ = HasEnded;   // another call has completed it meanwhile, or the request is over
+            return;
+        }
+
         ValueTask sent;
-        Exchange.Enter(Ticket);
         try
         {
             sent = Exchange.Complete();

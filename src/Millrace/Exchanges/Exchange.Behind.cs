@@ -41,10 +41,16 @@ internal sealed partial class Exchange
     /// <summary>Something that was written is still on its way, and what is written now must follow it. Within the gate.</summary>
     private bool IsBusy => _unfinished != 0 || _hasFollowers || Volatile.Read(ref _flushPending) != 0;
 
-    /// <summary>Ends when all that has been begun has left, or failed.</summary>
+    /// <summary>Ends when all that has been begun has left, or failed, and at once where the response is complete.</summary>
+    /// <exception cref="ObjectDisposedException">The request is over.</exception>
     public Task WhenIdle(long ticket)
     {
-        EnterAgain(ticket);
+        if (!TryEnterAgain(ticket))
+        {
+            _ = IsComplete(ticket);
+            return Task.CompletedTask;
+        }
+
         try
         {
             return IsBusy ? Follow([], isOwed: true) : Task.CompletedTask;

@@ -381,7 +381,7 @@ internal sealed partial class Exchange
     public ValueTask Complete()
     {
         EndOnce();
-        return FlushNow();
+        return Volatile.Read(ref _flushPending) == 0 ? FlushNow() : FlushWithAnother();
     }
 
     private void EndOnce()
@@ -568,7 +568,7 @@ internal sealed partial class Exchange
         if (error is BadHttpRequestException bad)
         {
             Rejection = bad;
-            Services.Log.BadRequest(TraceIdentifier, bad.StatusCode, bad.Message);
+            Services.Log.BadRequest(TraceIdentifier, bad.StatusCode, MessageOf(bad));
             ReplaceByStatus(bad.StatusCode);
             return;
         }
@@ -576,6 +576,19 @@ internal sealed partial class Exchange
         Services.Log.HandlerFailed(TraceIdentifier, error);
         ErrorLine ??= Line(error);
         ReplaceByStatus(StatusCodes.Status500InternalServerError);
+    }
+
+    // Code of the application where the exception is its own, and the response has yet to end.
+    private static string MessageOf(BadHttpRequestException bad)
+    {
+        try
+        {
+            return bad.Message;
+        }
+        catch (Exception error)
+        {
+            return $"(its message: {error.GetType().FullName})";
+        }
     }
 
     /// <summary>A fault of the server itself: whatever of the response there is goes no further, and its connection ends with it.</summary>

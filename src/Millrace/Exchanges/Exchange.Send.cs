@@ -129,6 +129,31 @@ internal sealed partial class Exchange
         return SendAsync();
     }
 
+    // The end has been written while a flush of another thread waits.
+    private ValueTask FlushWithAnother()
+    {
+        using (_sending.Hold())
+        {
+            if (_flushPending == Waits)
+            {
+                return new ValueTask(_flushed!.Task);       // all there is leaves before it goes on
+            }
+
+            if (_flushPending == Resumes)
+            {
+                if (Connection.SendOutput(this, Output) == SendResult.Again)
+                {
+                    Volatile.Write(ref _deferredEnd, Output.End);   // the loop goes on, with nobody to tell
+                    Connection.WantWritable(this);
+                }
+
+                return default;
+            }
+        }
+
+        return FlushNow();
+    }
+
     /// <summary>Sends all of the output; waits when the socket takes no more.</summary>
     private ValueTask SendAsync()
     {

@@ -7,6 +7,7 @@ using System.IO.Pipelines;
 using System.Net.Http;
 using System.Text;
 using System.Text.Json;
+using System.Threading.Tasks.Sources;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
@@ -349,6 +350,110 @@ public sealed class MisuseTests
         }));
         using HttpClient client = Client(app);
         Assert.Equal("first second", await client.GetStringAsync("/starting", Ended));
+    }
+
+    [Fact]
+    public async Task Completing_twice_behind_a_slow_client_completes_once()
+    {
+        var outcomes = new TaskCompletionSource<Exception?[]>(TaskCreationOptions.RunContinuationsAsynchronously);
+        using var begun = new SemaphoreSlim(0);
+        await using HostedApp app = await Start(web => web.MapGet("/twice", async context =>
+        {
+            Task write = context.Response.Body.WriteAsync(new byte[20_000_000]).AsTask();
+            Task[] both = [context.Response.CompleteAsync(), context.Response.CompleteAsync()];
+            begun.Release();
+            outcomes.SetResult([.. await Task.WhenAll(((Task[])[write, .. both]).Select(static task => Record.ExceptionAsync(() => task).AsTask()))]);
+        }));
+        using HttpClient client = Client(app);
+        using HttpResponseMessage response = await client.GetAsync("/twice", HttpCompletionOption.ResponseHeadersRead, Ended);
+        Assert.True(await begun.WaitAsync(TimeSpan.FromSeconds(20), Ended));
+        Assert.Equal(20_000_000, (await response.Content.ReadAsByteArrayAsync(Ended)).Length);
+        Assert.All(await outcomes.Task.WaitAsync(TimeSpan.FromSeconds(20), Ended), Assert.Null);
+    }
+
+    [Fact]
+    public async Task An_exception_whose_own_message_fails_ends_its_request_as_any_other()
+    {
+        int completed = 0;
+        await using HostedApp app = await Start(web => web.MapGet("/bad/{kind}", async (HttpContext context, string kind) =>
+        {
+            context.Response.OnCompleted(() => Task.FromResult(++completed));
+            if (kind == "later")
+            {
+                await Task.Yield();
+            }
+
+            throw new Unspeakable();
+        }));
+        using HttpClient client = Client(app);
+        foreach (string kind in (string[])["now", "later"])
+        {
+            using HttpResponseMessage response = await client.GetAsync("/bad/" + kind, Ended);
+            Assert.Equal(400, (int)response.StatusCode);
+        }
+
+        Assert.Equal(2, completed);
+    }
+
+    private sealed class Unspeakable() : BadHttpRequestException("", StatusCodes.Status400BadRequest)
+    {
+        public override string Message => throw new InvalidTimeZoneException("thrown by a message");
+    }
+
+    [Fact]
+    public async Task A_source_that_goes_on_twice_ends_its_own_request_once()
+    {
+        await using MillraceServer server = await MillraceServer.StartAsync(
+            "http://127.0.0.1:0",
+            static (request, response) =>
+            {
+                response.WriteText(request.Path);
+                return new ValueTask(new Twice(), 0);
+            },
+            new MillraceOptions { Loops = 1 });
+        using var client = new HttpClient { BaseAddress = new Uri(server.Addresses[0]), Timeout = TimeSpan.FromSeconds(20) };
+        await Task.WhenAll(Enumerable.Range(0, 4).Select(async i =>
+        {
+            for (int j = 0; j < 300; j++)
+            {
+                string path = string.Create(CultureInfo.InvariantCulture, $"/{i}/{j}");
+                Assert.Equal(path, await client.GetStringAsync(path, Ended));
+            }
+        }));
+    }
+
+    // Each of two threads tells its awaiter.
+    private sealed class Twice : IValueTaskSource
+    {
+        private int _told;
+
+        public ValueTaskSourceStatus GetStatus(short token) => Volatile.Read(ref _told) == 0 ? ValueTaskSourceStatus.Pending : ValueTaskSourceStatus.Succeeded;
+
+        public void GetResult(short token)
+        {
+        }
+
+        public void OnCompleted(Action<object?> continuation, object? state, short token, ValueTaskSourceOnCompletedFlags flags)
+        {
+            for (int i = 0; i < 2; i++)
+            {
+                ThreadPool.UnsafeQueueUserWorkItem(
+                    _ =>
+                    {
+                        Interlocked.Increment(ref _told);
+                        SpinWait.SpinUntil(() => Volatile.Read(ref _told) == 2, 50);
+                        try
+                        {
+                            continuation(state);
+                        }
+                        catch (Exception)
+                        {
+                            // what it is told is its own affair
+                        }
+                    },
+                    null);
+            }
+        }
     }
 
     private static Task<HostedApp> Start(Action<WebApplication> map, Action<WebApplicationBuilder>? configure = null) =>
