@@ -13,6 +13,19 @@ internal sealed partial class Exchange
     /// <summary>Why the request was refused: what the application let pass, or reading its body threw.</summary>
     public BadHttpRequestException? Rejection { get; private set; }
 
+    // Code of the application where the exception is its own, and the response has yet to end.
+    private static string MessageOf(BadHttpRequestException bad)
+    {
+        try
+        {
+            return bad.Message;
+        }
+        catch (Exception error)
+        {
+            return $"(its message: {error.GetType().FullName})";
+        }
+    }
+
     /// <summary>No byte of this response leaves, and its connection ends: the handler has given up, and there is nothing to say.</summary>
     public bool IsUnanswered { get; private set; }
 

@@ -84,7 +84,7 @@ internal sealed partial class Exchange
         CheckDeclared();
         HasStarted = true;
         ResponseHeaders.Fix();
-        Connection.WriteHead(this, Output, _declared);
+        WriteHead();
         if (_earlyLength > 0)
         {
             int early = _earlyLength;
@@ -93,6 +93,21 @@ internal sealed partial class Exchange
             {
                 AppendBody(_early.AsSpan(0, early));
             }
+        }
+    }
+
+    // It fails where another thread changes the fields: half a head is of no use to anybody, whatever the application makes of the exception.
+    private void WriteHead()
+    {
+        try
+        {
+            Connection.WriteHead(this, Output, _declared);
+        }
+        catch (Exception error)
+        {
+            Report(error);
+            AbortByApplication(Ticket);
+            throw;
         }
     }
 
@@ -576,19 +591,6 @@ internal sealed partial class Exchange
         Services.Log.HandlerFailed(TraceIdentifier, error);
         ErrorLine ??= Line(error);
         ReplaceByStatus(StatusCodes.Status500InternalServerError);
-    }
-
-    // Code of the application where the exception is its own, and the response has yet to end.
-    private static string MessageOf(BadHttpRequestException bad)
-    {
-        try
-        {
-            return bad.Message;
-        }
-        catch (Exception error)
-        {
-            return $"(its message: {error.GetType().FullName})";
-        }
     }
 
     /// <summary>A fault of the server itself: whatever of the response there is goes no further, and its connection ends with it.</summary>

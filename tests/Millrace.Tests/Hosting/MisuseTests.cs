@@ -13,6 +13,7 @@ using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Logging;
+using Millrace.Exchanges;
 
 namespace Millrace.Tests.Hosting;
 
@@ -370,6 +371,36 @@ public sealed class MisuseTests
         Assert.Equal(20_000_000, (await response.Content.ReadAsByteArrayAsync(Ended)).Length);
         Assert.All(await outcomes.Task.WaitAsync(TimeSpan.FromSeconds(20), Ended), Assert.Null);
     }
+
+    // As two threads leave them that change them at once.
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Half_a_head_is_not_left_on_a_connection_that_goes_on(bool leavesItsTurn)
+    {
+        await using HostedApp app = await Start(web =>
+        {
+            web.MapGet("/half", async context =>
+            {
+                if (leavesItsTurn)
+                {
+                    await Task.Yield();
+                }
+
+                object table = typeof(HeaderView).GetField("<table>P", System.Reflection.BindingFlags.NonPublic | System.Reflection.BindingFlags.Instance)!.GetValue(context.Response.Headers)!;
+                Count((HeaderTable)table) = -1;
+                await Assert.ThrowsAnyAsync<Exception>(() => context.Response.WriteAsync("a"));
+                await Record.ExceptionAsync(() => context.Response.WriteAsync("b"));
+            });
+            web.MapGet("/good", static () => "good");
+        });
+        using HttpClient client = Client(app);
+        await Assert.ThrowsAsync<HttpRequestException>(() => client.GetStringAsync("/half", Ended));
+        Assert.Equal("good", await client.GetStringAsync("/good", Ended));
+    }
+
+    [System.Runtime.CompilerServices.UnsafeAccessor(System.Runtime.CompilerServices.UnsafeAccessorKind.Field, Name = "_count")]
+    private static extern ref int Count(HeaderTable table);
 
     [Fact]
     public async Task An_exception_whose_own_message_fails_ends_its_request_as_any_other()
