@@ -363,7 +363,13 @@ public sealed class MisuseTests
             Task write = context.Response.Body.WriteAsync(new byte[20_000_000]).AsTask();
             Task[] both = [context.Response.CompleteAsync(), context.Response.CompleteAsync()];
             begun.Release();
-            outcomes.SetResult([.. await Task.WhenAll(((Task[])[write, .. both]).Select(static task => Record.ExceptionAsync(() => task).AsTask()))]);
+            var failed = new List<Exception?>();
+            foreach (Task task in (Task[])[write, .. both])
+            {
+                failed.Add(await Record.ExceptionAsync(() => task));
+            }
+
+            outcomes.SetResult([.. failed]);
         }));
         using HttpClient client = Client(app);
         using HttpResponseMessage response = await client.GetAsync("/twice", HttpCompletionOption.ResponseHeadersRead, Ended);
