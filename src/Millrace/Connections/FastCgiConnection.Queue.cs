@@ -9,14 +9,13 @@ namespace Millrace.Connections;
 
 internal sealed partial class FastCgiConnection<TKernel>
 {
-    protected override bool ReadsWhileWaiting => !_hasNext;
+    protected override bool ReadsWhileWaiting => !_sequence.HasNext;
 
     protected override bool ProcessWhileWaiting(LoopDriver driver, byte[] buffer, int start, int end)
     {
         Exchange exchange = Exchange!;
-        while (start < end && !IsClosed && !_hasNext && !exchange.IsGivenUp && Next(buffer, ref start, end, out int at, out RecordPart part))
+        while (start < end && !IsClosed && !_sequence.HasNext && !exchange.IsGivenUp && Take(driver, buffer, ref start, end))
         {
-            Take(driver, part, buffer, at);
         }
 
         if (IsClosed)
@@ -37,8 +36,8 @@ internal sealed partial class FastCgiConnection<TKernel>
     {
         Exchange = exchange;
         DropRequest(driver);
-        SendEndRequest(driver, _id, ProtocolStatus.RequestComplete);
-        if (!_keepConnection)
+        SendEndRequest(driver, _sequence.Id, ProtocolStatus.RequestComplete);
+        if (!_sequence.KeepsConnection)
         {
             CloseWhenSent();
         }

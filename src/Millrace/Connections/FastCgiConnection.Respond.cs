@@ -65,7 +65,7 @@ internal sealed partial class FastCgiConnection<TKernel>
             return;
         }
 
-        RecordHeader.Write(output.Bytes.AsSpan(start), RecordType.Stdout, _id, content, 0);
+        RecordHeader.Write(output.Bytes.AsSpan(start), RecordType.Stdout, _sequence.Id, content, 0);
     }
 
     // More was written at once than a record holds: it is taken out and put back in pieces.
@@ -76,7 +76,7 @@ internal sealed partial class FastCgiConnection<TKernel>
         for (int at = 0; at < content;)
         {
             int count = Math.Min(RecordContentMax, content - at);
-            RecordHeader.Write(output.Reserve(RecordHeader.Size), RecordType.Stdout, _id, count, 0);
+            RecordHeader.Write(output.Reserve(RecordHeader.Size), RecordType.Stdout, _sequence.Id, count, 0);
             output.End += RecordHeader.Size;
             output.Append(copy.AsSpan(at, count));
             at += count;
@@ -179,11 +179,11 @@ internal sealed partial class FastCgiConnection<TKernel>
         int at = 0;
         if (_stdoutBegun)
         {
-            RecordHeader.Write(end, RecordType.Stdout, _id, 0, 0);
+            RecordHeader.Write(end, RecordType.Stdout, _sequence.Id, 0, 0);
             at = RecordHeader.Size;
         }
 
-        RecordHeader.Write(end[at..], RecordType.EndRequest, _id, EndRequest.Size, 0);
+        RecordHeader.Write(end[at..], RecordType.EndRequest, _sequence.Id, EndRequest.Size, 0);
         new EndRequest(exchange.AppStatus, ProtocolStatus.RequestComplete).Write(end[(at + RecordHeader.Size)..]);
         output.End += at + RecordHeader.Size + EndRequest.Size;
     }
@@ -199,9 +199,9 @@ internal sealed partial class FastCgiConnection<TKernel>
         exchange.ErrorLine = null;
         int length = Math.Min(line.Length, 1024);
         Span<byte> record = output.Reserve((2 * RecordHeader.Size) + length);
-        RecordHeader.Write(record, RecordType.Stderr, _id, length, 0);
+        RecordHeader.Write(record, RecordType.Stderr, _sequence.Id, length, 0);
         _ = Encoding.ASCII.GetBytes(line.AsSpan(0, length), record[RecordHeader.Size..]);
-        RecordHeader.Write(record[(RecordHeader.Size + length)..], RecordType.Stderr, _id, 0, 0);
+        RecordHeader.Write(record[(RecordHeader.Size + length)..], RecordType.Stderr, _sequence.Id, 0, 0);
         output.End += (2 * RecordHeader.Size) + length;
     }
 
@@ -268,7 +268,7 @@ internal sealed partial class FastCgiConnection<TKernel>
 
         int status = fault.StatusCode();
         DropRequest(driver);
-        ushort id = _id;
+        ushort id = _sequence.Id;
         OutputBuffer output = driver.Output;
         _stdoutBegun = false;
         OpenChunk(null!, output);
@@ -281,7 +281,7 @@ internal sealed partial class FastCgiConnection<TKernel>
         RecordHeader.Write(output.Reserve(RecordHeader.Size), RecordType.Stdout, id, 0, 0);
         output.End += RecordHeader.Size;
         SendEndRequest(driver, id, ProtocolStatus.RequestComplete);
-        if (!_keepConnection)
+        if (!_sequence.KeepsConnection)
         {
             CloseWhenSent();
         }
@@ -291,8 +291,8 @@ internal sealed partial class FastCgiConnection<TKernel>
     {
         Exchange = exchange;
         DropRequest(driver);
-        SendEndRequest(driver, _id, ProtocolStatus.Overloaded);
-        if (!_keepConnection)
+        SendEndRequest(driver, _sequence.Id, ProtocolStatus.Overloaded);
+        if (!_sequence.KeepsConnection)
         {
             CloseWhenSent();
         }
@@ -303,14 +303,14 @@ internal sealed partial class FastCgiConnection<TKernel>
         Span<byte> record = stackalloc byte[RecordHeader.Size + EndRequest.Size];
         RecordHeader.Write(record, RecordType.EndRequest, id, EndRequest.Size, 0);
         new EndRequest(0, status).Write(record[RecordHeader.Size..]);
-        SendControl(driver, record, isOfItsId: id == _id);
+        SendControl(driver, record, isOfItsId: id == _sequence.Id);
     }
 
     // While an exchange writes, a record of another kind may only go between two of its own, and the end of a request with its id
     // only behind its own end: at once when that has left before, or else when the loop has the connection again.
     private void SendControl(LoopDriver driver, ReadOnlySpan<byte> record, bool isOfItsId = false)
     {
-        if (_phase != Phase.Running || (IsWaitingForGate && !isOfItsId))
+        if (!_isTaken || (IsWaitingForGate && !isOfItsId))
         {
             driver.Output.Append(record);
             return;
@@ -375,7 +375,7 @@ internal sealed partial class FastCgiConnection<TKernel>
     private SendResult SendBehind()
     {
         SendResult result = SendControl();
-        if (_control is null && _behind is not null && _phase != Phase.Running)
+        if (_control is null && _behind is not null && !_isTaken)
         {
             (_control, _behind) = (_behind, null);
             result = SendControl();
@@ -434,7 +434,7 @@ internal sealed partial class FastCgiConnection<TKernel>
     public override int WriteFileChunkHead(Exchange exchange, OutputBuffer output, long count)
     {
         int part = (int)Math.Min(count, RecordContentMax);
-        RecordHeader.Write(output.Reserve(RecordHeader.Size), RecordType.Stdout, _id, part, 0);
+        RecordHeader.Write(output.Reserve(RecordHeader.Size), RecordType.Stdout, _sequence.Id, part, 0);
         output.End += RecordHeader.Size;
         return part;
     }

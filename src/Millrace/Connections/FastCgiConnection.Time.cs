@@ -2,6 +2,7 @@
 // request is in progress, such as the end of a body that its handler did not wait for. That one takes nothing from the idle time.
 
 using Millrace.Observe;
+using Millrace.Protocols.FastCgi;
 
 namespace Millrace.Connections;
 
@@ -14,20 +15,20 @@ internal sealed partial class FastCgiConnection<TKernel>
     private void SetDeadlineOfRest(bool hasRecordEnded)
     {
         long headMs = (long)Options.HeadTimeout.TotalMilliseconds;
-        if (_phase == Phase.Params)
+        if (_sequence.State == SequenceState.Params)
         {
             SetDeadline(_headSinceMs + headMs);
         }
-        else if (!_reader.AtRecordStart && DeadlineMs > Loop.NowMs + headMs)
+        else if (!_sequence.AtRecordStart && DeadlineMs > Loop.NowMs + headMs)
         {
             _idleUntilMs = DeadlineMs;
             SetDeadline(Options.HeadTimeout);
         }
-        else if (!_reader.AtRecordStart && hasRecordEnded && _idleUntilMs != 0)
+        else if (!_sequence.AtRecordStart && hasRecordEnded && _idleUntilMs != 0)
         {
             SetDeadline(Math.Min(Loop.NowMs, _idleUntilMs) + headMs);
         }
-        else if (_reader.AtRecordStart && _idleUntilMs != 0)
+        else if (_sequence.AtRecordStart && _idleUntilMs != 0)
         {
             SetDeadline(_idleUntilMs);      // it was a record for nobody: the connection is as idle as before
             _idleUntilMs = 0;
@@ -38,7 +39,7 @@ internal sealed partial class FastCgiConnection<TKernel>
     protected override void BeginTimeMidRequest()
     {
         base.BeginTimeMidRequest();
-        if (_phase == Phase.Idle)
+        if (_sequence.State == SequenceState.Idle)
         {
             _idleUntilMs = Loop.NowMs + (long)Options.IdleTimeout.TotalMilliseconds;
         }

@@ -1,12 +1,8 @@
-// A FastCGI connection, the receiving half: which records may follow which (FastCGI 1.0 §3 to §6), and the request they
-// make. One request at a time: FCGI_MPXS_CONNS is 0. Sequencing only: bytes are read in Protocols/FastCgi, variables in
-// Protocols/Cgi, and what a handler sees is in Exchanges/. The sending half is in FastCgiConnection.Respond.cs, a
+// A FastCGI connection, the receiving half: what becomes of the records of the web server, and the request they make. Bytes
+// and their sequence are read in Protocols/FastCgi, variables in Protocols/Cgi, and what a handler sees is in Exchanges/. The sending half is in FastCgiConnection.Respond.cs, a
 // request that waits for its turn in FastCgiConnection.Queue.cs, how long it waits for what is missing in FastCgiConnection.Time.cs.
 //
-//          BEGIN            PARAMS(0)                  handler started
-//   Idle ---------> Params -----------> Ready (STDIN) -----------------> Running
-//    ^                |  ABORT, fault                                       |
-//    +----------------+<-------------------- END_REQUEST -------------------+
+// How far a request has arrived, and what a record means then, is the RequestSequence's to say.
 
 using Millrace.Exchanges;
 using Millrace.Loops;
@@ -21,22 +17,8 @@ namespace Millrace.Connections;
 internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     where TKernel : struct, IKernel
 {
-    private enum Phase : byte
-    {
-        Idle,
-        Params,
-        Ready,
-        Running,
-    }
-
-    private RecordReader _reader;
-    private Phase _phase;
-    private bool _keepConnection;
-    private bool _hasBegun;          // a request, be it long over
-    private bool _isFurther;         // ... before this one
-    private bool _stdinOpen;
-    private ushort _id;
-    private ulong _beginBody;        // BEGIN_REQUEST's 8 bytes while they arrive in pieces
+    private RequestSequence _sequence;
+    private bool _isTaken;           // the request in progress has a place: it runs, or waits for its turn
 
     // PARAMS: in place in the buffer being processed, or gathered when they come in pieces.
     private int _inPlaceStart = -1;
@@ -46,15 +28,6 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
 
     private byte[]? _query;          // GET_VALUES that comes in pieces
     private int _queryLength;
-
-    // The next request, sent before the end of this one (its BEGIN_REQUEST; what follows is held).
-    private bool _hasNext;
-    private ushort _nextId;
-    private bool _nextKeepConnection;
-    private bool _closesBehind;      // a request that was refused meanwhile asked for the end of the connection
-    private bool _toldOneAtATime;    // the front server has asked, and was answered FCGI_MPXS_CONNS=0
-    private bool _knowsOneAtATime;   // ... in an earlier read
-    private bool _begunKnowing;      // ... before it began the request that it sends or that runs
 
     public FastCgiConnection(EventLoop<TKernel> loop, int descriptor, bool isTcp)
         : base(loop, descriptor, isTcp)
@@ -68,14 +41,22 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
 
     public override System.Net.IPEndPoint? LocalEndPoint => null;
 
-    protected override bool ReadsWhileExchanging => !_hasNext;
+    protected override bool ReadsWhileExchanging => !_sequence.HasNext;
 
-    protected override bool HasNextRequest => _hasNext;
+    protected override bool HasNextRequest => _sequence.HasNext;
 
-    protected override bool IsMidRequest => _phase != Phase.Idle || !_reader.AtRecordStart;
+    protected override bool IsMidRequest => _sequence.IsMidRequest;
 
-    // ABORT_REQUEST may come for a request that has been answered (§5.4). Whoever sends it has given that answer up, not those before it.
-    protected override bool MayHaveMoreInput => _stdinOpen || (_isFurther && !_keepConnection);
+    // Whoever aborts a request that has been answered has given that answer up, not those before it.
+    protected override bool MayHaveMoreInput => _sequence.MayMoreCome;
+
+    private bool HasHead => _sequence.State is SequenceState.Stdin or SequenceState.Whole;
+
+    private ResponseProgress Progress =>
+        !_isTaken ? ResponseProgress.None
+        : Exchange!.HasEnded || Exchange.IsGivenUp ? ResponseProgress.Over
+        : Exchange.IsWholeToPeer ? ResponseProgress.Whole
+        : ResponseProgress.Awaited;
 
     protected override bool KeepsOpen(Exchange exchange)
     {
@@ -84,14 +65,14 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
             BreakWhenTaken(IsTcp && !exchange.IsUnanswered ? BreakSign.Reset : BreakSign.Bytes);
         }
 
-        return _keepConnection;
+        return _sequence.KeepsConnection;
     }
 
     // ---- reading ----
 
     protected override bool Process(LoopDriver driver, byte[] buffer, int start, int end)
     {
-        _knowsOneAtATime = _toldOneAtATime;
+        _sequence.NoteRead();
         bool hasRecordEnded = false;
         while (start < end && !IsClosed)
         {
@@ -100,14 +81,13 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
                 return true;    // the rest is for nobody
             }
 
-            if (!Next(buffer, ref start, end, out int at, out RecordPart part))
+            if (!Take(driver, buffer, ref start, end))
             {
                 break;
             }
 
-            Take(driver, part, buffer, at);
-            hasRecordEnded |= _reader.AtRecordStart;
-            if (_phase == Phase.Ready && !_stdinOpen)
+            hasRecordEnded |= _sequence.AtRecordStart;
+            if (_sequence.State == SequenceState.Whole)
             {
                 return Start(driver, buffer, start, end);
             }
@@ -129,12 +109,12 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
             return true;
         }
 
-        if (_phase == Phase.Ready)
+        if (HasHead)
         {
             return Start(driver, buffer, end, end);
         }
 
-        if (_phase == Phase.Params)
+        if (_sequence.State == SequenceState.Params)
         {
             KeepParams(buffer);
         }
@@ -145,186 +125,122 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
 
     protected override void ProcessWhileExchanging(LoopDriver driver, byte[] buffer, int start, int end)
     {
-        while (start < end && !_hasNext && Next(buffer, ref start, end, out int at, out RecordPart part))
+        while (start < end && !_sequence.HasNext && Take(driver, buffer, ref start, end))
         {
-            Take(driver, part, buffer, at);
         }
 
-        if (_reader.Fault != FastCgiFault.None)
+        if (_sequence.Fault == FastCgiFault.Version)
         {
             Exchange!.Body.Break(new IOException("The front server broke the FastCGI protocol."));
             BreakOffNow(Exchange);
             return;
         }
 
-        if (_hasNext && start < end)
+        if (_sequence.HasNext && start < end)
         {
             Hold(buffer.AsSpan(start, end - start));
         }
     }
 
-    private bool Next(byte[] buffer, ref int start, int end, out int at, out RecordPart part)
+    /// <summary>Does what the next event asks for. False: more must come, or nothing can.</summary>
+    private bool Take(LoopDriver driver, byte[] buffer, ref int start, int end)
     {
-        ReadResult result = _reader.Read(buffer.AsSpan(start, end - start), out int consumed, out part);
-        at = start + part.Start;
+        bool cameLater = ReferenceEquals(buffer, driver.Input);
+        SequenceEvent its = _sequence.Read(buffer.AsSpan(start, end - start), Progress, cameLater, out int consumed, out RecordPart part);
+        int at = start + part.Start;
         start += consumed;
-        if (result == ReadResult.Faulty)
+        switch (its)
         {
-            Loop.Counters.Refused(Refusal.Of(_reader.Fault));
-            if (_phase != Phase.Running || IsWaitingForGate)
-            {
-                Close(reset: false);
-            }
-        }
-
-        return result == ReadResult.Done;
-    }
-
-    private void Take(LoopDriver driver, in RecordPart part, byte[] buffer, int at)
-    {
-        switch (part.Type)
-        {
-            case RecordType.Params:
+            case SequenceEvent.NeedMore:
+                return false;
+            case SequenceEvent.Faulty:
+                TakeFault();
+                return false;
+            case SequenceEvent.Begun:
+                BeginParams();
+                break;
+            case SequenceEvent.Params:
                 TakeParams(driver, part, buffer, at);
                 break;
-            case RecordType.Stdin:
-                TakeStdin(part, buffer, at);
+            case SequenceEvent.ParamsEnd:
+                FinishHead(driver, buffer);
                 break;
-            case RecordType.BeginRequest:
-                TakeBegin(driver, part, buffer, at);
+            case SequenceEvent.Stdin:
+                TakeStdin(buffer.AsSpan(at, part.Length));
                 break;
-            case RecordType.AbortRequest:
-                TakeAbort(driver, part);
+            case SequenceEvent.StdinEnd:
+                FinishStdin();
                 break;
-            case RecordType.GetValues when part.RequestId == 0:
-                TakeGetValues(driver, part, buffer, at);
+            case SequenceEvent.Aborted:
+                Loop.Counters.Aborts++;
+                TakeAbort(driver);
                 break;
-            default:
-                TakeOther(driver, part);
+            case SequenceEvent.NextBegun:
+                Note();
                 break;
+            case SequenceEvent.NextBegunInstead:
+                Note();
+                Loop.Counters.Aborts++;
+                AbortTaken("The front server has given the request up for another one.");
+                break;
+            case SequenceEvent.Multiplexed:
+                Loop.Counters.Refused(Refusal.Multiplexed);
+                SendEndRequest(driver, part.RequestId, ProtocolStatus.CannotMultiplex);
+                break;
+            case SequenceEvent.UnknownRole:
+                RefuseRole(driver, part.RequestId);
+                break;
+            case SequenceEvent.Values or SequenceEvent.ValuesEnd:
+                TakeValues(driver, buffer.AsSpan(at, part.Length), part);
+                break;
+            case SequenceEvent.UnknownType:
+                Skip(part);
+                RefuseType(driver, part.Type);
+                break;
+            case SequenceEvent.Skipped:
+                Skip(part);
+                break;
+            case SequenceEvent.BeginFaulty:
+                BreakOff(Refusal.Of(_sequence.Fault));
+                break;
+            case SequenceEvent.BegunTwice:
+                BreakOff(Refusal.BeginTwice);
+                break;
+            case SequenceEvent.StdinTooEarly:
+                BreakOff(Refusal.StdinBeforeParamsEnd);
+                break;
+        }
+
+        return true;
+    }
+
+    private void TakeFault()
+    {
+        Loop.Counters.Refused(Refusal.Of(_sequence.Fault));
+        if (!_isTaken || IsWaitingForGate)
+        {
+            Close(reset: false);
         }
     }
 
     // ---- BEGIN_REQUEST, §5.1 ----
 
-    private void TakeBegin(LoopDriver driver, in RecordPart part, byte[] buffer, int at)
-    {
-        FastCgiFault fault = BeginRequest.Check(part.RequestId, part.ContentLength);
-        if (fault != FastCgiFault.None)
-        {
-            BreakOff(Refusal.Of(fault));
-            return;
-        }
-
-        foreach (byte b in buffer.AsSpan(at, part.Length))
-        {
-            _beginBody = (_beginBody << 8) | b;
-        }
-
-        if (!part.IsLast)
-        {
-            return;
-        }
-
-        Span<byte> body = stackalloc byte[BeginRequest.Size];
-        System.Buffers.Binary.BinaryPrimitives.WriteUInt64BigEndian(body, _beginBody);
-        BeginRequest begin = BeginRequest.Read(body);
-        if (_phase == Phase.Idle)
-        {
-            Begin(driver, part.RequestId, begin);
-        }
-        else if (!IsNext(part.RequestId) && !GivesUpRunning(part.RequestId, begin.Role, cameLater: ReferenceEquals(buffer, driver.Input)))
-        {
-            RefuseBeside(driver, part.RequestId);
-        }
-        else if (begin.Role == Role.Responder)
-        {
-            _hasNext = true;
-            Note();
-            _nextId = part.RequestId;
-            _nextKeepConnection = begin.KeepConnection;
-        }
-        else
-        {
-            RefuseRole(driver, part.RequestId, begin.KeepConnection);
-        }
-    }
-
-    private void RefuseBeside(LoopDriver driver, ushort id)
-    {
-        if (id == _id)
-        {
-            BreakOff(Refusal.BeginTwice);
-            return;
-        }
-
-        Loop.Counters.Refused(Refusal.Multiplexed);
-        SendEndRequest(driver, id, ProtocolStatus.CannotMultiplex);
-    }
-
-    private void RefuseRole(LoopDriver driver, ushort id, bool keepConnection)
+    private void RefuseRole(LoopDriver driver, ushort id)
     {
         Loop.Counters.Refused(Refusal.UnknownRole);
         SendEndRequest(driver, id, ProtocolStatus.UnknownRole);
-        if (keepConnection)
+        if (_sequence.ClosesBehind)
         {
-            return;
-        }
-
-        if (_phase == Phase.Running)
-        {
-            _closesBehind = true;
             Note();
         }
-        else
+        else if (!_sequence.Begin.KeepConnection)
         {
-            _stdinOpen = true;      // its PARAMS are still to come
             CloseWhenSent();
         }
     }
 
-    // END_REQUEST may have reached the front server before the exchange has given the connection back: what it sends then is
-    // its next request, under any id. HAProxy does not even wait for it where Content-Length tells it that the response is
-    // whole, or where it has aborted the request. Before that only the same id can be: another one would be a request beside
-    // this one.
-    private bool IsNext(ushort id) =>
-        _phase == Phase.Running && (Exchange!.HasEnded || Exchange.IsGivenUp || (!_stdinOpen && (id == _id || Exchange.IsWholeToPeer)));
-
-    // A front server that knows the connection to carry one request at a time, and sends another one later than the first, waits
-    // no longer for the first: HAProxy 2.6 says nothing when a client goes away, and gives the connection to the next one. Refused,
-    // that client would have no answer until `timeout server` is over. Two requests in one read are taken for what they look like.
-    private bool GivesUpRunning(ushort id, Role role, bool cameLater)
-    {
-        if (_phase != Phase.Running || id == _id || role != Role.Responder || !_begunKnowing || !cameLater || !_keepConnection)
-        {
-            return false;
-        }
-
-        Loop.Counters.Aborts++;
-        AbortRunning("The front server has given the request up for another one.");
-        return true;
-    }
-
-    private void Begin(LoopDriver driver, ushort id, in BeginRequest begin)
-    {
-        if (begin.Role != Role.Responder)
-        {
-            RefuseRole(driver, id, begin.KeepConnection);
-            return;
-        }
-
-        _id = id;
-        _keepConnection = begin.KeepConnection;
-        BeginParams();
-    }
-
     private void BeginParams()
     {
-        _phase = Phase.Params;
-        _isFurther = _hasBegun;
-        _hasBegun = true;
-        _stdinOpen = true;
-        _begunKnowing = _knowsOneAtATime;
         _headSinceMs = Loop.NowMs;
         _idleUntilMs = 0;
         _inPlaceStart = -1;
@@ -335,18 +251,6 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
 
     private void TakeParams(LoopDriver driver, in RecordPart part, byte[] buffer, int at)
     {
-        if (part.RequestId != _id || _phase != Phase.Params)
-        {
-            Ignore(part);
-            return;
-        }
-
-        if (part.ContentLength == 0)
-        {
-            FinishHead(driver, buffer);
-            return;
-        }
-
         int total = _assemblyLength + (_inPlaceStart >= 0 ? _inPlaceLength : 0) + part.Length;
         if (total > Options.MaxHeadBytes)
         {
@@ -442,7 +346,6 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         exchange.Begin(this, driver.Output, assembly, Loop.NowMs);
         exchange.Body.Begin(cgi.ContentLength, Options.MaxRequestBodySize, BodyState.Open);
         Exchange = exchange;
-        _phase = Phase.Ready;
     }
 
     private Slice RebuildTarget(CgiHead cgi, int length)
@@ -485,69 +388,48 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
 
     // ---- STDIN, §5.3 ----
 
-    private void TakeStdin(in RecordPart part, byte[] buffer, int at)
+    private void TakeStdin(ReadOnlySpan<byte> bytes)
     {
-        if (part.RequestId != _id || _phase is Phase.Idle || !_stdinOpen)
-        {
-            Ignore(part);
-            return;
-        }
-
-        if (_phase == Phase.Params)
-        {
-            BreakOff(Refusal.StdinBeforeParamsEnd);
-            return;
-        }
-
-        RequestBody body = Exchange!.Body;
-        if (part.ContentLength == 0)
-        {
-            _stdinOpen = false;
-            if (!body.Complete())
-            {
-                Loop.Counters.Refused(Refusal.BodyShort);
-            }
-        }
-        else if (!body.Feed(buffer.AsSpan(at, part.Length)))
+        if (!Exchange!.Body.Feed(bytes))
         {
             Loop.Counters.Refused(Refusal.BodyLong);
         }
     }
 
+    private void FinishStdin()
+    {
+        if (!Exchange!.Body.Complete())
+        {
+            Loop.Counters.Refused(Refusal.BodyShort);
+        }
+    }
+
     // ---- the others ----
 
-    private void TakeAbort(LoopDriver driver, in RecordPart part)
+    private void TakeAbort(LoopDriver driver)
     {
-        if (part.RequestId != _id || _phase == Phase.Idle || !part.IsFirst)
+        if (_isTaken)
         {
-            Ignore(part);
-            return;
-        }
-
-        Loop.Counters.Aborts++;
-        if (_phase == Phase.Running)
-        {
-            AbortRunning("The front server aborted the request.");
+            AbortTaken("The front server aborted the request.");
             return;
         }
 
         DropRequest(driver);
-        SendEndRequest(driver, _id, ProtocolStatus.RequestComplete);
-        if (!_keepConnection)
+        SendEndRequest(driver, _sequence.Id, ProtocolStatus.RequestComplete);
+        if (!_sequence.KeepsConnection)
         {
             CloseWhenSent();
         }
     }
 
-    private void AbortRunning(string message)
+    private void AbortTaken(string message)
     {
         Exchange!.Body.Break(new IOException(message));
         Exchange.GiveUp();
     }
 
-    private void TakeGetValues(LoopDriver driver, in RecordPart part, byte[] buffer, int at)
+    private void TakeValues(LoopDriver driver, ReadOnlySpan<byte> content, in RecordPart part)
     {
-        ReadOnlySpan<byte> content = buffer.AsSpan(at, part.Length);
         if (!part.IsFirst || !part.IsLast)
         {
             Gather(ref _query, ref _queryLength, content);
@@ -563,26 +445,26 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         int requests = Math.Min(Services.Gate?.Limit ?? Options.MaxConnections, Options.MaxConnections);
         int size = ManagementValues.WriteResult(content, Options.MaxConnections, requests, multiplexes: false, result);
         SendControl(driver, result[..size]);
-        _toldOneAtATime |= result[..size].IndexOf("FCGI_MPXS_CONNS"u8) >= 0;
+        if (result[..size].IndexOf("FCGI_MPXS_CONNS"u8) >= 0)
+        {
+            _sequence.TellOneAtATime();
+        }
+
         ReturnStore(ref _query);
         _queryLength = 0;
     }
 
-    private void TakeOther(LoopDriver driver, in RecordPart part)
+    private void RefuseType(LoopDriver driver, RecordType type)
     {
-        Ignore(part);
-        if (part.RequestId == 0 && part.IsLast && part.Type is 0 or > RecordType.UnknownType)
-        {
-            Loop.Counters.Refused(Refusal.UnknownType);
-            Span<byte> record = stackalloc byte[RecordHeader.Size + UnknownType.Size];
-            RecordHeader.Write(record, RecordType.UnknownType, 0, UnknownType.Size, 0);
-            UnknownType.Write(record[RecordHeader.Size..], (byte)part.Type);
-            SendControl(driver, record);
-        }
+        Loop.Counters.Refused(Refusal.UnknownType);
+        Span<byte> record = stackalloc byte[RecordHeader.Size + UnknownType.Size];
+        RecordHeader.Write(record, RecordType.UnknownType, 0, UnknownType.Size, 0);
+        UnknownType.Write(record[RecordHeader.Size..], (byte)type);
+        SendControl(driver, record);
     }
 
     // Records for requests that are over or never began, and types that have no meaning here: skipped, but not without end.
-    private void Ignore(in RecordPart part)
+    private void Skip(in RecordPart part)
     {
         if (!CountDiscarded(part.Length + (part.IsFirst ? RecordHeader.Size : 0)))
         {
@@ -595,7 +477,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     private bool Start(LoopDriver driver, byte[] buffer, int start, int end)
     {
         Hold(buffer.AsSpan(start, end - start));
-        _phase = Phase.Running;
+        _isTaken = true;
         _inPlaceStart = -1;
         ResetDiscarded();
         return Dispatch(driver, Exchange!);
@@ -603,19 +485,15 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
 
     protected override void OnExchangeEnded(bool keepsOpen)
     {
-        _phase = Phase.Idle;
+        _isTaken = false;
         _stdoutBegun = false;
-        if (_hasNext && keepsOpen)
+        if (_sequence.End(keepsOpen))
         {
-            _id = _nextId;
-            _keepConnection = _nextKeepConnection;
             BeginParams();
         }
 
-        _hasNext = false;
-        if (_closesBehind)
+        if (_sequence.ClosesBehind)
         {
-            _stdinOpen = true;
             CloseWhenSent();
         }
     }
@@ -624,7 +502,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     private void BreakOff(string refusal)
     {
         Loop.Counters.Refused(refusal);
-        if (_phase == Phase.Running && !IsWaitingForGate)
+        if (_isTaken && !IsWaitingForGate)
         {
             Exchange!.Body.Break(new IOException($"The front server broke the FastCGI protocol ({refusal})."));
             BreakOffNow(Exchange);
@@ -638,7 +516,8 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     // A request that was being received and will not be run: the time for its head is none for the connection.
     private void DropRequest(LoopDriver driver)
     {
-        _phase = Phase.Idle;
+        _isTaken = false;
+        _sequence.Drop();
         SetDeadline(Options.IdleTimeout);
         _inPlaceStart = -1;
         ReleaseAssembly();
@@ -672,7 +551,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         ReleaseAssembly();
         ReturnStore(ref _query);
 
-        if (Exchange is { } exchange && (_phase == Phase.Ready || IsWaitingForGate))
+        if (Exchange is { } exchange && (!_isTaken || IsWaitingForGate))
         {
             exchange.Reset();
             Exchange = null;

@@ -15,12 +15,14 @@ public sealed class FaultListTests
         public int CountIn(string text) => Regex.Count(text, string.Join(@"\s*\n\s*", Find.Select(static line => Regex.Escape(line.Trim()))));
     }
 
-    private static readonly string[] s_folders = ["Connections", "Exchanges", "Loops", "AspNetCore"];
+    private static readonly string[] s_folders = ["Connections", "Exchanges", "Loops", "AspNetCore", "Protocols"];
+
+    private static string PathOf(string file) => file.StartsWith("Protocols/", StringComparison.Ordinal) ? $"src/Millrace.{file}" : $"src/Millrace/{file}";
 
     [Fact]
     public void Every_fault_can_be_put_into_the_source_in_exactly_one_place()
     {
-        string[] lost = [.. Read().Where(static fault => fault.Find.Count == 0 || fault.CountIn(Repository.Read($"src/Millrace/{fault.File}")) != 1).Select(static fault => fault.Key)];
+        string[] lost = [.. Read().Where(static fault => fault.Find.Count == 0 || fault.CountIn(Repository.Read(PathOf(fault.File))) != 1).Select(static fault => fault.Key)];
         Assert.True(lost.Length == 0, "the text of these faults is not in the file exactly once; write them anew: " + string.Join("; ", lost));
     }
 

@@ -12,10 +12,14 @@ public enum VectorDepth
     Records,
     Pairs,
     Head,
+    Sequence,
 }
 
+/// <summary>What happens behind the first <paramref name="At"/> bytes of the input.</summary>
+public sealed record VectorMark(int At, string[] Words);
+
 /// <summary>One vector: bytes in, events out.</summary>
-public sealed record VectorFile(VectorDepth Depth, byte[] Input, IReadOnlyList<string> Expected)
+public sealed record VectorFile(VectorDepth Depth, byte[] Input, IReadOnlyList<VectorMark> Marks, IReadOnlyList<string> Expected)
 {
     public static string Folder { get; } = FindFolder();
 
@@ -26,11 +30,16 @@ public sealed record VectorFile(VectorDepth Depth, byte[] Input, IReadOnlyList<s
         Assert.True(rule > 0, $"{name}: no line of dashes between input and events");
         var depth = VectorDepth.Records;
         var input = new List<byte>();
+        var marks = new List<VectorMark>();
         foreach (string line in lines.Take(rule).Select(line => line.Trim()).Where(line => line.Length > 0 && line[0] != '#'))
         {
             if (line.StartsWith("read ", StringComparison.Ordinal))
             {
                 depth = Enum.Parse<VectorDepth>(line[5..], ignoreCase: true);
+            }
+            else if (line.Split(' ') is ["read" or "drop" or "response", ..] words)
+            {
+                marks.Add(new VectorMark(input.Count, words));
             }
             else
             {
@@ -38,7 +47,7 @@ public sealed record VectorFile(VectorDepth Depth, byte[] Input, IReadOnlyList<s
             }
         }
 
-        return new VectorFile(depth, [.. input], [.. lines.Skip(rule + 1).Select(line => line.TrimEnd()).Where(line => line.Length > 0)]);
+        return new VectorFile(depth, [.. input], marks, [.. lines.Skip(rule + 1).Select(line => line.TrimEnd()).Where(line => line.Length > 0)]);
     }
 
     private static void Append(List<byte> input, string line)

@@ -18,6 +18,9 @@ internal sealed class VectorRun(VectorDepth depth)
     private RecordReader _reader;
     private RecordPart _last;
 
+    public static IReadOnlyList<string> Feed(VectorFile vector, IEnumerable<ReadOnlyMemory<byte>> pieces) =>
+        vector.Depth == VectorDepth.Sequence ? SequenceRun.Feed(vector, pieces).Events : Feed(vector.Depth, pieces);
+
     public static List<string> Feed(VectorDepth depth, IEnumerable<ReadOnlyMemory<byte>> pieces)
     {
         var run = new VectorRun(depth);
@@ -165,10 +168,10 @@ internal sealed class VectorRun(VectorDepth depth)
         }
     }
 
-    private static string Name(RecordType type) => Enum.IsDefined(type) ? type.ToString() : $"type-{(byte)type}";
+    internal static string Name(RecordType type) => Enum.IsDefined(type) ? type.ToString() : $"type-{(byte)type}";
 
     // "text" up to 200 bytes, then the first bytes and the length; one byte repeated is 'x'*count.
-    private static string Show(ReadOnlySpan<byte> bytes)
+    internal static string Show(ReadOnlySpan<byte> bytes)
     {
         if (bytes.Length > 16 && bytes.IndexOfAnyExcept(bytes[0]) < 0)
         {

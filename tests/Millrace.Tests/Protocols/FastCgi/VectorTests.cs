@@ -14,7 +14,7 @@ public sealed class VectorTests
     public void Vector_gives_its_events_whole(string file)
     {
         VectorFile vector = VectorFile.Load(file);
-        Assert.Equal(vector.Expected, VectorRun.Feed(vector.Depth, [vector.Input]));
+        Assert.Equal(vector.Expected, VectorRun.Feed(vector, [vector.Input]));
     }
 
     [Theory]
@@ -24,7 +24,7 @@ public sealed class VectorTests
         VectorFile vector = VectorFile.Load(file);
         foreach (int cut in Cuts(vector.Input.Length))
         {
-            List<string> events = VectorRun.Feed(vector.Depth, [vector.Input.AsMemory(0, cut), vector.Input.AsMemory(cut)]);
+            IReadOnlyList<string> events = VectorRun.Feed(vector, [vector.Input.AsMemory(0, cut), vector.Input.AsMemory(cut)]);
             Assert.True(vector.Expected.SequenceEqual(events), $"cut at {cut}:\n{string.Join('\n', events)}");
         }
     }
@@ -34,7 +34,7 @@ public sealed class VectorTests
     public void Vector_gives_the_same_events_byte_by_byte(string file)
     {
         VectorFile vector = VectorFile.Load(file);
-        Assert.Equal(vector.Expected, VectorRun.Feed(vector.Depth, Enumerable.Range(0, vector.Input.Length).Select(at => (ReadOnlyMemory<byte>)vector.Input.AsMemory(at, 1))));
+        Assert.Equal(vector.Expected, VectorRun.Feed(vector, Enumerable.Range(0, vector.Input.Length).Select(at => (ReadOnlyMemory<byte>)vector.Input.AsMemory(at, 1))));
     }
 
     [Fact]
