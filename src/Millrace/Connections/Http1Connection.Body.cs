@@ -13,65 +13,41 @@ namespace Millrace.Connections;
 
 internal sealed partial class Http1Connection<TKernel>
 {
-    private enum BodyKind : byte
-    {
-        /// <summary>There is none, or all of it has been taken off the connection.</summary>
-        None,
-        Length,
-        Chunked,
-    }
-
-    private BodyKind _body;
-    private long _bodyLeft;                 // with Length: bytes still to come
-    private ChunkedBody? _chunks;           // made for the first chunked body of the connection
     private long _restSinceMs;              // since when the rest of a body is waited for that no handler reads
     private long _restLastMs;               // when the last of it came
-    private Http1Fault _bodyFault;
     private bool _expectsContinue;
     private volatile bool _continueSent;    // by the exchange
     private volatile bool _bodyWanted;      // by the exchange
     private volatile bool _upgraded;        // by the exchange
 
-    private sealed class ChunkedBody
-    {
-        public ChunkedReader Reader;
-    }
-
     protected override bool IsBodyExpected => !_expectsContinue || _bodyWanted || Exchange!.Body.Received > 0;
 
     public override bool IsUpgradable => _offersUpgrade;
 
-    protected override bool ReadsWhileExchanging => (_body != BodyKind.None || _upgraded) && Exchange!.Body.State == BodyState.Open;
+    protected override bool ReadsWhileExchanging => (_sequence.IsBodyOpen || _upgraded) && Exchange!.Body.State == BodyState.Open;
 
     /// <summary>Takes what has come of the body along with the head. False: it is malformed already, and the request was refused.</summary>
     private bool BeginBody(LoopDriver driver, Exchange exchange, byte[] buffer, ref int start, int end)
     {
-        if (_body == BodyKind.None)
+        if (!_sequence.IsBodyOpen)
         {
             exchange.Body.Begin(exchange.Head.ContentLength, Options.MaxRequestBodySize, BodyState.Complete);
             return true;
         }
 
         exchange.Body.Begin(exchange.Head.ContentLength, Options.MaxRequestBodySize, BodyState.Open);
-        _bodyFault = Http1Fault.None;
-        if (_body == BodyKind.Chunked)
-        {
-            _chunks ??= new ChunkedBody();
-            _chunks.Reader.Reset(Services.HttpLimits);
-        }
-
         if (start < end)
         {
             start = TakeBody(exchange, buffer, start, end);
         }
 
-        if (_bodyFault == Http1Fault.None)
+        if (_sequence.Fault == Http1Fault.None)
         {
             return true;
         }
 
         DropExchange(driver);
-        Answer(driver, Http1Faults.StatusOf(_bodyFault));   // counted where it was found
+        Answer(driver, Http1Faults.StatusOf(_sequence.Fault));   // counted where it was found
         return false;
     }
 
@@ -80,6 +56,7 @@ internal sealed partial class Http1Connection<TKernel>
         Exchange exchange = Exchange!;
         if (_upgraded)
         {
+            _sequence.Upgrade();
             exchange.Body.Feed(buffer.AsSpan(start, end - start));
             return;
         }
@@ -95,18 +72,17 @@ internal sealed partial class Http1Connection<TKernel>
     private int Drain(byte[] buffer, int start, int end)
     {
         int next = TakeBody(null, buffer, start, end);
-        if (_bodyFault != Http1Fault.None)
+        if (_sequence.Fault != Http1Fault.None)
         {
-            _refused = true;
             CloseWhenSent();
         }
         else if (!CountDiscarded(next - start))
         {
             Loop.Counters.Refused(Refusal.DiscardLimit);
-            _refused = true;
+            _sequence.Close();
             CloseWhenSent();
         }
-        else if (_body == BodyKind.None)
+        else if (!_sequence.IsBodyOpen)
         {
             SetDeadline(Options.IdleTimeout);
         }
@@ -121,7 +97,7 @@ internal sealed partial class Http1Connection<TKernel>
     // The rest of a body that nobody reads is waited for, but not for ever: a peer could make an hour of it with a byte a minute.
     protected override void BeginTimeMidRequest()
     {
-        if (_body == BodyKind.None)
+        if (!_sequence.IsBodyOpen)
         {
             base.BeginTimeMidRequest();
             return;
@@ -145,96 +121,57 @@ internal sealed partial class Http1Connection<TKernel>
     }
 
     /// <summary>Gives body bytes to the exchange, if there is one, and answers where in the buffer they end.</summary>
-    private int TakeBody(Exchange? exchange, byte[] buffer, int start, int end) =>
-        _body == BodyKind.Length ? TakeLength(exchange, buffer, start, end)
-        : _partialLength > 0 ? TakeTrailers(exchange, buffer, start, end)
-        : TakeChunks(exchange, buffer, start, end);
-
-    private int TakeLength(Exchange? exchange, byte[] buffer, int start, int end)
+    private int TakeBody(Exchange? exchange, byte[] buffer, int start, int end)
     {
-        int count = (int)Math.Min(_bodyLeft, end - start);
-        _bodyLeft -= count;
-        Feed(exchange, buffer.AsSpan(start, count));
-        if (_bodyLeft == 0)
-        {
-            FinishBody(exchange);
-        }
-
-        return start + count;
-    }
-
-    private int TakeChunks(Exchange? exchange, byte[] buffer, int start, int end)
-    {
-        ref ChunkedReader reader = ref _chunks!.Reader;
         while (true)
         {
-            ReadResult result = reader.Read(buffer.AsSpan(start, end - start), out int consumed, out int at, out int count);
-            if (count > 0)
+            int before = _partialLength;
+            ReadOnlySpan<byte> bytes = WithPartial(buffer.AsSpan(start, end - start));
+            SequenceEvent its = _sequence.Read(bytes, null!, Services.HttpLimits, out int consumed, out ByteRange piece);
+            Feed(exchange, piece.Of(bytes));
+            switch (its)
             {
-                Feed(exchange, buffer.AsSpan(start + at, count));
-            }
+                case SequenceEvent.NeedMore:
+                    Announce(exchange);
+                    if (before == 0)
+                    {
+                        Gather(bytes[consumed..]);      // an unfinished trailer section, if anything
+                    }
 
-            if (result == ReadResult.Done)
-            {
-                KeepTrailers(exchange, buffer.AsSpan(start));
-                FinishBody(exchange);
-                return start + consumed;
-            }
-
-            if (result == ReadResult.Faulty)
-            {
-                return BreakBody(exchange, reader.Fault, end);
-            }
-
-            start += consumed;
-            if (count == 0)
-            {
-                if (exchange?.Body.Announce((long)Math.Min(reader.DataBytesAnnounced, long.MaxValue)) == false)
-                {
-                    Loop.Counters.Refused(Refusal.BodyLong);
-                }
-
-                Gather(buffer.AsSpan(start, end - start));  // an unfinished trailer section, if anything
-                return end;
+                    return end;
+                case SequenceEvent.Body or SequenceEvent.Drained:
+                    start += consumed;
+                    break;
+                case SequenceEvent.BodyEnd or SequenceEvent.DrainedEnd:
+                    KeepTrailers(exchange, bytes);
+                    DropPartial();
+                    exchange?.Body.Complete();
+                    return start + consumed - before;
+                default:
+                    DropPartial();
+                    return BreakBody(exchange, _sequence.Fault, end);
             }
         }
     }
 
-    // The trailer section comes in pieces: the reader sees it whole.
-    private int TakeTrailers(Exchange? exchange, byte[] buffer, int start, int end)
+    private void Announce(Exchange? exchange)
     {
-        int before = _partialLength;
-        Gather(buffer.AsSpan(start, end - start));
-        ref ChunkedReader reader = ref _chunks!.Reader;
-        ReadResult result = reader.Read(_partial.AsSpan(0, _partialLength), out int consumed, out _, out _);
-        if (result == ReadResult.NeedMore)
+        if (_sequence.BytesAnnounced > 0 && exchange?.Body.Announce((long)Math.Min(_sequence.BytesAnnounced, long.MaxValue)) == false)
         {
-            return end;
+            Loop.Counters.Refused(Refusal.BodyLong);
         }
-
-        if (result == ReadResult.Faulty)
-        {
-            DropPartial();
-            return BreakBody(exchange, reader.Fault, end);
-        }
-
-        KeepTrailers(exchange, _partial);
-        DropPartial();
-        FinishBody(exchange);
-        return start + consumed - before;
     }
 
     private void KeepTrailers(Exchange? exchange, ReadOnlySpan<byte> bytes)
     {
-        ref ChunkedReader reader = ref _chunks!.Reader;
-        if (exchange is null || reader.Trailers.Length == 0)
+        if (exchange is null || _sequence.Trailers.Length == 0)
         {
             return;
         }
 
         var trailers = new HeaderDictionary();
-        ReadOnlySpan<byte> section = bytes[reader.TrailersStart..];
-        foreach (ref readonly HeaderField field in reader.Trailers)
+        ReadOnlySpan<byte> section = bytes[_sequence.TrailersStart..];
+        foreach (ref readonly HeaderField field in _sequence.Trailers)
         {
             string name = StringTable.ForThisThread.GetFieldName(field.Name(section), out _);
             string value = StringTable.Decode(field.Value(section));
@@ -249,23 +186,16 @@ internal sealed partial class Http1Connection<TKernel>
 
     private void Feed(Exchange? exchange, ReadOnlySpan<byte> bytes)
     {
-        if (exchange is not null && !exchange.Body.Feed(bytes))
+        if (exchange is not null && bytes.Length > 0 && !exchange.Body.Feed(bytes))
         {
             Loop.Counters.Refused(Refusal.BodyLong);
         }
-    }
-
-    private void FinishBody(Exchange? exchange)
-    {
-        _body = BodyKind.None;
-        exchange?.Body.Complete();
     }
 
     // Where the body ends is lost: nothing on this connection can be trusted any more.
     private int BreakBody(Exchange? exchange, Http1Fault fault, int end)
     {
         Loop.Counters.Refused(Refusal.Of(fault));
-        _bodyFault = fault;
         exchange?.Body.Break(new BadHttpRequestException($"The chunked request body is malformed: {fault}.", Http1Faults.StatusOf(fault)));
         return end;
     }

@@ -158,7 +158,7 @@ internal sealed partial class Http1Connection<TKernel>
             return;
         }
 
-        bool closes = !_keepAlive || (seen & Seen.Close) != 0 || Loop.IsDraining || exchange.IsCut || !(_body == BodyKind.None || CanDrain(exchange));
+        bool closes = !_keepAlive || (seen & Seen.Close) != 0 || Loop.IsDraining || exchange.IsCut || (_sequence.IsBodyOpen && !CanDrain(exchange));
         bool chunks = false;
         int status = exchange.StatusCode;
         if (status == 205)
@@ -368,20 +368,20 @@ internal sealed partial class Http1Connection<TKernel>
     {
         DropPartial();
         WriteRefusal(driver.Output, status);
-        _refused = true;
+        _sequence.Close();
         CloseWhenSent();
     }
 
     // The head did not come in time (RFC 9110 §15.5.9), or not the rest of a body that nobody wants and that is answered already.
     protected override void OnTimeoutMidRequest(long nowMs)
     {
-        if (_body != BodyKind.None && MayRestCome(nowMs))
+        if (_sequence.IsBodyOpen && MayRestCome(nowMs))
         {
             return;
         }
 
-        Loop.Counters.Refused(_body == BodyKind.None ? Refusal.HeadTimeout : Refusal.BodyTooSlow);
-        if (_body == BodyKind.None)
+        Loop.Counters.Refused(_sequence.IsBodyOpen ? Refusal.BodyTooSlow : Refusal.HeadTimeout);
+        if (!_sequence.IsBodyOpen)
         {
             DropPartial();
             OutputBuffer output = Services.RentOutput();
@@ -390,7 +390,7 @@ internal sealed partial class Http1Connection<TKernel>
             Services.Return(output);
         }
 
-        _refused = true;
+        _sequence.Close();
         CloseWhenSent();
         FinishClosing();
     }

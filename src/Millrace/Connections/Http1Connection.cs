@@ -1,13 +1,6 @@
-// An HTTP/1.1 connection, the receiving half: heads one after the other (RFC 9112 §2 to §5), their bodies (§6, §7), and
-// what becomes of the connection between them (§9). Sequencing only: bytes are read in Protocols/Http1, what a handler
-// sees is in Exchanges/. The sending half is in Http1Connection.Respond.cs, bodies are in Http1Connection.Body.cs.
-//
-//          first byte          head whole             handler ended, body whole
-//   Idle -------------> Head --------------> Running ---------------------------> Idle
-//                        |                    |   handler ended first
-//                        | fault, 408         +----------------------> Draining --> Idle
-//                        v                    | 101
-//                     refused, closed         +----------------------> tunnel, closed
+// An HTTP/1.1 connection, the receiving half: what becomes of its requests, one after the other. Where a head, a body and the next
+// request begin is the RequestSequence's to say, bytes are read in Protocols/Http1, what a handler sees is in Exchanges/. The
+// sending half is in Http1Connection.Respond.cs, bodies are in Http1Connection.Body.cs.
 
 using System.Net;
 using Millrace.Exchanges;
@@ -30,6 +23,8 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     private IPEndPoint? _remote;
     private IPEndPoint? _local;
 
+    private RequestSequence _sequence;
+
     // A head, or the trailers of a body, that comes in pieces: all its bytes so far, and the reader that knows where it stopped.
     private Http1Head? _reader;
     private byte[]? _partial;
@@ -40,7 +35,6 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     private bool _is11;
     private bool _keepAlive;
     private bool _offersUpgrade;
-    private bool _refused;          // bytes may follow that nobody will read
 
     public Http1Connection(EventLoop<TKernel> loop, int descriptor, bool isTcp, byte[] peer)
         : base(loop, descriptor, isTcp) => _peer = peer;
@@ -53,10 +47,10 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
 
     private static IPEndPoint? EndPointOf(SocketName? name) => name?.Address is { } address ? new IPEndPoint(address, name.Value.Port) : null;
 
-    protected override bool IsMidRequest => _partialLength > 0 || _body != BodyKind.None;
+    protected override bool IsMidRequest => _sequence.IsMidRequest;
 
     // A client that is told of the end, and has not asked for it, may be sending its next request at this moment.
-    protected override bool MayHaveMoreInput => _refused || (_closes && _keepAlive) || _body != BodyKind.None || _upgraded;
+    protected override bool MayHaveMoreInput => _sequence.MayMoreCome || (_closes && _keepAlive) || _upgraded;
 
     // ---- reading ----
 
@@ -66,11 +60,11 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
         {
             if (IsClosing)
             {
-                _refused = true;    // the rest is for nobody
+                _sequence.Close();      // the rest is for nobody
                 return true;
             }
 
-            if (_body != BodyKind.None)
+            if (_sequence.State == SequenceState.Draining)
             {
                 start = Drain(buffer, start, end);
                 continue;
@@ -145,80 +139,75 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     /// <summary>True: <see cref="Connection{TKernel}.Exchange"/> has a whole head. False: more must come, or the request was refused.</summary>
     private bool ReadHead(LoopDriver driver, byte[] buffer, ref int start, int end)
     {
-        if (_partialLength > 0)
+        Http1Head reader = _reader ?? driver.TakeHttp1Head();
+        int before = _partialLength;
+        ReadOnlySpan<byte> bytes = WithPartial(buffer.AsSpan(start, end - start));
+        switch (_sequence.Read(bytes, reader, Services.HttpLimits, out int consumed, out _))
         {
-            return ReadHeadOn(driver, buffer, ref start, end);
-        }
-
-        Http1Head reader = driver.TakeHttp1Head();
-        switch (reader.Read(buffer.AsSpan(start, end - start), Services.HttpLimits, out int consumed))
-        {
-            case ReadResult.Done:
-                if (ReferenceEquals(buffer, driver.Input))
-                {
-                    Begin(driver, reader, buffer, start, assembly: null);
-                }
-                else
-                {
-                    byte[] copy = BufferPool.Rent(consumed);
-                    buffer.AsSpan(start, consumed).CopyTo(copy);
-                    Begin(driver, reader, copy, 0, copy);
-                }
-
+            case SequenceEvent.HeadEnd:
+                Begin(driver, reader, buffer, start, consumed);
+                _reader = null;
                 driver.Return(reader);
-                start += consumed;
+                start += consumed - before;
                 return true;
-            case ReadResult.NeedMore:
+            case SequenceEvent.NeedMore when before > 0:
+                return false;
+            case SequenceEvent.NeedMore:
                 _reader = reader;
                 _headSinceMs = Loop.NowMs;
-                Gather(buffer.AsSpan(start, end - start));
+                Gather(bytes);
                 SetDeadline(_headSinceMs + (long)Options.HeadTimeout.TotalMilliseconds);
                 return false;
             default:
-                Refuse(driver, reader.Fault);
+                System.Diagnostics.Debug.Assert(_sequence.Fault != Http1Fault.None, "between requests there is nothing but heads");
+                Refuse(driver, _sequence.Fault);
                 reader.Reset();
                 driver.Return(reader);
                 return false;
         }
     }
 
-    private bool ReadHeadOn(LoopDriver driver, byte[] buffer, ref int start, int end)
+    /// <summary>All the bytes of what comes in pieces, or these where nothing does.</summary>
+    private ReadOnlySpan<byte> WithPartial(ReadOnlySpan<byte> bytes)
     {
-        int before = _partialLength;
-        Gather(buffer.AsSpan(start, end - start));
-        Http1Head reader = _reader!;
-        switch (reader.Read(_partial.AsSpan(0, _partialLength), Services.HttpLimits, out int consumed))
+        if (_partialLength == 0)
         {
-            case ReadResult.Done:
-                byte[] assembly = _partial!;
-                _partial = null;
-                _partialLength = 0;
-                Begin(driver, reader, assembly, 0, assembly);
-                break;
-            case ReadResult.NeedMore:
-                return false;
-            default:
-                Refuse(driver, reader.Fault);
-                reader.Reset();
-                break;
+            return bytes;
         }
 
-        _reader = null;
-        driver.Return(reader);
-        start += consumed - before;
-        return consumed > 0;
+        Gather(bytes);
+        return _partial.AsSpan(0, _partialLength);
+    }
+
+    // The exchange has the bytes of the head where they are, in the driver's input, or gets a buffer of its own.
+    private void Begin(LoopDriver driver, Http1Head reader, byte[] buffer, int start, int length)
+    {
+        if (_partialLength > 0)
+        {
+            byte[] assembly = _partial!;
+            _partial = null;
+            _partialLength = 0;
+            Begin(driver, reader, assembly, 0, assembly);
+        }
+        else if (ReferenceEquals(buffer, driver.Input))
+        {
+            Begin(driver, reader, buffer, start, assembly: null);
+        }
+        else
+        {
+            byte[] copy = BufferPool.Rent(length);
+            buffer.AsSpan(start, length).CopyTo(copy);
+            Begin(driver, reader, copy, 0, copy);
+        }
     }
 
     private void Begin(LoopDriver driver, Http1Head reader, byte[] source, int origin, byte[]? assembly)
     {
         _is11 = reader.Version == HttpVersion.Http11;
-        _refused = reader.Form == TargetForm.Authority;     // after CONNECT nobody knows what the bytes are
-        _keepAlive = reader.KeepAlive && !_refused;
+        _keepAlive = reader.KeepAlive && reader.Form != TargetForm.Authority;
         _offersUpgrade = reader.IsUpgrade && !reader.IsChunked && reader.ContentLength <= 0;
         _expectsContinue = reader.ExpectsContinue;
         _continueSent = _bodyWanted = _closes = _chunking = false;
-        _body = reader.IsChunked ? BodyKind.Chunked : reader.ContentLength > 0 ? BodyKind.Length : BodyKind.None;
-        _bodyLeft = reader.ContentLength;
         Exchange exchange = driver.RentExchange();
         FillHead(exchange.Head, reader, source, origin);
         exchange.Begin(this, driver.Output, assembly, Loop.NowMs);
@@ -280,7 +269,8 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     {
         if (keepsOpen)
         {
-            ResetDiscarded();   // what is left of the body is drained: Process
+            ResetDiscarded();
+            _sequence.End();
         }
     }
 

@@ -12,17 +12,23 @@ internal sealed record Http1Vector(string File, string Name, string Clause, int 
 
     public override string ToString() => $"{File}: {Name} ({Clause})";
 
-    private static List<Http1Vector> LoadAll()
+    /// <summary>Where the vectors are.</summary>
+    internal static string Folder
     {
-        string? folder = AppContext.BaseDirectory;
-        while (folder is not null && !System.IO.File.Exists(Path.Combine(folder, "Millrace.slnx")))
+        get
         {
-            folder = Path.GetDirectoryName(folder);
-        }
+            string? folder = AppContext.BaseDirectory;
+            while (folder is not null && !System.IO.File.Exists(Path.Combine(folder, "Millrace.slnx")))
+            {
+                folder = Path.GetDirectoryName(folder);
+            }
 
-        string vectors = Path.Combine(folder ?? throw new DirectoryNotFoundException("Millrace.slnx"), "tests", "vectors", "http1");
-        return [.. Directory.GetFiles(vectors, "*.vec").Order(StringComparer.Ordinal).SelectMany(LoadFile)];
+            return Path.Combine(folder ?? throw new DirectoryNotFoundException("Millrace.slnx"), "tests", "vectors", "http1");
+        }
     }
+
+    private static List<Http1Vector> LoadAll() =>
+        [.. Directory.GetFiles(Folder, "*.vec").Order(StringComparer.Ordinal).SelectMany(LoadFile)];
 
     private static IEnumerable<Http1Vector> LoadFile(string path)
     {
