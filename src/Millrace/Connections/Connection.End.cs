@@ -12,6 +12,7 @@ internal abstract partial class Connection<TKernel>
 
     private bool _lingering;             // its last answer is in the socket, and what still comes is thrown away
     private bool _closeWhenSent;         // the last answer has been written
+    private long _lastLookMs;            // the deadline while its socket is about to be looked at for the last time
 
     // ---- time ----
 
@@ -95,8 +96,31 @@ internal abstract partial class Connection<TKernel>
         }
         else
         {
+            // A request may have come whose edge has not been seen. No limit is so short that it could set the same deadline.
+            _lastLookMs = DeadlineMs = nowMs + 1;
+            PostSelf(PostedLastLook);
+        }
+    }
+
+    // The connection has been idle for too long. What lies in its socket came in time; closing over it would be a reset.
+    private bool LookAndClose(LoopDriver driver)
+    {
+        if (DeadlineMs != _lastLookMs || IsHolding)
+        {
+            return true;    // a request has come meanwhile
+        }
+
+        if (!Receive(driver))
+        {
+            return false;
+        }
+
+        if (!_away && DeadlineMs == _lastLookMs && !IsMidRequest)
+        {
             Close(reset: false);
         }
+
+        return true;
     }
 
     // A last answer that is still being read outlasts the time that is meant for bytes on their way here.

@@ -442,6 +442,12 @@ internal abstract partial class Connection<TKernel>
             return _lingering ? Receive(driver) : Continue(driver);
         }
 
+        if ((reasons & PostedLastLook) != 0 && IsLoops())
+        {
+            Settle();
+            return LookAndClose(driver);
+        }
+
         if ((reasons & (PostedResume | PostedContinue)) != 0 && !IsLoops() && TryTouch())
         {
             if ((reasons & PostedResume) != 0)

@@ -38,6 +38,7 @@ internal abstract class Connection
     protected const int PostedContinue = 16;     // others had their turn
     protected const int PostedQueueTimeout = 32;
     protected const int PostedLeftQueue = 64;
+    protected const int PostedLastLook = 128;
 
     private string? _id;
     private uint _requests;

@@ -1,6 +1,8 @@
 // How requests and connections begin and end over either protocol: requests in sequence, time limits, drain, and how many
 // there may be. RFC 9112 §9, FastCGI 1.0 §5.
 
+using Millrace.Tests.Simulation;
+
 namespace Millrace.Tests.Behaviour.Shared;
 
 public abstract class LifetimeTests(Way way) : SharedTests(way)
@@ -81,6 +83,44 @@ public abstract class LifetimeTests(Way way) : SharedTests(way)
             bench.OthersAreServed();
         },
         static options => options.HeadTimeout = TimeSpan.FromSeconds(10));
+
+    [Theory]
+    [InlineData(true, 0)]
+    [InlineData(true, 1)]
+    [InlineData(false, 0)]
+    [InlineData(false, 1)]
+    public void A_request_that_lies_in_the_socket_when_its_connection_is_about_to_be_closed_is_served_IdleTimeout(bool kept, int turns) => Run(
+        bench =>
+        {
+            Caller caller = bench.Connect();
+            if (kept)
+            {
+                _ = bench.Get(caller, "/first");
+            }
+
+            // The loop has waited until then, and has seen nothing.
+            DrivenLoop loop = bench.Simulation.Loops[0];
+            bench.Simulation.World.NowMs += 60_200;
+            for (int turn = 0; turn <= turns; turn++)
+            {
+                Assert.True(loop.Turn(0));
+            }
+
+            caller.Socket.ClientSend(caller.Request("/late"));
+            caller.Socket.Deliver(int.MaxValue);
+            bench.Settle();
+            Assert.NotEmpty(caller.Answers);
+            Assert.StartsWith("GET /late\n", caller.Answers[^1].BodyText, StringComparison.Ordinal);
+            Assert.False(caller.IsAtEnd);
+            Assert.Equal(0, bench.RefusedInAll);
+
+            // It has been idle since.
+            bench.Pass(TimeSpan.FromSeconds(59));
+            Assert.False(caller.IsAtEnd);
+            bench.Pass(TimeSpan.FromSeconds(2));
+            Assert.True(caller.IsAtEnd);
+        },
+        static options => options.IdleTimeout = options.HeadTimeout = TimeSpan.FromSeconds(60));
 
     [Fact]
     public void A_connection_that_never_sends_anything_is_closed_HeadTimeout() => Run(
