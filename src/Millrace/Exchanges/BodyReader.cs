@@ -17,6 +17,8 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
 
     public bool HasStarted { get; private set; }
 
+    private bool _isTooLarge;
+
     /// <summary>The request ends. True when a read of it still waits: what it waits on must never be used again.</summary>
     public bool Expire()
     {
@@ -273,10 +275,17 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
             if (body.SizeMax is long max && Math.Max(Math.Max(body.Expected, body.Received), body.Announced) > max)
             {
                 exchange.Services.Detached.Refused(Refusal.BodyLong);
-                throw RequestBody.TooLarge(max);
+                _isTooLarge = true;
             }
+            else
+            {
+                exchange.OnBodyWanted();
+            }
+        }
 
-            exchange.OnBodyWanted();
+        if (_isTooLarge)
+        {
+            throw RequestBody.TooLarge(body.SizeMax.GetValueOrDefault());   // whoever goes on reading gets no byte of it either
         }
 
         return body.Inner;

@@ -327,6 +327,28 @@ public sealed class RequestFeatureTests
         Assert.True(await aborted.WaitAsync(10_000));
     }
 
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task A_body_over_the_limit_stays_413_for_whoever_reads_on(bool announced)
+    {
+        await using HostedApp app = await HostedApp.StartAsync(
+            static app => app.MapPost("/", static async (HttpContext context) =>
+            {
+                for (int i = 0; i < 3; i++)
+                {
+                    BadHttpRequestException read = await Assert.ThrowsAsync<BadHttpRequestException>(async () => await Count(context));
+                    BadHttpRequestException piped = await Assert.ThrowsAsync<BadHttpRequestException>(async () => await context.Request.BodyReader.ReadAsync());
+                    Assert.Equal((413, 413), (read.StatusCode, piped.StatusCode));
+                }
+
+                return "refused";
+            }),
+            options: static options => options.MaxRequestBodySize = 1_000);
+        FastCgiResponse response = app.Exchange(new FastCgiRequest("/", "POST") { Body = new byte[1_001], AnnouncesLength = announced });
+        Assert.True(response is { Status: 200, Text: "refused" }, response.ToString());
+    }
+
     private static async Task<string> Count(HttpContext context)
     {
         var buffer = new byte[300];
