@@ -205,6 +205,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
             throw new ArgumentOutOfRangeException(nameof(count), $"{path} has {length} bytes; {bytes} from {offset} on are not in it.");
         }
 
+        cancellationToken.ThrowIfCancellationRequested();
         if (StartResponse() is { } starting)
         {
             await starting.ConfigureAwait(false);

@@ -222,7 +222,7 @@ internal sealed partial class Exchange
         try
         {
             CheckNotEnded();
-            Start();
+            Start(coming: bytes.Length);
             AppendNow(bytes);
             return bytes.Length == 0 || Output.Length >= OutputBuffer.SendAt ? FlushNow() : default;
         }

@@ -50,4 +50,14 @@ internal sealed partial class Exchange
         IsUnanswered = true;
         IsCut |= !_givenUp;
     }
+
+    // The response has been completed, and may have arrived: it stays what it is, and what is sent behind it is the next one.
+    private void FailBehindEnd(Exception error)
+    {
+        Rejection = error as BadHttpRequestException;
+        if (!IsCancelled || error is not (OperationCanceledException or IOException))
+        {
+            Services.Log.HandlerFailed(TraceIdentifier, error);
+        }
+    }
 }

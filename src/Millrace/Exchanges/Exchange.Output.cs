@@ -64,8 +64,10 @@ internal sealed partial class Exchange
 
     // ---- the head ----
 
-    /// <summary>Fixes status and headers and writes the head. <paramref name="length"/>: the length of the body when it is all there, else -1.</summary>
-    public void Start(long length = -1)
+    /// <summary>Fixes status and headers and writes the head. Where what is to be written next is more than was announced, it throws, and nothing has begun.</summary>
+    /// <param name="length">The length of the body when it is all there, else -1.</param>
+    /// <param name="coming">Bytes that are about to be written.</param>
+    public void Start(long length = -1, int coming = 0)
     {
         if (HasStarted)
         {
@@ -81,7 +83,7 @@ internal sealed partial class Exchange
             _declared = length;
         }
 
-        CheckDeclared();
+        CheckDeclared(coming);
         HasStarted = true;
         ResponseHeaders.Fix();
         WriteHead();
@@ -112,11 +114,11 @@ internal sealed partial class Exchange
     }
 
     // RFC 9112 §6.3: what lies beyond the length would be read as the next response. It may have been set when bytes had been written.
-    private void CheckDeclared()
+    private void CheckDeclared(int coming)
     {
-        if (_declared >= 0 && _written > _declared && !SuppressesBody)
+        if (_declared >= 0 && _written + coming > _declared && (!SuppressesBody || (coming > 0 && Head.IsHead)))
         {
-            ThrowTooMany(_written);
+            ThrowTooMany(_written + coming);
         }
     }
 
@@ -126,6 +128,8 @@ internal sealed partial class Exchange
 
     // RFC 9110 §9.3.6: to the client all that follows is the tunnel's, and has no length. There is none here.
     private bool OpensTunnel => StatusCode is >= 200 and < 300 && Head.IsConnect;
+
+    private bool IsLengthLeftOut => Head.IsHead || HasNoBodyStatus || OpensTunnel || IsAborted;
 
     public bool HasNoBodyStatus => StatusCode is 204 or 205 or 304 || (StatusCode == 101 && !IsUpgraded);
 
@@ -441,6 +445,11 @@ internal sealed partial class Exchange
                     ReplaceByError(new InvalidOperationException(MismatchText(declared)));
                 }
 
+                if (declared < 0 && _earlyLength == 0 && !IsLengthLeftOut)
+                {
+                    ResponseHeaders[HeaderNames.ContentLength] = "0";       // hosting's log and OnCompleted look for it there
+                }
+
                 Start(_earlyLength);
                 if (_aborted)
                 {
@@ -496,6 +505,12 @@ internal sealed partial class Exchange
     public void Fail(Exception error)
     {
         CloseGate();
+        if (_ended)
+        {
+            FailBehindEnd(error);
+            return;
+        }
+
         Exception? cause = error is OperationCanceledException && HasStarted ? _failure : null;     // for which it has been cancelled
         _failure = null;
         FailInside(cause ?? error);
@@ -677,19 +692,4 @@ internal sealed partial class Exchange
 
     /// <summary>The response was a switch of protocols: the connection's bytes belong to the application.</summary>
     public bool IsUpgraded { get; set; }
-}
-
-internal enum SendResult
-{
-    /// <summary>All of it has been taken by the socket.</summary>
-    Done,
-
-    /// <summary>The socket takes no more for now.</summary>
-    Again,
-
-    /// <summary>The connection is gone; the bytes are dropped.</summary>
-    Broken,
-
-    /// <summary>The file has no more bytes, or cannot be read. Nothing is wrong with the connection.</summary>
-    NoFile,
 }

@@ -346,7 +346,7 @@ internal sealed partial class Exchange
             return WriteBehind(span, out taken);
         }
 
-        Start();
+        Start(coming: span.Length);
         if (span.Length <= OutputBuffer.SendAt - Output.Length)
         {
             AppendNow(span);

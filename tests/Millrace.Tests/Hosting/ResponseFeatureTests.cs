@@ -1,5 +1,7 @@
 // The response as ASP.NET Core sees it: callbacks, starting, failing, aborting.
 
+using System.Net;
+using System.Net.Sockets;
 using System.Text;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http;
@@ -257,6 +259,104 @@ public sealed class ResponseFeatureTests
         Assert.Equal("line 2\n", peer.ReceiveSome(1));
         next.Release();
         Assert.NotNull(peer.Receive().End);
+    }
+
+    [Theory]
+    [InlineData(2)]
+    [InlineData(50_000)]
+    public async Task A_write_of_more_than_the_content_length_does_not_start_the_answer(int size)
+    {
+        bool? started = null;
+        await using HostedApp app = await HostedApp.StartAsync(app => app.MapGet("/", async (HttpContext context) =>
+        {
+            context.Response.ContentLength = 1;
+            try
+            {
+                await context.Response.Body.WriteAsync(new byte[size]);
+            }
+            catch (InvalidOperationException)
+            {
+                started = context.Response.HasStarted;
+                context.Response.Clear();
+                context.Response.StatusCode = 503;
+                await context.Response.WriteAsync("sorry");
+            }
+        }));
+        FastCgiResponse response = app.Get("/");
+        Assert.Equal((false, 503, "sorry", true), (started, response.Status, response.Text, response.IsWhole));
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task A_handler_that_throws_behind_its_completed_answer_takes_nothing_away(bool isBadRequest)
+    {
+        await using HostedApp app = await HostedApp.StartAsync(app => app.MapGet("/", async (HttpContext context) =>
+        {
+            await context.Response.WriteAsync("all");
+            await context.Response.CompleteAsync();
+            throw isBadRequest ? new BadHttpRequestException("late") : new InvalidOperationException("late");
+        }));
+        using FastCgiPeer peer = app.Connect();
+        for (int i = 0; i < 2; i++)
+        {
+            FastCgiResponse response = peer.Exchange(new FastCgiRequest("/"));
+            Assert.True(response is { IsWhole: true, IsBroken: false, Text: "all" }, response.ToString());
+        }
+    }
+
+    [Fact]
+    public async Task Behind_a_completed_answer_of_a_handler_that_throws_nothing_is_sent_over_http()
+    {
+        await using HostedApp app = await HostedApp.StartAsync(
+            static app => app.MapGet("/", static async (HttpContext context) =>
+            {
+                await context.Response.WriteAsync("all");
+                await context.Response.CompleteAsync();
+                throw new InvalidOperationException("late");
+            }),
+            address: "http://127.0.0.1:0");
+        using var client = new TcpClient();
+        await client.ConnectAsync(IPAddress.Loopback, new Uri(app.Address).Port);
+        await client.GetStream().WriteAsync("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"u8.ToArray());
+        string all = await new StreamReader(client.GetStream()).ReadToEndAsync();
+        Assert.Equal(2, all.Split("\r\nall\r\n0\r\n\r\n").Length - 1);
+        Assert.EndsWith("\r\n0\r\n\r\n", all, StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData(null, 0L)]
+    [InlineData("x", null)]
+    public async Task An_answer_without_a_byte_has_a_length_of_0_in_OnCompleted(string? text, long? expected)
+    {
+        var seen = new TaskCompletionSource<long?>();
+        await using HostedApp app = await HostedApp.StartAsync(app => app.MapGet("/", async (HttpContext context) =>
+        {
+            context.Response.OnCompleted(() =>
+            {
+                seen.SetResult(context.Response.ContentLength);
+                return Task.CompletedTask;
+            });
+            if (text is not null)
+            {
+                await context.Response.WriteAsync(text);
+            }
+        }));
+        Assert.True(app.Get("/").IsWhole);
+        Assert.Equal(expected, await seen.Task.WaitAsync(TimeSpan.FromSeconds(20)));
+    }
+
+    [Fact]
+    public async Task A_file_whose_token_is_cancelled_before_starts_nothing()
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static app => app.MapGet("/", static async (HttpContext context) =>
+        {
+            OperationCanceledException error = await Assert.ThrowsAnyAsync<OperationCanceledException>(
+                () => context.Response.SendFileAsync(typeof(HostedApp).Assembly.Location, 0, 100, new CancellationToken(canceled: true)));
+            await context.Response.WriteAsync($"{context.Response.HasStarted} {error is not null}");
+        }));
+        FastCgiResponse response = app.Get("/");
+        Assert.True(response is { IsWhole: true, Text: "False True" }, response.ToString());
     }
 
     [Fact]
