@@ -13,6 +13,7 @@ internal abstract partial class Connection<TKernel>
     private bool _lingering;             // its last answer is in the socket, and what still comes is thrown away
     private bool _closeWhenSent;         // the last answer has been written
     private long _lastLookMs;            // the deadline while its socket is about to be looked at for the last time
+    private long _overdueMs;             // ... and the one before it
 
     // ---- time ----
 
@@ -97,10 +98,14 @@ internal abstract partial class Connection<TKernel>
         else
         {
             // A request may have come whose edge has not been seen. No limit is so short that it could set the same deadline.
+            _overdueMs = DeadlineMs;
             _lastLookMs = DeadlineMs = nowMs + 1;
             PostSelf(PostedLastLook);
         }
     }
+
+    /// <summary>When the connection, which the loop owns and nothing is on its way on, will have been idle for too long, or has been.</summary>
+    protected long IdleDeadlineMs => DeadlineMs == _lastLookMs ? _overdueMs : DeadlineMs;
 
     // The connection has been idle for too long. What lies in its socket came in time; closing over it would be a reset.
     private bool LookAndClose(LoopDriver driver)

@@ -9,23 +9,22 @@ namespace Millrace.Connections;
 internal sealed partial class FastCgiConnection<TKernel>
 {
     private long _headSinceMs;
+    private long _recordSinceMs;     // when the record that comes in pieces began, be it of a head or for nobody; 0 when none does
     private long _idleUntilMs;       // when the connection will have been idle for too long, while a record comes in pieces; 0 when none does
 
-    // What was at hand has been processed, and no handler has been called for it. Where a record has ended in it, one that is pending has just begun.
-    private void SetDeadlineOfRest(bool hasRecordEnded)
+    // What was at hand has been processed, and no handler has been called for it. Where a record has ended in it, one that is pending has
+    // just begun. It has the time of a head, however little is left of the idle time; a chain of them has it once beyond the idle time.
+    private void SetDeadlineOfRest()
     {
         long headMs = (long)Options.HeadTimeout.TotalMilliseconds;
         if (_sequence.State == SequenceState.Params)
         {
             SetDeadline(_headSinceMs + headMs);
         }
-        else if (!_sequence.AtRecordStart && DeadlineMs > Loop.NowMs + headMs)
+        else if (!_sequence.AtRecordStart && _recordSinceMs == 0)
         {
-            _idleUntilMs = DeadlineMs;
-            SetDeadline(Options.HeadTimeout);
-        }
-        else if (!_sequence.AtRecordStart && hasRecordEnded && _idleUntilMs != 0)
-        {
+            _recordSinceMs = Loop.NowMs;
+            _idleUntilMs = _idleUntilMs != 0 ? _idleUntilMs : IdleDeadlineMs;
             SetDeadline(Math.Min(Loop.NowMs, _idleUntilMs) + headMs);
         }
         else if (_sequence.AtRecordStart && _idleUntilMs != 0)
@@ -41,6 +40,7 @@ internal sealed partial class FastCgiConnection<TKernel>
         base.BeginTimeMidRequest();
         if (_sequence.State == SequenceState.Idle)
         {
+            _recordSinceMs = Loop.NowMs;
             _idleUntilMs = Loop.NowMs + (long)Options.IdleTimeout.TotalMilliseconds;
         }
     }

@@ -73,7 +73,6 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     protected override bool Process(LoopDriver driver, byte[] buffer, int start, int end)
     {
         _sequence.NoteRead();
-        bool hasRecordEnded = false;
         while (start < end && !IsClosed)
         {
             if (IsClosing)
@@ -86,7 +85,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
                 break;
             }
 
-            hasRecordEnded |= _sequence.AtRecordStart;
+            _recordSinceMs = _sequence.AtRecordStart ? 0 : _recordSinceMs;
             if (_sequence.State == SequenceState.Whole)
             {
                 return Start(driver, buffer, start, end);
@@ -119,7 +118,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
             KeepParams(buffer);
         }
 
-        SetDeadlineOfRest(hasRecordEnded);
+        SetDeadlineOfRest();
         return true;
     }
 
@@ -241,8 +240,8 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
 
     private void BeginParams()
     {
-        _headSinceMs = Loop.NowMs;
-        _idleUntilMs = 0;
+        _headSinceMs = _recordSinceMs != 0 ? _recordSinceMs : Loop.NowMs;
+        _recordSinceMs = _idleUntilMs = 0;
         _inPlaceStart = -1;
         _assemblyLength = 0;
     }

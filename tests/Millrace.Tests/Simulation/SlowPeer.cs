@@ -234,14 +234,10 @@ internal sealed class SlowPeer
             }
         }
 
-        if (!IsHttp && _arrived < BeginSize)
-        {
-            yield return new LimitReached(Refusal.HeadTimeout, Now - _connectedMs - Ms(Options.HeadTimeout), IsSure: false);    // its first record is awaited from the start
-        }
-
         if (!IsHttp && head is not null && _arrived < Current!.HeadStart + BeginSize)
         {
-            yield return new LimitReached(null, Now - _sentMs - Ms(Options.IdleTimeout), IsSure: false);
+            // Behind records for nobody that came in pieces until the idle time was over.
+            yield return new LimitReached(Refusal.HeadTimeout, Now - _sentMs - Ms(Options.IdleTimeout) - Ms(Options.HeadTimeout), IsSure: false);
         }
 
         bool quiet = IsServed(_client.Plans.FindLastIndex(each => each.StreamEnd <= _arrived) + 1);
@@ -249,9 +245,7 @@ internal sealed class SlowPeer
         {
             long since = Math.Max(head ?? _connectedMs, quiet ? LastServedMs : 0);     // it is not read before
             yield return new LimitReached(Refusal.HeadTimeout, Now - (head ?? _connectedMs) - Ms(Options.HeadTimeout), IsSure: false);
-
-            // Over FastCGI the time begins again when BEGIN_REQUEST is whole.
-            yield return new LimitReached(Refusal.HeadTimeout, Now - since - (Ms(Options.HeadTimeout) * (IsHttp ? 1 : 2)), IsSure: quiet && Socket.Descriptor >= 0);
+            yield return new LimitReached(Refusal.HeadTimeout, Now - since - Ms(Options.HeadTimeout), IsSure: quiet && Socket.Descriptor >= 0);
         }
         else
         {

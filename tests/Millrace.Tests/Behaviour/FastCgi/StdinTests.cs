@@ -205,6 +205,27 @@ public sealed class StdinTests
         });
 
     [Fact]
+    public void Records_for_nobody_that_drip_hold_a_connection_no_longer_than_one_beyond_its_idle_time_IdleTimeout_HeadTimeout() => FastCgiBench.Run(
+        static (_, _) => default,
+        static bench =>
+        {
+            FrontEnd front = Answered(bench);
+            byte[] record = Wire.Record(Wire.Stdin, 1, new byte[8]);
+            int at = 0;
+            int seconds = 0;
+            for (; seconds < 400 && !front.IsAtEnd; seconds++)
+            {
+                // Sixteen bytes are a record: each piece ends one and begins the next.
+                byte[] piece = [.. record[at..], .. record[..(at = at == 5 ? 6 : 5)]];
+                bench.Send(front, piece);
+                bench.Pass(TimeSpan.FromSeconds(1));
+            }
+
+            Assert.InRange(seconds, 160, 162);
+            Assert.Equal(1, bench.Refused("head-timeout"));
+        });
+
+    [Fact]
     public void A_record_for_nobody_that_comes_in_pieces_leaves_the_connection_as_idle_as_it_was_IdleTimeout() => FastCgiBench.Run(
         static (_, _) => default,
         static bench =>

@@ -85,6 +85,43 @@ public abstract class LifetimeTests(Way way) : SharedTests(way)
         static options => options.HeadTimeout = TimeSpan.FromSeconds(10));
 
     [Theory]
+    [InlineData(true, 1)]
+    [InlineData(true, 4)]
+    [InlineData(false, 1)]
+    [InlineData(false, 4)]
+    public void The_time_for_a_head_counts_from_its_first_byte_HeadTimeout(bool kept, int cut) => Run(
+        bench =>
+        {
+            foreach (bool comes in (bool[])[true, false])
+            {
+                Caller caller = bench.Connect();
+                if (kept)
+                {
+                    _ = bench.Get(caller, "/first");
+                }
+
+                byte[] request = caller.Request("/slow");
+                bench.Pass(TimeSpan.FromSeconds(9));
+                bench.Send(caller, request[..cut]);
+                bench.Pass(TimeSpan.FromSeconds(5));
+                bench.Send(caller, request[cut..20]);
+                bench.Pass(TimeSpan.FromSeconds(4));
+                Assert.False(caller.IsAtEnd);
+                if (comes)
+                {
+                    bench.Send(caller, request[20..]);
+                    Assert.StartsWith("GET /slow\n", caller.Answers[^1].BodyText, StringComparison.Ordinal);
+                    continue;
+                }
+
+                bench.Pass(TimeSpan.FromSeconds(2));
+                Assert.True(caller.IsAtEnd);
+                Assert.Equal(1, bench.Refused("head-timeout"));
+            }
+        },
+        static options => options.IdleTimeout = options.HeadTimeout = TimeSpan.FromSeconds(10));
+
+    [Theory]
     [InlineData(true, 0)]
     [InlineData(true, 1)]
     [InlineData(false, 0)]
