@@ -97,6 +97,7 @@ internal sealed class SequenceRun
             }
 
             _first = _content.Count == 0 && part.IsFirst ? its : _first;
+            Assert.True(part.IsFirst || its != SequenceEvent.Aborted, "one record aborts once");
             _content.AddRange(input.Slice(part.Start, part.Length));
             bool isEnd = its is SequenceEvent.BegunTwice or SequenceEvent.StdinTooEarly;
             if (part.IsLast || isEnd)
