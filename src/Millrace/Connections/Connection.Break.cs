@@ -44,7 +44,7 @@ internal abstract partial class Connection<TKernel>
     // All of the response is in the socket.
     private void BeginBreaking()
     {
-        if (!_lingering)
+        if (Stage != Stage.Lingering)
         {
             BeginLingering();
             BeginWaitingForPeer(BreakPauseMs);

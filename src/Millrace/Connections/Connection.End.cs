@@ -10,7 +10,6 @@ internal abstract partial class Connection<TKernel>
     private const long LingerMs = 2_000;
     private const long DrainQuietMs = 250;
 
-    private bool _lingering;             // its last answer is in the socket, and what still comes is thrown away
     private bool _closeWhenSent;         // the last answer has been written
     private long _lastLookMs;            // the deadline while its socket is about to be looked at for the last time
     private long _overdueMs;             // ... and the one before it
@@ -78,15 +77,15 @@ internal abstract partial class Connection<TKernel>
             return;
         }
 
-        if (_pending is null && IsBreaking)
+        if (Stage != Stage.Sending && IsBreaking)
         {
             LookWhetherTaken(nowMs);
         }
-        else if (_pending is not null || _lingering)
+        else if (Stage is Stage.Sending or Stage.Lingering)
         {
             WaitOnForPeer(nowMs);
         }
-        else if (IsWaitingForGate)
+        else if (Stage == Stage.Queued)
         {
             DeadlineMs = long.MaxValue;
             PostSelf(PostedQueueTimeout);
@@ -132,7 +131,7 @@ internal abstract partial class Connection<TKernel>
     private void WaitOnForPeer(long nowMs)
     {
         string? refusal = LookAtPeer(nowMs, Rates.Response);
-        if (_pending is null && _progress.IsAllTaken)
+        if (Stage != Stage.Sending && _progress.IsAllTaken)
         {
             if (nowMs < _progress.TakenAtMs + LingerMs)
             {
@@ -150,7 +149,7 @@ internal abstract partial class Connection<TKernel>
         else
         {
             Loop.Counters.Refused(refusal);
-            if (_pending is not null)
+            if (Stage == Stage.Sending)
             {
                 CloseAtOnce();
             }
@@ -175,9 +174,9 @@ internal abstract partial class Connection<TKernel>
         {
             if (IsLoops())
             {
-                bool isBusy = IsMidRequest || IsWaitingForGate;
+                bool isBusy = IsMidRequest || Stage == Stage.Queued;
                 Exchange?.CutInDrain(Loop.Counters);    // it has a whole head, and waits for its turn or for its body
-                if (IsBreaking || _pending is not null)
+                if (IsBreaking || Stage == Stage.Sending)
                 {
                     CloseAtOnce();
                 }
@@ -201,7 +200,7 @@ internal abstract partial class Connection<TKernel>
 
         // A front server may be sending its next request at this very moment, and turns to the connections that are left when
         // others close behind their answers: only one that has been quiet in the drain is closed without an answer.
-        if (IsLoops() && _pending is null && !_lingering && !IsMidRequest && !IsHolding && !IsWaitingForGate && nowMs - Math.Max(_lastActiveMs, begunMs) >= DrainQuietMs)
+        if (IsLoops() && Stage == Stage.Receiving && !IsMidRequest && !IsHolding && nowMs - Math.Max(_lastActiveMs, begunMs) >= DrainQuietMs)
         {
             CloseWhenSent();
             FinishClosing();    // what of the last request is still on its way must not become a reset over its answer
@@ -256,7 +255,7 @@ internal abstract partial class Connection<TKernel>
         {
             BeginBreaking();
         }
-        else if (!_lingering)
+        else if (Stage != Stage.Lingering)
         {
             EndSending();
         }
@@ -277,7 +276,7 @@ internal abstract partial class Connection<TKernel>
 
     private void BeginLingering()
     {
-        _lingering = true;
+        Enter(Stage.Lingering);
         ResetDiscarded();       // what was read of earlier bodies does not count against this one's answer
         Unhold();
         EnsureWatched();
@@ -305,12 +304,13 @@ internal abstract partial class Connection<TKernel>
             return;
         }
 
-        IsClosed = true;
+        bool wasQueued = Stage == Stage.Queued;
+        Enter(Stage.Closed);
         DeadlineMs = long.MaxValue;
         try
         {
             Unhold();
-            if (IsWaitingForGate)
+            if (wasQueued)
             {
                 _ = Services.Gate!.Forget(this);    // its place in the queue is for others
             }
@@ -321,7 +321,7 @@ internal abstract partial class Connection<TKernel>
                 Services.Return(pending);
             }
 
-            OnClosed();
+            OnClosed(wasQueued);
         }
         finally
         {
@@ -330,6 +330,6 @@ internal abstract partial class Connection<TKernel>
         }
     }
 
-    /// <summary>The protocol's own buffers go back.</summary>
-    protected abstract void OnClosed();
+    /// <summary>The protocol's own buffers go back, and an exchange that has not run.</summary>
+    protected abstract void OnClosed(bool wasQueued);
 }

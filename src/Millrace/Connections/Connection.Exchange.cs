@@ -41,7 +41,7 @@ internal abstract partial class Connection<TKernel>
 
     public sealed override bool OnHandedOver(LoopDriver driver)
     {
-        _away = true;
+        Enter(Stage.Away);
         KeepHeld();
         EnsureWatched();    // the handler may have ended and given the connection back meanwhile: its next bytes are to be seen all the same
         if (!IsLoops() && TryTouch())

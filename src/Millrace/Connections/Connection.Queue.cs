@@ -29,7 +29,7 @@ internal abstract partial class Connection<TKernel>
             return true;    // its turn has come just now
         }
 
-        IsWaitingForGate = false;
+        Enter(Stage.Receiving);
         Exchange exchange = Exchange!;
         Exchange = null;
         if (exchange.DetachOutput() is { } ahead)
@@ -96,7 +96,7 @@ internal abstract partial class Connection<TKernel>
     }
 
     // Bytes that have not left go before all others of the request: nothing more is answered until it is run.
-    private bool MayLookWhileWaiting => IsWaitingForGate && !IsClosed && ReadsWhileWaiting
+    private bool MayLookWhileWaiting => Stage == Stage.Queued && ReadsWhileWaiting
         && Exchange is { Output.IsEmpty: true, Body: { IsPaused: false, Received: < WaitingBodyMax } };
 
     private void NoteEndWhileWaiting(int result)

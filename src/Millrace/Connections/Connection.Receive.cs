@@ -11,13 +11,12 @@ internal abstract partial class Connection<TKernel> : Connection
 {
     private const int ReadsPerTurn = 2;     // full ones: a peer that sends without end does not keep the loop to itself
 
-    private OutputBuffer? _pending;      // loop-owned output the socket did not take
+    private OutputBuffer? _pending;      // Sending: what the socket did not take
     private byte[]? _held;               // received bytes that cannot be looked at yet
     private int _heldStart;
     private int _heldEnd;
     private bool _heldInPlace;           // they lie in the driver's input still: copied only if the request outlives its turn
     private int _watch;                  // Watched and Writing
-    private bool _away;                  // the exchange outlived its turn; the loop has not taken note of its end yet
     private bool _readable;              // an edge came while nobody read
     private bool _yields;                // held bytes wait for the other connections of the loop
     private bool _peerFinished;
@@ -42,10 +41,8 @@ internal abstract partial class Connection<TKernel> : Connection
 
     protected bool IsHolding => _held is not null;
 
-    protected bool IsSending => _pending is not null;
-
-    /// <summary>The exchange of the request in progress has outlived its turn.</summary>
-    protected bool IsAway => _away;
+    /// <summary>Nothing has to be waited for before the next bytes are read.</summary>
+    private bool MayReadOn => Stage is Stage.Receiving or Stage.Lingering && !IsHolding;
 
     /// <summary>The connection is reset at once, with whatever has not reached the peer: the application has asked for that.</summary>
     protected bool ResetsOnClose { get; set; }
@@ -151,18 +148,18 @@ internal abstract partial class Connection<TKernel> : Connection
         }
 
         Settle();
-        if ((ready & (Readiness.Error | Readiness.HangUp)) != 0 && ((ready & Readiness.Read) == 0 || IsWaitingForGate))
+        if ((ready & (Readiness.Error | Readiness.HangUp)) != 0 && ((ready & Readiness.Read) == 0 || Stage == Stage.Queued))
         {
             Close(reset: false);
             return true;
         }
 
-        if (_pending is null && (ready & Readiness.Write) != 0)
+        if (Stage != Stage.Sending && (ready & Readiness.Write) != 0)
         {
             UnwatchWriting();
         }
 
-        if (_pending is not null && (ready & (Readiness.Write | Readiness.HangUp | Readiness.Error)) != 0)
+        if (Stage == Stage.Sending && (ready & (Readiness.Write | Readiness.HangUp | Readiness.Error)) != 0)
         {
             _readable |= (ready & ~Readiness.Write) != 0;    // the sending may make way for a request that blocks, and who takes over looks there
             if (!SendPending(driver))
@@ -176,30 +173,26 @@ internal abstract partial class Connection<TKernel> : Connection
             return true;
         }
 
-        if (_away)
+        switch (Stage)
         {
-            return OnEvent(driver, ready & ~Readiness.Write);    // the sending made way for a request that goes on
-        }
-
-        if (IsWaitingForGate)
-        {
-            _readable = true;
-            if (!_finNoted)
-            {
+            case Stage.Away:
+                return OnEvent(driver, ready & ~Readiness.Write);    // the sending made way for a request that goes on
+            case Stage.Queued when _finNoted:
+                _readable = true;
+                PostSelf(PostedLeftQueue);
+                return true;
+            case Stage.Queued:
+                _readable = true;
                 return LookWhileWaiting(driver);
-            }
+            default:
+                if (MayReadOn)
+                {
+                    return Receive(driver);
+                }
 
-            PostSelf(PostedLeftQueue);
-            return true;
+                _readable = true;
+                return true;
         }
-
-        if (_pending is not null || IsHolding)
-        {
-            _readable = true;
-            return true;
-        }
-
-        return Receive(driver);
     }
 
     /// <summary>True when the word says that the loop owns the connection; bits that were only noted do not matter then.</summary>
@@ -209,9 +202,9 @@ internal abstract partial class Connection<TKernel> : Connection
     private void Settle()
     {
         Word = 0;
-        if (_away)
+        if (Stage == Stage.Away)
         {
-            _away = false;
+            Enter(Stage.Receiving);
             Exchange = null;
             OnExchangeEnded(keepsOpen: true);
             _lastActiveMs = Loop.NowMs;
@@ -237,12 +230,12 @@ internal abstract partial class Connection<TKernel> : Connection
                     return false;
                 }
 
-                if (IsClosed || _away)
+                if (Stage is Stage.Closed or Stage.Away)
                 {
                     return true;
                 }
 
-                if (_pending is not null || IsHolding || IsWaitingForGate)
+                if (!MayReadOn)
                 {
                     _readable = true;
                     return true;
@@ -281,7 +274,7 @@ internal abstract partial class Connection<TKernel> : Connection
     private void OnPeerFinished()
     {
         _peerFinished = true;
-        if (_pending is not null)
+        if (Stage == Stage.Sending)
         {
             CloseWhenSent();
             return;
@@ -293,7 +286,7 @@ internal abstract partial class Connection<TKernel> : Connection
             return;
         }
 
-        if (IsMidRequest && !IsWaitingForGate && !IsClosing)
+        if (IsMidRequest && Stage != Stage.Queued && !IsClosing)
         {
             Loop.Counters.Refused(Observe.Refusal.EndedMidRequest);
         }
@@ -304,7 +297,7 @@ internal abstract partial class Connection<TKernel> : Connection
     /// <summary>Processes bytes, then sends what that produced, then goes on with what was held meanwhile.</summary>
     private bool ProcessAll(LoopDriver driver, byte[] buffer, int start, int end)
     {
-        if (_lingering)
+        if (Stage == Stage.Lingering)
         {
             Discard(end - start);
             return true;
@@ -323,13 +316,13 @@ internal abstract partial class Connection<TKernel> : Connection
                 return true;
             }
 
-            if (_away)
+            if (Stage == Stage.Away)
             {
                 return true;
             }
 
             SendDriverOutput(driver);
-            if (_held is null || IsClosed || _pending is not null || _lingering || IsWaitingForGate || _yields)
+            if (_held is null || Stage != Stage.Receiving || _yields)
             {
                 return true;
             }
@@ -348,7 +341,7 @@ internal abstract partial class Connection<TKernel> : Connection
     // A request whose head lies in these bytes may have outlived its turn: it reads them still, and nobody else may have them.
     private void ReturnHeld(byte[] held, bool mine)
     {
-        if (mine && !_away && !IsWaitingForGate)
+        if (mine && Stage is not (Stage.Away or Stage.Queued))
         {
             BufferPool.Return(held);
         }
@@ -443,6 +436,7 @@ internal abstract partial class Connection<TKernel> : Connection
                     return;
                 case SendResult.Again:
                     _pending = driver.GiveOutputAway();
+                    Enter(Stage.Sending);
                     BeginWaitingForPeer();
                     EnsureWatched();
                     WatchWriting();
@@ -453,7 +447,7 @@ internal abstract partial class Connection<TKernel> : Connection
             }
         }
 
-        if (_closeWhenSent && _pending is null)
+        if (_closeWhenSent && Stage != Stage.Sending)
         {
             FinishClosing();
         }
@@ -478,6 +472,7 @@ internal abstract partial class Connection<TKernel> : Connection
         }
 
         _pending = null;
+        Enter(Stage.Receiving);
         Services.Return(output);
         if (_closeWhenSent)
         {
@@ -492,12 +487,12 @@ internal abstract partial class Connection<TKernel> : Connection
     /// <summary>Goes on with what had to wait: held bytes first, then the socket.</summary>
     private bool Continue(LoopDriver driver)
     {
-        if (IsClosed || _pending is not null)
+        if (Stage is Stage.Closed or Stage.Sending)
         {
             return true;
         }
 
-        if (IsWaitingForGate)
+        if (Stage == Stage.Queued)
         {
             return LookWhileWaiting(driver);
         }
@@ -514,7 +509,7 @@ internal abstract partial class Connection<TKernel> : Connection
                 return false;
             }
 
-            if (IsClosed || _away || _pending is not null || IsHolding || IsWaitingForGate)
+            if (!MayReadOn)
             {
                 return true;
             }

@@ -12,9 +12,6 @@ internal abstract partial class Connection<TKernel>
     private bool _restKeepsOpen;
     private bool _countedByGate;
 
-    /// <summary>A whole head has been read, but the limit of concurrent requests is reached.</summary>
-    protected bool IsWaitingForGate { get; private set; }
-
     /// <summary>Whether the connection serves further requests after this one.</summary>
     protected abstract bool KeepsOpen(Exchange exchange);
 
@@ -56,7 +53,7 @@ internal abstract partial class Connection<TKernel>
                 _countedByGate = true;
                 return true;
             case GateAnswer.Wait:
-                IsWaitingForGate = true;
+                Enter(Stage.Queued);
                 Loop.Counters.Queued++;
                 SendAheadOf(driver, exchange);
                 exchange.TakeBuffers(driver);
@@ -87,6 +84,7 @@ internal abstract partial class Connection<TKernel>
             return SendToWorker(driver, exchange);
         }
 
+        Enter(Stage.Running);
         Volatile.Write(ref Word, Exchanging);
         exchange.IsInline = true;
         driver.ForgetInterruption();
@@ -105,6 +103,7 @@ internal abstract partial class Connection<TKernel>
             if (mine)
             {
                 Word = 0;
+                Enter(Stage.Receiving);
                 FinishInline(driver, exchange);
                 return true;
             }
@@ -121,7 +120,7 @@ internal abstract partial class Connection<TKernel>
             StopDeferring(exchange);
             if (mine)
             {
-                _away = true;
+                Enter(Stage.Away);
                 KeepHeld();
                 Loop.Counters.WentAsync++;
                 EnsureWatched();
@@ -129,7 +128,11 @@ internal abstract partial class Connection<TKernel>
         }
         catch (Exception error)
         {
-            _away |= mine;
+            if (mine && Stage == Stage.Running)
+            {
+                Enter(Stage.Away);
+            }
+
             exchange.Cut();
             Cut();
             Services.Log.InternalError(error);
@@ -173,7 +176,7 @@ internal abstract partial class Connection<TKernel>
         exchange.TakeBuffers(driver);
         KeepHeld();
         EnsureWatched();
-        _away = true;
+        Enter(Stage.Away);
         Volatile.Write(ref Word, Exchanging);
         Services.Standby.Run(this);
         return LookAfter(driver);
@@ -421,12 +424,12 @@ internal abstract partial class Connection<TKernel>
 
         if ((reasons & PostedAdmitted) != 0)
         {
-            IsWaitingForGate = false;
+            Enter(Stage.Receiving);
             _countedByGate = true;
-            return Run(driver, Exchange!) && (_away || AfterTurn(driver));
+            return Run(driver, Exchange!) && (Stage == Stage.Away || AfterTurn(driver));
         }
 
-        if ((reasons & (PostedLeftQueue | PostedQueueTimeout)) != 0 && IsWaitingForGate)
+        if ((reasons & (PostedLeftQueue | PostedQueueTimeout)) != 0 && Stage == Stage.Queued)
         {
             return LeaveQueue(driver, (reasons & PostedLeftQueue) != 0 ? Observe.Refusal.LeftQueue : Observe.Refusal.QueueTimeout);
         }
@@ -439,7 +442,7 @@ internal abstract partial class Connection<TKernel>
         if ((reasons & PostedContinue) != 0 && IsLoops())
         {
             Settle();
-            return _lingering ? Receive(driver) : Continue(driver);
+            return Stage == Stage.Lingering ? Receive(driver) : Continue(driver);
         }
 
         if ((reasons & PostedLastLook) != 0 && IsLoops())
@@ -467,7 +470,6 @@ internal abstract partial class Connection<TKernel>
     {
         Exchange exchange = Exchange!;
         Exchange = null;
-        _away = false;
         Volatile.Write(ref Word, 0);
         _pending = _rest ?? (HasMoreToSend ? Services.RentOutput() : null);     // an empty one: the rest is sent behind it
         _rest = null;
@@ -481,6 +483,8 @@ internal abstract partial class Connection<TKernel>
             _pending = TakeLast();
         }
 
+        Enter(_pending is null ? Stage.Receiving : Stage.Sending);
+
         bool keepsOpen = _restKeepsOpen && (!Loop.IsDraining || HasNextRequest) && !_isBrokenOff;
         if (exchange.Reset())
         {
@@ -493,7 +497,7 @@ internal abstract partial class Connection<TKernel>
             CloseWhenSent();
         }
 
-        if (_pending is not null)
+        if (Stage == Stage.Sending)
         {
             if (_isStuck && !_isBrokenOff)
             {
@@ -516,6 +520,6 @@ internal abstract partial class Connection<TKernel>
     {
         SendDriverOutput(driver);
         _readable = true;    // an edge may have come and gone while the exchange had the connection
-        return IsClosed || _lingering ? IsClosed || Receive(driver) : Continue(driver);
+        return Stage == Stage.Closed || (Stage == Stage.Lingering ? Receive(driver) : Continue(driver));
     }
 }

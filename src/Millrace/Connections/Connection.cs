@@ -17,6 +17,7 @@
 // Connection.pml checks this exhaustively. Its states: PROCESS (loop's, until Exchanging is set), HANDLER, LEAVE and FINISH
 // (exchange's), FEED_HELD to RELEASE (Touching held), TAKE_BACK (GivenBack and posted), EVENT, POSTED, DEADLINE (the loop's turn).
 
+using System.Diagnostics;
 using Millrace.Exchanges;
 using Millrace.Loops;
 
@@ -52,7 +53,16 @@ internal abstract class Connection
 
     public ulong Token { get; set; }
 
-    public bool IsClosed { get; protected set; }
+    /// <summary>What it is doing; the loop's.</summary>
+    public Stage Stage { get; private set; }
+
+    public bool IsClosed => Stage == Stage.Closed;
+
+    protected void Enter(Stage next)
+    {
+        Debug.Assert(next.MayFollow(Stage), $"from {Stage} to {next}");
+        Stage = next;
+    }
 
     /// <summary>Made when somebody asks. No other connection has it, of this process or of one before it.</summary>
     public string Id => _id ??= ConnectionIds.Next();

@@ -310,7 +310,7 @@ internal sealed partial class FastCgiConnection<TKernel>
     // only behind its own end: at once when that has left before, or else when the loop has the connection again.
     private void SendControl(LoopDriver driver, ReadOnlySpan<byte> record, bool isOfItsId = false)
     {
-        if (!_isTaken || (IsWaitingForGate && !isOfItsId))
+        if (!_isTaken || (Stage == Stage.Queued && !isOfItsId))
         {
             driver.Output.Append(record);
             return;

@@ -94,7 +94,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
             if (driver.Output.Length > OutputBuffer.SendAt)
             {
                 SendDriverOutput(driver);
-                if (IsSending)
+                if (Stage == Stage.Sending)
                 {
                     KeepParams(buffer);
                     Hold(buffer.AsSpan(start, end - start));
@@ -216,7 +216,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     private void TakeFault()
     {
         Loop.Counters.Refused(Refusal.Of(_sequence.Fault));
-        if (!_isTaken || IsWaitingForGate)
+        if (!_isTaken || Stage == Stage.Queued)
         {
             Close(reset: false);
         }
@@ -501,7 +501,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     private void BreakOff(string refusal)
     {
         Loop.Counters.Refused(refusal);
-        if (_isTaken && !IsWaitingForGate)
+        if (_isTaken && Stage != Stage.Queued)
         {
             Exchange!.Body.Break(new IOException($"The front server broke the FastCGI protocol ({refusal})."));
             BreakOffNow(Exchange);
@@ -545,15 +545,17 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         }
     }
 
-    protected override void OnClosed()
+    protected override void OnClosed(bool wasQueued)
     {
         ReleaseAssembly();
         ReturnStore(ref _query);
 
-        if (Exchange is { } exchange && (!_isTaken || IsWaitingForGate))
+        if (Exchange is { } exchange && (!_isTaken || wasQueued))
         {
             exchange.Reset();
             Exchange = null;
         }
+
+        _isTaken = false;       // what is still answered in this turn goes nowhere
     }
 }

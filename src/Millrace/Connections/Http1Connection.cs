@@ -87,7 +87,7 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
                 return false;
             }
 
-            if (IsAway || IsWaitingForGate)
+            if (Stage is Stage.Away or Stage.Queued)
             {
                 return true;
             }
@@ -112,7 +112,7 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     private bool SendSoFar(LoopDriver driver, byte[] buffer, int start, int end)
     {
         SendDriverOutput(driver);
-        if (IsClosed || !IsSending)
+        if (Stage != Stage.Sending)
         {
             return !IsClosed;
         }
@@ -274,10 +274,10 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
         }
     }
 
-    protected override void OnClosed()
+    protected override void OnClosed(bool wasQueued)
     {
         DropPartial();
-        if (Exchange is { } exchange && IsWaitingForGate)
+        if (Exchange is { } exchange && wasQueued)
         {
             exchange.Reset();
             Exchange = null;

@@ -1,0 +1,53 @@
+// What a connection is doing. Its loop's field: who else may do what meanwhile is in the word (Connection.cs).
+//
+//                 handler called          ended in its turn
+//   Receiving ─────────────────▶ Running ──────────────────▶ Receiving
+//     │  ▲  ▲                       │ goes on elsewhere
+//     │  │  └──────── Away ◀────────┘                    or from Receiving at once: to a worker
+//     │  │              │ not all of it has left
+//     │  │ taken        ▼
+//     │  └─────────── Sending
+//     │ no place      │ the last answer
+//     ├────▶ Queued   ▼
+//     └─────────▶ Lingering ──▶ Closed                   Closed: from every stage; from Running and Away by a fault of the server alone
+
+namespace Millrace.Connections;
+
+internal enum Stage : byte
+{
+    /// <summary>Between requests, or in the middle of one that has not been given to a handler.</summary>
+    Receiving,
+
+    /// <summary>A whole head has been read, and the limit of concurrent requests is reached.</summary>
+    Queued,
+
+    /// <summary>The handler is in its first, synchronous part on the loop.</summary>
+    Running,
+
+    /// <summary>The exchange has outlived its turn; the loop has not taken note of its end yet.</summary>
+    Away,
+
+    /// <summary>The socket has not taken all of what the loop has to send.</summary>
+    Sending,
+
+    /// <summary>The last answer is in the socket, and what still comes is thrown away.</summary>
+    Lingering,
+
+    /// <summary>The descriptor is given back.</summary>
+    Closed,
+}
+
+internal static class Stages
+{
+    /// <summary>Whether a connection may go from one stage to another.</summary>
+    public static bool MayFollow(this Stage next, Stage now) => (now, next) switch
+    {
+        (Stage.Receiving, Stage.Queued or Stage.Running or Stage.Away or Stage.Sending or Stage.Lingering or Stage.Closed) => true,
+        (Stage.Queued, Stage.Receiving or Stage.Closed) => true,
+        (Stage.Running, Stage.Receiving or Stage.Away or Stage.Closed) => true,
+        (Stage.Away, Stage.Receiving or Stage.Sending or Stage.Closed) => true,
+        (Stage.Sending, Stage.Receiving or Stage.Closed) => true,
+        (Stage.Lingering, Stage.Lingering or Stage.Closed) => true,
+        _ => false,
+    };
+}
