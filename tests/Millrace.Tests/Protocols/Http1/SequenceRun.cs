@@ -114,7 +114,7 @@ internal sealed class SequenceRun
                 break;
             case SequenceEvent.BodyEnd:
                 Flush();
-                _events.Add(_sequence.Trailers.Length == 0 ? "body ends" : $"body ends, {_sequence.Trailers.Length} trailers");
+                _events.Add(_sequence.Trailers.Length == 0 ? "body ends" : $"body ends, trailers: {_sequence.Trailers.Length}");
                 break;
             case SequenceEvent.DrainedEnd:
                 Flush();
