@@ -119,7 +119,7 @@ internal abstract partial class Connection<TKernel>
             return false;
         }
 
-        if (!_away && DeadlineMs == _lastLookMs && !IsMidRequest)
+        if (Stage == Stage.Receiving && DeadlineMs == _lastLookMs && !IsMidRequest)
         {
             Close(reset: false);
         }
