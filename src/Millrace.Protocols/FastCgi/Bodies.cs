@@ -21,11 +21,10 @@ public readonly record struct BeginRequest(Role Role, bool KeepConnection)
     /// <summary>Reads the content. Reserved flag bits and bytes are ignored (§5.1); the role may be a value the enumeration does not name.</summary>
     /// <param name="source">At least <see cref="Size"/> bytes.</param>
     /// <returns>The content.</returns>
-    public static BeginRequest Read(ReadOnlySpan<byte> source)
-    {
-        ulong wire = BinaryPrimitives.ReadUInt64BigEndian(source);
-        return new((Role)(ushort)(wire >> 48), ((wire >> 40) & KeepConnectionFlag) != 0);
-    }
+    public static BeginRequest Read(ReadOnlySpan<byte> source) => Of(BinaryPrimitives.ReadUInt64BigEndian(source));
+
+    /// <summary>The content as one big-endian number.</summary>
+    internal static BeginRequest Of(ulong wire) => new((Role)(ushort)(wire >> 48), ((wire >> 40) & KeepConnectionFlag) != 0);
 
     /// <summary>Writes the content with zero reserved bytes.</summary>
     /// <param name="destination">At least <see cref="Size"/> bytes.</param>

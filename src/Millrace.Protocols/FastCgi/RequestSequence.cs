@@ -221,9 +221,7 @@ public struct RequestSequence
             return SequenceEvent.BeginFaulty;
         }
 
-        Span<byte> body = stackalloc byte[BeginRequest.Size];
-        System.Buffers.Binary.BinaryPrimitives.WriteUInt64BigEndian(body, _beginBody);
-        _begin = BeginRequest.Read(body);
+        _begin = BeginRequest.Of(_beginBody);
         bool isServed = _begin.Role == Role.Responder;
         if (State == SequenceState.Idle)
         {
