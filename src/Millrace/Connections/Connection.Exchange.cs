@@ -108,7 +108,7 @@ internal abstract partial class Connection<TKernel>
             ReadAndFeed(driver, exchange);
         }
 
-        if (_finNoted && !exchange.IsUpgraded)
+        if (_finNoted)
         {
             exchange.CancelHandler();   // the end came along with the request, or behind its body: no further event tells of it
         }
@@ -143,7 +143,7 @@ internal abstract partial class Connection<TKernel>
         {
             exchange.Abort();
         }
-        else if ((ready & Readiness.PeerFinished) != 0 && !exchange.IsUpgraded)
+        else if ((ready & Readiness.PeerFinished) != 0)
         {
             exchange.CancelHandler();
         }
@@ -219,10 +219,9 @@ internal abstract partial class Connection<TKernel>
         if (finished && exchange.IsUpgraded)
         {
             exchange.Body.Complete();
-            return;
+            exchange.CancelHandler();   // one that only writes, or waits, hears of it in no other way
         }
-
-        if (finished)
+        else if (finished)
         {
             // It may have finished sending alone, and still listen.
             exchange.Body.Break(new BadHttpRequestException("The peer finished sending before the end of the request body (RFC 9112 §8)."));

@@ -232,6 +232,60 @@ public sealed class UpgradeTests
             });
     }
 
+    [Theory]
+    [InlineData("")]
+    [InlineData("bytes that nobody reads")]
+    [InlineData(null)]
+    public void A_handler_that_does_not_read_hears_that_its_client_has_gone(string? unread)
+    {
+        bool heard = false;
+        HttpBench.RunHosted(
+            async context =>
+            {
+                await using Stream stream = await context.Features.GetRequiredFeature<IHttpUpgradeFeature>().UpgradeAsync();
+                var gone = new TaskCompletionSource();
+                using CancellationTokenRegistration registration = context.RequestAborted.Register(gone.SetResult);
+                await gone.Task;
+                heard = true;
+            },
+            bench =>
+            {
+                HttpPeer peer = bench.Connect();
+                Assert.Equal(101, bench.Ask(peer, Ask).Status);
+                bench.Send(peer, unread ?? new string('x', 100_000));
+                peer.Socket.ClientClose();
+                bench.Settle();
+                Assert.True(heard);
+                Assert.Equal(0, bench.Connections);
+            },
+            static options => options.RequestBodyBuffer = 64 * 1024);
+    }
+
+    [Fact]
+    public void A_client_that_has_only_finished_sending_still_gets_what_the_handler_writes() => HttpBench.RunHosted(
+        static async context =>
+        {
+            await using Stream stream = await context.Features.GetRequiredFeature<IHttpUpgradeFeature>().UpgradeAsync();
+            var finished = new TaskCompletionSource();
+            using CancellationTokenRegistration registration = context.RequestAborted.Register(finished.SetResult);
+            await finished.Task;
+            byte[] buffer = new byte[10];
+            int count = await stream.ReadAsync(buffer);
+            await stream.WriteAsync(buffer.AsMemory(0, count));
+            Assert.Equal(0, await stream.ReadAsync(buffer));
+            await stream.WriteAsync("BYE"u8.ToArray());
+        },
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            Assert.Equal(101, bench.Ask(peer, Ask).Status);
+            bench.Send(peer, "last");
+            peer.Socket.ClientFinish();
+            bench.Settle();
+            Assert.Equal("lastBYE", Text(peer));
+            Assert.True(peer.IsAtEnd);
+        });
+
     [Fact]
     public void An_application_that_ends_the_tunnel_ends_the_connection_RFC9110_7_8() => HttpBench.RunHosted(
         static async context =>
