@@ -13,6 +13,7 @@ namespace Millrace;
 internal sealed class Engine : IAsyncDisposable
 {
     private const int LoopPatienceMs = 5_000;
+    private const int CutPatienceMs = 5_000;     // of all rounds: where handlers spin, each may wait seconds for a thread
 
     private readonly MillraceOptions _options;
     private readonly LoopServices _services;
@@ -203,7 +204,8 @@ internal sealed class Engine : IAsyncDisposable
             {
                 _services.Log.DrainCut(left, _options.DrainTimeout.TotalSeconds);
                 Broadcast(static loop => loop.Cut());
-                for (int i = 0; i < 50 && _services.Connections > 0; i++)
+                long giveUpAt = Environment.TickCount64 + CutPatienceMs;
+                for (int i = 0; i < 50 && _services.Connections > 0 && Environment.TickCount64 < giveUpAt; i++)
                 {
                     await Task.Delay(20, CancellationToken.None).ConfigureAwait(false);
                     Broadcast(static loop => loop.Cut());
