@@ -35,11 +35,6 @@ internal sealed partial class FastCgiConnection<TKernel>
     protected override void EndGivenUp(LoopDriver driver, Exchange exchange)
     {
         Exchange = exchange;
-        DropRequest(driver);
-        SendEndRequest(driver, _sequence.Id, ProtocolStatus.RequestComplete);
-        if (!_sequence.KeepsConnection)
-        {
-            CloseWhenSent();
-        }
+        EndUnrun(driver, ProtocolStatus.RequestComplete);
     }
 }

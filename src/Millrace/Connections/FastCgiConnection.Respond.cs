@@ -290,12 +290,7 @@ internal sealed partial class FastCgiConnection<TKernel>
     protected override void RefuseOverload(LoopDriver driver, Exchange exchange)
     {
         Exchange = exchange;
-        DropRequest(driver);
-        SendEndRequest(driver, _sequence.Id, ProtocolStatus.Overloaded);
-        if (!_sequence.KeepsConnection)
-        {
-            CloseWhenSent();
-        }
+        EndUnrun(driver, ProtocolStatus.Overloaded);
     }
 
     private void SendEndRequest(LoopDriver driver, ushort id, ProtocolStatus status)

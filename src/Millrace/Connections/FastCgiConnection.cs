@@ -1,6 +1,7 @@
 // A FastCGI connection, the receiving half: what becomes of the records of the web server, and the request they make. Bytes
-// and their sequence are read in Protocols/FastCgi, variables in Protocols/Cgi, and what a handler sees is in Exchanges/. The sending half is in FastCgiConnection.Respond.cs, a
-// request that waits for its turn in FastCgiConnection.Queue.cs, how long it waits for what is missing in FastCgiConnection.Time.cs.
+// and their sequence are read in Protocols/FastCgi, variables in Protocols/Cgi, and what a handler sees is in Exchanges/. The
+// sending half is in FastCgiConnection.Respond.cs, a request that waits for its turn in FastCgiConnection.Queue.cs, how long it waits
+// for what is missing in FastCgiConnection.Time.cs.
 //
 // How far a request has arrived, and what a record means then, is the RequestSequence's to say.
 
@@ -410,11 +411,18 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         if (_isTaken)
         {
             AbortTaken("The front server aborted the request.");
-            return;
         }
+        else
+        {
+            EndUnrun(driver, ProtocolStatus.RequestComplete);
+        }
+    }
 
+    // The request will not be run, and has no response but this.
+    private void EndUnrun(LoopDriver driver, ProtocolStatus status)
+    {
         DropRequest(driver);
-        SendEndRequest(driver, _sequence.Id, ProtocolStatus.RequestComplete);
+        SendEndRequest(driver, _sequence.Id, status);
         if (!_sequence.KeepsConnection)
         {
             CloseWhenSent();
