@@ -18,7 +18,7 @@ internal sealed partial class Exchange
     private readonly SteadyLock _sending = new();
     private TaskCompletionSource? _flushed;     // one for each wait: the application may keep what it was given
     private int _deferredEnd;        // output up to here was flushed but not sent yet; 0 when nothing was
-    private int _flushPending;       // a handler waits on _flushed: until bytes have left, or only until somebody tells it
+    private int _flushPending;       // a handler waits on _flushed: until bytes have left (the loop sends all there is), or only until somebody tells it
     private int _unfinished;         // writes of several parts that have begun and not ended; those that the end of the response found so stay
 
     /// <summary>Protects what the handler's thread and the loop both send. Taken before the abort lock, never inside it.</summary>
@@ -176,7 +176,7 @@ internal sealed partial class Exchange
         using (_sending.Hold())
         {
             _sendsEnd = true;
-            if (_flushPending != 0)
+            if (_flushPending == Waits)
             {
                 return;     // the loop is sending all there is
             }
@@ -246,7 +246,7 @@ internal sealed partial class Exchange
             }
 
             int end = Volatile.Read(ref _deferredEnd);
-            if (end > Output.Start && !IsAborted && _flushPending == 0)
+            if (end > Output.Start && !IsAborted && _flushPending != Waits)
             {
                 Connection.SendUpTo(this, Output, end);
                 if (Output.Start < end && !IsAborted)
@@ -258,7 +258,7 @@ internal sealed partial class Exchange
             }
 
             _deferredEnd = 0;
-            if (_flushPending == 0)
+            if (_flushPending != Waits)
             {
                 NoteSent();
                 Connection.SendBesides(this);
@@ -281,9 +281,9 @@ internal sealed partial class Exchange
                 return TryEndWait();      // what was flushed is of no use to anybody
             }
 
-            if (_flushPending == 0)
+            if (_flushPending != Waits)
             {
-                SendDeferred();
+                SendDeferred();     // whoever waited may be writing on: no more than was meant to leave
                 return false;
             }
 

@@ -94,6 +94,48 @@ public abstract class AfterResponseTests(Way way) : SharedTests(way)
             });
     }
 
+    // What waited for the flush is told by a thread of its own: until then the flush still counts as pending, and sends nothing more.
+    [Fact]
+    public void A_response_that_ends_between_its_last_flush_and_whoever_waited_for_it_leaves_while_OnCompleted_runs()
+    {
+        var completing = new TaskCompletionSource();
+        var pause = new TaskCompletionSource();
+        Run(
+            async call =>
+            {
+                if (call.Path != "/first")
+                {
+                    return;
+                }
+
+                ((HostedCall)call).Context.Response.OnCompleted(() => completing.Task);
+                call.Write(Plan.Bytes("after", 0, Size));
+                _ = call.FlushAsync().AsTask();
+                await pause.Task;
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/first"));
+                for (int i = 0; bench.Simulation.PoolCount == 0; i++)
+                {
+                    Assert.InRange(i, 0, 100);
+                    _ = caller.End.Read();
+                    _ = bench.Simulation.Loops[0].Turn(0);
+                }
+
+                pause.SetResult();
+                bench.Reads = true;
+                bench.Settle();
+                Assert.Equal(Plan.Bytes("after", 0, Size), Assert.Single(caller.Answers).Body);
+                completing.SetResult();
+                bench.Settle();
+                bench.StillServes(caller);
+            },
+            static options => options.Dispatch = DispatchMode.Workers);
+    }
+
     [Theory]
     [InlineData(true, false)]
     [InlineData(true, true)]
