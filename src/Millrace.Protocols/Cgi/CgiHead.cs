@@ -34,9 +34,6 @@ public sealed class CgiHead
     /// <summary>What is done with headers that are there more than once. Kept by <see cref="Reset"/>.</summary>
     public HeaderRepeats Repeats { get; set; }
 
-    /// <summary>Whether HTTP_UPGRADE stays among the headers, for web servers that tunnel upgraded connections. Kept by <see cref="Reset"/>.</summary>
-    public bool KeepUpgrade { get; set; }
-
     /// <summary>REQUEST_METHOD: a token.</summary>
     public Slice Method => _values[(int)CgiVariable.RequestMethod];
 
@@ -173,7 +170,7 @@ public sealed class CgiHead
 
         var header = new HeaderSlice(pair.NameStart + HttpPrefixLength, pair.NameLength - HttpPrefixLength, pair.ValueStart, pair.ValueLength);
         HeaderFate fate = HeaderFilter.Judge(header.NameIn(parameters));
-        if (fate == HeaderFate.Drop || (fate == HeaderFate.Upgrade && !KeepUpgrade))
+        if (fate == HeaderFate.Drop)
         {
             return CgiFault.None;
         }

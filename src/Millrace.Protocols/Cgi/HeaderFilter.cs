@@ -12,9 +12,6 @@ internal enum HeaderFate
     /// <summary>It is the Host header.</summary>
     Host,
 
-    /// <summary>It is the Upgrade header.</summary>
-    Upgrade,
-
     /// <summary>It is no header, or one that ends at the web server.</summary>
     Drop,
 }
@@ -34,7 +31,7 @@ internal static class HeaderFilter
             2 => When(name, "TE"u8, HeaderFate.Drop),
             4 => When(name, "HOST"u8, HeaderFate.Host),
             5 => When(name, "PROXY"u8, HeaderFate.Drop),
-            7 => name[0] is (byte)'U' or (byte)'u' ? When(name, "UPGRADE"u8, HeaderFate.Upgrade) : When(name, "TRAILER"u8, HeaderFate.Drop),
+            7 => name[0] is (byte)'U' or (byte)'u' ? When(name, "UPGRADE"u8, HeaderFate.Drop) : When(name, "TRAILER"u8, HeaderFate.Drop),
             10 => name[0] is (byte)'C' or (byte)'c' ? When(name, "CONNECTION"u8, HeaderFate.Drop) : When(name, "KEEP_ALIVE"u8, HeaderFate.Drop),
             12 => When(name, "CONTENT_TYPE"u8, HeaderFate.Drop),
             14 => When(name, "CONTENT_LENGTH"u8, HeaderFate.Drop),

@@ -161,11 +161,6 @@ public enum Http1Fault : byte
     /// <summary>A field that frames, routes or authorises a message may not come as a trailer; others that may not are discarded (RFC 9110 §6.5.1). 400.</summary>
     TrailerForbidden,
 
-    // Raised by the connection, not by a reader.
-
-    /// <summary>The request did not arrive in time (RFC 9110 §15.5.9). 408.</summary>
-    RequestTimeout,
-
     /// <summary>The body is larger than the server's limit (RFC 9110 §15.5.14). 413.</summary>
     BodyTooLarge,
 }
@@ -173,11 +168,10 @@ public enum Http1Fault : byte
 /// <summary>What becomes of a fault.</summary>
 public static class Http1Faults
 {
-    /// <summary>The status that answers a fault: 400, 408, 413, 414, 417, 431, 501 or 505; 200 for <see cref="Http1Fault.None"/>.</summary>
+    /// <summary>The status that answers a fault: 400, 413, 414, 417, 431, 501 or 505; 200 for <see cref="Http1Fault.None"/>.</summary>
     public static int StatusOf(Http1Fault fault) => fault switch
     {
         Http1Fault.None => 200,
-        Http1Fault.RequestTimeout => 408,
         Http1Fault.ChunkExtensionTooLong or Http1Fault.BodyTooLarge => 413,
         Http1Fault.RequestLineTooLong => 414,
         Http1Fault.Expectation => 417,

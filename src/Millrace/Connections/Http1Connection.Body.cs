@@ -207,7 +207,7 @@ internal sealed partial class Http1Connection<TKernel>
     {
         if (_expectsContinue && !_continueSent && exchange.Body is { State: BodyState.Open, Received: 0 })
         {
-            _continueSent = exchange.SendInterim(Http1Writer.Continue);
+            _continueSent = exchange.SendInterim("HTTP/1.1 100 Continue\r\n\r\n"u8);
             _bodyWanted = true;     // told so by 100, or by the answer that began before
         }
     }

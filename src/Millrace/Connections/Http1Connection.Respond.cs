@@ -4,6 +4,7 @@
 //   chunk under construction:  ChunkStart: [4 digits CRLF][data ...]   closed: size patched in, CRLF behind
 //   a body of known length, and one that the end of the connection ends, is written as it is: ChunkStart stays -1
 
+using System.Buffers.Text;
 using Microsoft.Extensions.Primitives;
 using Microsoft.Net.Http.Headers;
 using Millrace.Exchanges;
@@ -78,9 +79,11 @@ internal sealed partial class Http1Connection<TKernel>
         }
 
         string text = reason is not null && FieldText.IsValue(reason) ? reason : StatusLines.ReasonOf(status);
-        var writer = new Http1Writer(output.Reserve(16 + text.Length));
-        _ = writer.StatusLine(status, text);
-        output.End += writer.Written;
+        output.Append("HTTP/1.1 "u8);
+        output.AppendNumber(status);
+        output.Append(" "u8);
+        output.AppendText(text);
+        output.Append("\r\n"u8);
     }
 
     private static Seen WriteFields(Exchange exchange, OutputBuffer output)
@@ -322,7 +325,7 @@ internal sealed partial class Http1Connection<TKernel>
     {
         if (_chunking && !exchange.IsCut && !exchange.IsAborted)
         {
-            output.Append(Http1Writer.LastChunk);
+            output.Append("0\r\n\r\n"u8);
         }
     }
 
@@ -331,9 +334,9 @@ internal sealed partial class Http1Connection<TKernel>
         int part = (int)Math.Min(count, 1 << 30);
         if (_chunking)
         {
-            var writer = new Http1Writer(output.Reserve(Http1Writer.ChunkHeaderMax));
-            _ = writer.ChunkHeader(part);
-            output.End += writer.Written;
+            _ = Utf8Formatter.TryFormat(part, output.Reserve(sizeof(int) * 2), out int digits, 'x');
+            output.End += digits;
+            output.Append("\r\n"u8);
         }
 
         return part;

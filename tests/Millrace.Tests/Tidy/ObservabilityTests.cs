@@ -18,7 +18,7 @@ public sealed partial class ObservabilityTests
     private static readonly string[] s_neverCounted =
     [
         Refusal.Of(FastCgiFault.None), Refusal.Of(CgiFault.None), Refusal.Of(Http1Fault.None),
-        Refusal.Of(Http1Fault.RequestTimeout), Refusal.Of(Http1Fault.BodyTooLarge), Refusal.Of(FastCgiFault.PairLength),
+        Refusal.Of(Http1Fault.BodyTooLarge), Refusal.Of(FastCgiFault.PairLength),
     ];
 
     private static readonly string s_document = Repository.Read("docs/observability.md");

@@ -188,15 +188,6 @@ public sealed class CgiHeadTests
         Assert.Equal(CgiFault.None, new CgiHead { RefusesDotSegments = false }.Read(CgiParameters.Write(("REQUEST_METHOD", method), ("REQUEST_URI", target), ("DOCUMENT_URI", told)), ParametersMax));
     }
 
-    [Fact]
-    public void Upgrade_stays_where_the_web_server_tunnels_RFC9110_7_8()
-    {
-        byte[] parameters = CgiParameters.Write(("REQUEST_METHOD", "GET"), ("REQUEST_URI", "/"), ("HTTP_UPGRADE", "websocket"), ("HTTP_CONNECTION", "Upgrade"));
-        var head = new CgiHead { KeepUpgrade = true };
-        Assert.Equal(CgiFault.None, head.Read(parameters, ParametersMax));
-        Assert.Equal(["Upgrade"], HeaderNames(head, parameters));
-    }
-
     [Theory]
     [InlineData(20, CgiFault.None)]
     [InlineData(21, CgiFault.TargetTooLong)]

@@ -56,18 +56,6 @@ public sealed class Http1AllocationTests
         }));
     }
 
-    [Fact]
-    public void Writing_a_head_allocates_nothing()
-    {
-        byte[] output = new byte[512];
-        Assert.Equal(0, BytesAllocatedBy(() =>
-        {
-            var writer = new Http1Writer(output);
-            return writer.StatusLine(200) == WriteResult.Written && writer.Header("Content-Type", "text/plain") == WriteResult.Written &&
-                writer.ContentLength(13) == WriteResult.Written && writer.EndOfHead() == WriteResult.Written && writer.ChunkHeader(500) == WriteResult.Written;
-        }));
-    }
-
     private static long BytesAllocatedBy(Func<bool> operation)
     {
         for (int i = 0; i < Rounds; i++)

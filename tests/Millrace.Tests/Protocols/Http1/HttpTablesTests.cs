@@ -52,6 +52,19 @@ public sealed class HttpTablesTests
         }
     }
 
+    [Theory]
+    [InlineData(404, "HTTP/1.1 404 Not Found\r\n")]
+    [InlineData(413, "HTTP/1.1 413 Payload Too Large\r\n")]
+    [InlineData(299, "")]
+    [InlineData(99, "")]
+    [InlineData(600, "")]
+    public void Status_lines_stand_ready_for_every_status_with_a_reason_phrase_RFC9112_4(int status, string expected) =>
+        Assert.Equal(expected, Encoding.ASCII.GetString(StatusLines.LineOf(status)));
+
+    [Fact]
+    public void Every_fault_has_a_status_line_with_a_reason_RFC9110_15() =>
+        Assert.All(Enum.GetValues<Http1Fault>(), f => Assert.NotEmpty(StatusLines.ReasonOf(Http1Faults.StatusOf(f))));
+
     [Fact]
     public void Known_names_are_found_in_any_case_and_nothing_else_is()
     {

@@ -1,10 +1,11 @@
-// The chunked body reader written straight from the grammar, one function per rule. No server path uses it: it is what ChunkedReader is compared with.
+// The chunked body reader written straight from the grammar, one function per rule. It is what ChunkedReader is compared with.
 
 using System.Globalization;
 using System.Numerics;
 using System.Text;
+using Millrace.Protocols.Http1;
 
-namespace Millrace.Protocols.Http1;
+namespace Millrace.Tests.Protocols.Http1;
 
 /// <summary>What the plain reader found: 200 for a whole body, 0 for one that is not complete, else the status that refuses it.</summary>
 internal sealed class ScalarBody

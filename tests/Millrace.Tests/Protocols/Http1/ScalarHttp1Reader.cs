@@ -1,10 +1,11 @@
-// The HTTP/1.1 head reader as one would write it on the first day: byte by byte, from the grammar, with strings. No server path uses it.
+// The HTTP/1.1 head reader as one would write it on the first day: byte by byte, from the grammar, with strings.
 // It exists to be compared: the vectorised Http1Head must give the same answer for every input (see the differential tests).
 // So it shares nothing with Http1Head but the enums, and its rules stand in the order in which they are checked.
 
 using System.Text;
+using Millrace.Protocols.Http1;
 
-namespace Millrace.Protocols.Http1;
+namespace Millrace.Tests.Protocols.Http1;
 
 /// <summary>What the plain reader found: a status (200 for a good head, 0 for one that is not complete) and the values of a good one.</summary>
 internal sealed class ScalarHead
