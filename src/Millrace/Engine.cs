@@ -190,7 +190,7 @@ internal sealed class Engine : IAsyncDisposable
 
             _stopped = true;
             long begun = Environment.TickCount64;
-            Task listening = new ListeningEnd<LinuxKernel>(
+            Task listening = new ListenerShutdown<LinuxKernel>(
                 _loops, _sockets, _options.Backlog, static socket => socket.Refuse(), static socket => socket.HoldOff(), static socket => socket.Dispose()).Begin();
             long deadline = begun + (long)_options.DrainTimeout.TotalMilliseconds;
             while ((_services.Connections > 0 || !listening.IsCompleted)
@@ -217,7 +217,7 @@ internal sealed class Engine : IAsyncDisposable
             await WaitForLoops().ConfigureAwait(false);
             _services.Log.Drained(
                 Math.Round((Environment.TickCount64 - begun) / 1000.0, 1),
-                Volatile.Read(ref _services.Detached.EndedInDrain),
+                Volatile.Read(ref _services.OffLoop.EndedInDrain),
                 _loops.Sum(static loop => Volatile.Read(ref loop.Counters.CutInDrain)));
             Close();
             await _services.Log.FlushAsync(TimeSpan.FromSeconds(1)).ConfigureAwait(false);

@@ -51,7 +51,7 @@ namespace Microsoft.Extensions.DependencyInjection
             }
             else
             {
-                services.AddHostedService<ForeignSystem>();
+                services.AddHostedService<NonLinuxFallback>();
             }
 
             services.AddOptions<MillraceOptions>();

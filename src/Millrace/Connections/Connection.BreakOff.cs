@@ -41,7 +41,7 @@ internal abstract partial class Connection<TKernel>
                 return;     // all of its response is in the socket
             }
 
-            Note();
+            NoteInput();
             long own = output.Start - output.ResponseStart;     // bytes of it that have left; of earlier answers, where that is negative
             _last = Services.RentOutput();
             _ = WriteLast(exchange, output, _last);
@@ -93,7 +93,7 @@ internal abstract partial class Connection<TKernel>
             _awaitsPeer = true;
         }
 
-        Interlocked.Or(ref Word, WantsWritable);
+        _owner.WantWritable();
         LookBy(nowMs + BreakPauseMs);
         if (_last is not null)
         {

@@ -47,9 +47,9 @@ internal abstract partial class Connection<TKernel>
             return;
         }
 
-        if (!IsLoops())
+        if (!_owner.IsLoops)
         {
-            if (TryTouch())
+            if (_owner.TryPin())
             {
                 // An exchange that begins to wait for the socket meanwhile lowers it, and must not be overwritten.
                 DeadlineMs = long.MaxValue;
@@ -61,7 +61,7 @@ internal abstract partial class Connection<TKernel>
                     DeadlineMs = due;
                 }
 
-                Release();
+                _owner.Unpin();
             }
             else
             {
@@ -88,7 +88,7 @@ internal abstract partial class Connection<TKernel>
         else if (Stage == Stage.Queued)
         {
             DeadlineMs = long.MaxValue;
-            PostSelf(PostedQueueTimeout);
+            PostSelf(PostReason.QueueTimeout);
         }
         else if (IsMidRequest)
         {
@@ -99,7 +99,7 @@ internal abstract partial class Connection<TKernel>
             // A request may have come whose edge has not been seen. No limit is so short that it could set the same deadline.
             _overdueMs = DeadlineMs;
             _lastLookMs = DeadlineMs = nowMs + 1;
-            PostSelf(PostedLastLook);
+            PostSelf(PostReason.LastLook);
         }
     }
 
@@ -165,14 +165,14 @@ internal abstract partial class Connection<TKernel>
             return;
         }
 
-        if (IsLoops())
+        if (_owner.IsLoops)
         {
             Settle();
         }
 
         if (cut)
         {
-            if (IsLoops())
+            if (_owner.IsLoops)
             {
                 bool isBusy = IsMidRequest || Stage == Stage.Queued;
                 Exchange?.CutInDrain(Loop.Counters);    // it has a whole head, and waits for its turn or for its body
@@ -183,7 +183,7 @@ internal abstract partial class Connection<TKernel>
 
                 Close(reset: isBusy);
             }
-            else if (TryTouch())
+            else if (_owner.TryPin())
             {
                 Exchange exchange = Exchange!;
                 exchange.CutInDrain(Loop.Counters);
@@ -192,7 +192,7 @@ internal abstract partial class Connection<TKernel>
                     BreakOff(exchange, atOnce: true);
                 }
 
-                Release();
+                _owner.Unpin();
             }
 
             return;
@@ -200,7 +200,7 @@ internal abstract partial class Connection<TKernel>
 
         // A front server may be sending its next request at this very moment, and turns to the connections that are left when
         // others close behind their answers: only one that has been quiet in the drain is closed without an answer.
-        if (IsLoops() && Stage == Stage.Receiving && !IsMidRequest && !IsHolding && nowMs - Math.Max(_lastActiveMs, begunMs) >= DrainQuietMs)
+        if (_owner.IsLoops && Stage == Stage.Receiving && !IsMidRequest && !IsHolding && nowMs - Math.Max(_lastActiveMs, begunMs) >= DrainQuietMs)
         {
             CloseWhenSent();
             FinishClosing();    // what of the last request is still on its way must not become a reset over its answer
@@ -211,7 +211,7 @@ internal abstract partial class Connection<TKernel>
 
     public sealed override void EndByFault()
     {
-        if (IsLoops())
+        if (_owner.IsLoops)
         {
             Close(reset: true);
             return;
@@ -219,14 +219,14 @@ internal abstract partial class Connection<TKernel>
 
         // Closed when its exchange gives it back: its handler must come to an end, whatever the fault has left undone.
         DeadlineMs = Loop.NowMs + 1_000;    // one that failed must not be due again at once
-        if (TryTouch())
+        if (_owner.TryPin())
         {
             Exchange exchange = Exchange!;
             exchange.Cut();
             exchange.Body.Break(new IOException("The server failed while the request was in progress."));
             exchange.Abort();
             bool caught = exchange.Body.Readers.TryTake(out Action<object?> action, out object? state);
-            Release();
+            _owner.Unpin();
             if (caught)
             {
                 Services.RunUserCode(action, state);

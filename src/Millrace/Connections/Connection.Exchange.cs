@@ -10,41 +10,19 @@ namespace Millrace.Connections;
 
 internal abstract partial class Connection<TKernel>
 {
-    private const int NotedInput = 32;   // bytes or an end that the loop has seen and not processed
-
     private long _bodySinceMs;
     private long _bodyLastMs;
     private long _pausedSinceMs;
 
-    /// <summary>Keeps the exchange from ending under the loop's hands. False when it is not running, or has ended already.</summary>
-    protected bool TryTouch()
-    {
-        while (true)
-        {
-            int word = Volatile.Read(ref Word);
-            if ((word & Exchanging) == 0 || (word & GivenBack) != 0)
-            {
-                return false;
-            }
-
-            if (Interlocked.CompareExchange(ref Word, word | Touching, word) == word)
-            {
-                return true;
-            }
-        }
-    }
-
-    protected void Release() => Interlocked.And(ref Word, ~Touching);
-
-    /// <summary>There is something to do when the exchange ends: it gives the connection back by way of the loop.</summary>
-    private protected void Note() => Interlocked.Or(ref Word, NotedInput);
+    /// <inheritdoc cref="OwnershipWord.NoteInput"/>
+    private protected void NoteInput() => _owner.NoteInput();
 
     public sealed override bool OnHandedOver(LoopDriver driver)
     {
         Enter(Stage.Away);
         KeepHeld();
         EnsureWatched();    // the handler may have ended and given the connection back meanwhile: its next bytes are to be seen all the same
-        if (!IsLoops() && TryTouch())
+        if (!_owner.IsLoops && _owner.TryPin())
         {
             StopDeferring(Exchange!);
             return FeedHeld(driver);
@@ -53,7 +31,7 @@ internal abstract partial class Connection<TKernel>
         return true;
     }
 
-    // Touching is held. Bytes that came with a request whose handler goes on, or that its read left in the socket: the rest
+    // Pinned. Bytes that came with a request whose handler goes on, or that its read left in the socket: the rest
     // of its body, an abort, or a request for this side.
     private bool FeedHeld(LoopDriver driver)
     {
@@ -91,7 +69,7 @@ internal abstract partial class Connection<TKernel>
         }
     }
 
-    // Touching is held on entry and released here, before any user code runs.
+    // Pinned on entry and unpinned here, before any user code runs.
     private bool ReadUnlessHolding(LoopDriver driver, Exchange exchange, bool wanted, bool resumeFlush)
     {
         if (!ReadsWhileExchanging || exchange.Body.IsPaused || IsHolding)
@@ -99,7 +77,7 @@ internal abstract partial class Connection<TKernel>
             _readable |= wanted || IsHolding;
             if (_readable)
             {
-                Note();
+                NoteInput();
             }
         }
         else if (wanted)
@@ -114,7 +92,7 @@ internal abstract partial class Connection<TKernel>
         }
 
         bool caught = exchange.Body.Readers.TryTake(out Action<object?> action, out object? state);
-        Release();
+        _owner.Unpin();
         return RunResumed(driver, exchange, caught ? action : null, state, resumeFlush);
     }
 
@@ -124,7 +102,7 @@ internal abstract partial class Connection<TKernel>
         bool resumeFlush = false;
         if ((ready & (Readiness.Write | Readiness.HangUp | Readiness.Error)) != 0)
         {
-            if ((Interlocked.And(ref Word, ~WantsWritable) & WantsWritable) != 0)
+            if (_owner.TakeWantsWritable())
             {
                 exchange.BlockedMs += exchange.IsFlushPending ? Math.Max(0, Loop.NowMs - _progress.FullSinceMs) : 0;
                 resumeFlush = exchange.ContinueSending();
@@ -132,7 +110,7 @@ internal abstract partial class Connection<TKernel>
             else
             {
                 UnwatchWriting();
-                if ((Volatile.Read(ref Word) & WantsWritable) != 0)
+                if (_owner.WantsWritable)
                 {
                     WatchWriting();     // wanted just now
                 }
@@ -150,7 +128,7 @@ internal abstract partial class Connection<TKernel>
 
         if ((ready & ~Readiness.Write) == 0)
         {
-            Release();
+            _owner.Unpin();
             return RunResumed(driver, exchange, null, null, resumeFlush);
         }
 
@@ -191,7 +169,7 @@ internal abstract partial class Connection<TKernel>
                 _readable |= count == input.Length || _finNoted || !room || IsHolding;    // the peer's end may lie behind these bytes
                 if (_readable)
                 {
-                    Note();
+                    NoteInput();
                 }
 
                 return;
@@ -205,8 +183,8 @@ internal abstract partial class Connection<TKernel>
             if (reads == ReadsPerTurn)
             {
                 _readable = true;
-                Note();
-                PostSelf(PostedContinue);
+                NoteInput();
+                PostSelf(PostReason.Continue);
                 return;
             }
         }
@@ -215,7 +193,7 @@ internal abstract partial class Connection<TKernel>
     private void OnPeerGone(Exchange exchange, bool finished)
     {
         _peerFinished = true;
-        Note();
+        NoteInput();
         if (finished && exchange.IsUpgraded)
         {
             exchange.Body.Complete();
@@ -333,7 +311,7 @@ internal abstract partial class Connection<TKernel>
             }
         }
 
-        if ((Volatile.Read(ref Word) & WantsWritable) != 0 || _isBrokenOff)
+        if (_owner.WantsWritable || _isBrokenOff)
         {
             next = Math.Min(next, CheckPeer(exchange, nowMs));
         }

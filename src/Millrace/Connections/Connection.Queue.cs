@@ -67,7 +67,7 @@ internal abstract partial class Connection<TKernel>
             }
             else if (reads++ == ReadsPerTurn)
             {
-                PostSelf(PostedContinue);
+                PostSelf(PostReason.Continue);
                 return true;
             }
             else
@@ -110,7 +110,7 @@ internal abstract partial class Connection<TKernel>
                 break;
             default:
                 _peerFinished = _finNoted = true;
-                PostSelf(PostedLeftQueue);
+                PostSelf(PostReason.LeftQueue);
                 break;
         }
     }

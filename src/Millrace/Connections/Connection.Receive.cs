@@ -11,12 +11,14 @@ internal abstract partial class Connection<TKernel> : Connection
 {
     private const int ReadsPerTurn = 2;     // full ones: a peer that sends without end does not keep the loop to itself
 
+    private OwnershipWord _owner;
+    private PostReasons _posted;
     private OutputBuffer? _pending;      // Sending: what the socket did not take
     private byte[]? _held;               // received bytes that cannot be looked at yet
     private int _heldStart;
     private int _heldEnd;
     private bool _heldInPlace;           // they lie in the driver's input still: copied only if the request outlives its turn
-    private int _watch;                  // Watched and Writing
+    private WatchWord _watch;
     private bool _readable;              // an edge came while nobody read
     private bool _yields;                // held bytes wait for the other connections of the loop
     private bool _peerFinished;
@@ -91,22 +93,18 @@ internal abstract partial class Connection<TKernel> : Connection
         return true;
     }
 
-    private const int Watched = 1;
-    private const int Writing = 2;
-
     protected void EnsureWatched()
     {
-        if ((Volatile.Read(ref _watch) & Watched) == 0)
+        if (_watch.Begin())
         {
-            Interlocked.Or(ref _watch, Watched);
             Register();
         }
     }
 
     public sealed override void Register()
     {
-        bool writing = (Volatile.Read(ref _watch) & Writing) != 0;
-        if (!IsClosed && Loop.Watch(this, writing) && !writing && (Volatile.Read(ref _watch) & Writing) != 0)
+        bool writing = _watch.IsWriting;
+        if (!IsClosed && Loop.Watch(this, writing) && !writing && _watch.IsWriting)
         {
             Loop.Rewatch(this, writing: true);   // asked for while it was being registered
         }
@@ -115,7 +113,7 @@ internal abstract partial class Connection<TKernel> : Connection
     /// <summary>Any thread, while it owns what is to be sent.</summary>
     private void WatchWriting()
     {
-        if ((Interlocked.Or(ref _watch, Writing) & Watched) != 0)
+        if (_watch.BeginWriting())
         {
             Loop.Rewatch(this, writing: true);
         }
@@ -124,7 +122,7 @@ internal abstract partial class Connection<TKernel> : Connection
     // A writable edge that nobody waits for: the wait is over.
     private void UnwatchWriting()
     {
-        if ((Interlocked.And(ref _watch, ~Writing) & Writing) != 0)
+        if (_watch.EndWriting())
         {
             Loop.Rewatch(this, writing: false);
         }
@@ -133,14 +131,14 @@ internal abstract partial class Connection<TKernel> : Connection
     public sealed override bool OnEvent(LoopDriver driver, Readiness ready)
     {
         _finNoted |= (ready & (Readiness.PeerFinished | Readiness.HangUp | Readiness.Error)) != 0;
-        if (!IsLoops())
+        if (!_owner.IsLoops)
         {
-            if (TryTouch())
+            if (_owner.TryPin())
             {
                 return OnEventWhileExchanging(driver, ready);
             }
 
-            if (!IsLoops())
+            if (!_owner.IsLoops)
             {
                 _readable = true;    // given back and posted: everything is looked at then
                 return true;
@@ -179,7 +177,7 @@ internal abstract partial class Connection<TKernel> : Connection
                 return OnEvent(driver, ready & ~Readiness.Write);    // the sending made way for a request that goes on
             case Stage.Queued when _finNoted:
                 _readable = true;
-                PostSelf(PostedLeftQueue);
+                PostSelf(PostReason.LeftQueue);
                 return true;
             case Stage.Queued:
                 _readable = true;
@@ -195,13 +193,10 @@ internal abstract partial class Connection<TKernel> : Connection
         }
     }
 
-    /// <summary>True when the word says that the loop owns the connection; bits that were only noted do not matter then.</summary>
-    private bool IsLoops() => (Volatile.Read(ref Word) & Exchanging) == 0;
-
     /// <summary>The loop owns the connection: an exchange that gave it back by itself is taken note of.</summary>
     private void Settle()
     {
-        Word = 0;
+        _owner.TakeBack();
         if (Stage == Stage.Away)
         {
             Enter(Stage.Receiving);
@@ -249,7 +244,7 @@ internal abstract partial class Connection<TKernel> : Connection
                 if (reads == ReadsPerTurn)
                 {
                     _readable = true;
-                    PostSelf(PostedContinue);
+                    PostSelf(PostReason.Continue);
                     return true;
                 }
             }
@@ -367,7 +362,7 @@ internal abstract partial class Connection<TKernel> : Connection
     {
         Hold(bytes);
         _yields = true;
-        PostSelf(PostedContinue);
+        PostSelf(PostReason.Continue);
     }
 
     /// <summary>Keeps bytes behind a request that is about to run, where they are: in the driver's input.</summary>

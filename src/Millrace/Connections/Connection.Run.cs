@@ -15,7 +15,7 @@ internal abstract partial class Connection<TKernel>
     /// <summary>Whether the connection serves further requests after this one.</summary>
     protected abstract bool KeepsOpen(Exchange exchange);
 
-    /// <summary>Bytes that arrive while an exchange runs; touching is held.</summary>
+    /// <summary>Bytes that arrive while an exchange runs; pinned.</summary>
     protected abstract void ProcessWhileExchanging(LoopDriver driver, byte[] buffer, int start, int end);
 
     /// <summary>Whether the peer has reason to send the body: not before it has been asked for, where it waits for that.</summary>
@@ -62,7 +62,7 @@ internal abstract partial class Connection<TKernel>
                 SetDeadline(Options.RequestQueueTimeout);
                 if (_finNoted || ReadsWhileWaiting)
                 {
-                    PostSelf(_finNoted ? PostedLeftQueue : PostedContinue);     // the peer's end, or more, may have come along with its request
+                    PostSelf(_finNoted ? PostReason.LeftQueue : PostReason.Continue);     // the peer's end, or more, may have come along with its request
                 }
 
                 return false;
@@ -85,7 +85,7 @@ internal abstract partial class Connection<TKernel>
         }
 
         Enter(Stage.Running);
-        Volatile.Write(ref Word, Exchanging);
+        _owner.Lend();
         exchange.IsInline = true;
         driver.ForgetInterruption();
         long mark = Loop.Enter(this);
@@ -102,7 +102,7 @@ internal abstract partial class Connection<TKernel>
         {
             if (mine)
             {
-                Word = 0;
+                _owner.TakeBack();
                 Enter(Stage.Receiving);
                 FinishInline(driver, exchange);
                 return true;
@@ -177,7 +177,7 @@ internal abstract partial class Connection<TKernel>
         KeepHeld();
         EnsureWatched();
         Enter(Stage.Away);
-        Volatile.Write(ref Word, Exchanging);
+        _owner.Lend();
         Services.Standby.Run(this);
         return LookAfter(driver);
     }
@@ -193,7 +193,7 @@ internal abstract partial class Connection<TKernel>
     }
 
     // The edge of what came along with a request has been consumed: it is looked at now or never.
-    private bool LookAfter(LoopDriver driver) => (!IsHolding && !_readable) || !TryTouch() || FeedHeld(driver);
+    private bool LookAfter(LoopDriver driver) => (!IsHolding && !_readable) || !_owner.TryPin() || FeedHeld(driver);
 
     public sealed override void RunOnWorker(LoopDriver driver)
     {
@@ -275,8 +275,8 @@ internal abstract partial class Connection<TKernel>
             Services.Log.InternalError(error);
             _rest = null;
             _restKeepsOpen = false;
-            Interlocked.Or(ref Word, GivenBack);
-            PostSelf(PostedGivenBack);
+            _owner.GiveBack();
+            PostSelf(PostReason.GivenBack);
         }
     }
 
@@ -303,7 +303,7 @@ internal abstract partial class Connection<TKernel>
         LogIfSlow(exchange);
         CountEnd(exchange);
         _ownRates = exchange.OwnRates;
-        Services.Detached.CountStatusShared(exchange.StatusCode);
+        Services.OffLoop.CountStatusShared(exchange.StatusCode);
 
         // Nobody acts for the request from here on: its connection may serve the next at once.
         exchange.Retire();
@@ -316,8 +316,8 @@ internal abstract partial class Connection<TKernel>
         }
 
         _restKeepsOpen = keepsOpen;
-        Interlocked.Or(ref Word, GivenBack);
-        PostSelf(PostedGivenBack);
+        _owner.GiveBack();
+        PostSelf(PostReason.GivenBack);
     }
 
     private void Recycle(Exchange exchange)
@@ -373,8 +373,7 @@ internal abstract partial class Connection<TKernel>
         }
 
         DeadlineMs = Loop.Kernel.NowMs + (long)Options.IdleTimeout.TotalMilliseconds;
-        int word = Volatile.Read(ref Word);
-        return word == Exchanging && Interlocked.CompareExchange(ref Word, 0, word) == word;
+        return _owner.TryGiveBack();
     }
 
     private void LeaveGate()
@@ -388,17 +387,17 @@ internal abstract partial class Connection<TKernel>
 
     // ---- posted work ----
 
-    protected void PostSelf(int reason)
+    protected void PostSelf(PostReason reason)
     {
-        if (Interlocked.Or(ref Posted, reason) == 0)
+        if (_posted.Add(reason))
         {
             Loop.Post(this);
         }
     }
 
-    public sealed override void PostResumeReading() => PostSelf(PostedResume);
+    public sealed override void PostResumeReading() => PostSelf(PostReason.ResumeReading);
 
-    public sealed override void AdmitFromGate() => PostSelf(PostedAdmitted);
+    public sealed override void AdmitFromGate() => PostSelf(PostReason.Admitted);
 
     public override void OnBodyWanted(Exchange exchange)
     {
@@ -406,10 +405,10 @@ internal abstract partial class Connection<TKernel>
 
     public sealed override bool OnPosted(LoopDriver driver)
     {
-        int reasons = Interlocked.Exchange(ref Posted, 0);
+        PostReason reasons = _posted.TakeAll();
         if (IsClosed)
         {
-            if ((reasons & PostedAdmitted) != 0)
+            if ((reasons & PostReason.Admitted) != 0)
             {
                 Services.Gate!.Leave();
             }
@@ -417,43 +416,43 @@ internal abstract partial class Connection<TKernel>
             return true;
         }
 
-        if ((reasons & PostedGivenBack) != 0)
+        if ((reasons & PostReason.GivenBack) != 0)
         {
             return TakeBack(driver);
         }
 
-        if ((reasons & PostedAdmitted) != 0)
+        if ((reasons & PostReason.Admitted) != 0)
         {
             Enter(Stage.Receiving);
             _countedByGate = true;
             return Run(driver, Exchange!) && (Stage == Stage.Away || AfterTurn(driver));
         }
 
-        if ((reasons & (PostedLeftQueue | PostedQueueTimeout)) != 0 && Stage == Stage.Queued)
+        if ((reasons & (PostReason.LeftQueue | PostReason.QueueTimeout)) != 0 && Stage == Stage.Queued)
         {
-            return LeaveQueue(driver, (reasons & PostedLeftQueue) != 0 ? Observe.Refusal.LeftQueue : Observe.Refusal.QueueTimeout);
+            return LeaveQueue(driver, (reasons & PostReason.LeftQueue) != 0 ? Observe.Refusal.LeftQueue : Observe.Refusal.QueueTimeout);
         }
 
-        if ((reasons & PostedDeadline) != 0)
+        if ((reasons & PostReason.Deadline) != 0)
         {
             Loop.Arm(this);
         }
 
-        if ((reasons & PostedContinue) != 0 && IsLoops())
+        if ((reasons & PostReason.Continue) != 0 && _owner.IsLoops)
         {
             Settle();
             return Stage == Stage.Lingering ? Receive(driver) : Continue(driver);
         }
 
-        if ((reasons & PostedLastLook) != 0 && IsLoops())
+        if ((reasons & PostReason.LastLook) != 0 && _owner.IsLoops)
         {
             Settle();
             return LookAndClose(driver);
         }
 
-        if ((reasons & (PostedResume | PostedContinue)) != 0 && !IsLoops() && TryTouch())
+        if ((reasons & (PostReason.ResumeReading | PostReason.Continue)) != 0 && !_owner.IsLoops && _owner.TryPin())
         {
-            if ((reasons & PostedResume) != 0)
+            if ((reasons & PostReason.ResumeReading) != 0)
             {
                 NoteDrained();
             }
@@ -470,7 +469,7 @@ internal abstract partial class Connection<TKernel>
     {
         Exchange exchange = Exchange!;
         Exchange = null;
-        Volatile.Write(ref Word, 0);
+        _owner.TakeBack();
         _pending = _rest ?? (HasMoreToSend ? Services.RentOutput() : null);     // an empty one: the rest is sent behind it
         _rest = null;
         if (_isBrokenOff)

@@ -171,7 +171,7 @@ internal abstract partial class Connection<TKernel>
 
     private void CountShared(int sent)
     {
-        Interlocked.Add(ref Services.Detached.BytesSent, sent);
+        Interlocked.Add(ref Services.OffLoop.BytesSent, sent);
         _isStuck = false;
     }
 
@@ -183,7 +183,7 @@ internal abstract partial class Connection<TKernel>
             BeginProgress(nowMs);   // otherwise more waits than before, and its peer has done nothing for it
         }
 
-        Interlocked.Or(ref Word, WantsWritable);        // before the deadline is looked at: the loop looks the other way round
+        _owner.WantWritable();        // before the deadline is looked at: the loop looks the other way round
         LookBy(_progress.NextLookMs(nowMs, SendTimeoutMs));
         WatchWriting();
     }
@@ -196,7 +196,7 @@ internal abstract partial class Connection<TKernel>
             DeadlineMs = due;
             if (due < WheelDueMs)
             {
-                PostSelf(PostedDeadline);
+                PostSelf(PostReason.Deadline);
             }
         }
     }

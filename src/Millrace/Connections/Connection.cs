@@ -2,7 +2,7 @@
 // received, run, answered, given back and ended is in Connection.Receive.cs, .Run.cs, .Queue.cs, .Exchange.cs, .Send.cs, .End.cs,
 // .Break.cs and .BreakOff.cs, over the kernel it runs on.
 //
-// A connection belongs to its loop or to its exchange, never to both. Ownership is one bit of the word:
+// A connection belongs to its loop or to its exchange, never to both. Ownership is one bit of the word (Ownership.cs):
 //
 //        Exchanging (set by the loop before the handler)
 //   loop ----------------------------------------------> exchange
@@ -10,12 +10,12 @@
 //        <---- given back by one compare-exchange, when nothing else is noted in the word
 //        <---- posted to the loop (GivenBack), when something is
 //
-// Reading stays with the loop all the time. While it looks at a connection that its exchange owns it holds Touching, and
+// Reading stays with the loop all the time. While it looks at a connection that its exchange owns it pins it, and
 // an exchange that ends just then takes the posted way. A descriptor is closed by the loop alone, and only when no
 // exchange owns the connection: a number closed under a writing thread would be given to a stranger.
 //
 // Connection.pml checks this exhaustively. Its states: PROCESS (loop's, until Exchanging is set), HANDLER, LEAVE and FINISH
-// (exchange's), FEED_HELD to RELEASE (Touching held), TAKE_BACK (GivenBack and posted), EVENT, POSTED, DEADLINE (the loop's turn).
+// (exchange's), FEED_HELD to UNPIN (pinned), TAKE_BACK (GivenBack and posted), EVENT, POSTED, DEADLINE (the loop's turn).
 
 using System.Diagnostics;
 using Millrace.Exchanges;
@@ -25,27 +25,8 @@ namespace Millrace.Connections;
 
 internal abstract class Connection
 {
-    // ---- the word ----
-    protected const int Exchanging = 1;
-    protected const int Touching = 2;
-    protected const int GivenBack = 4;
-    protected const int WantsWritable = 16;  // the exchange waits for one
-
-    // ---- reasons for being posted ----
-    protected const int PostedGivenBack = 1;
-    protected const int PostedResume = 2;
-    protected const int PostedAdmitted = 4;
-    protected const int PostedDeadline = 8;
-    protected const int PostedContinue = 16;     // others had their turn
-    protected const int PostedQueueTimeout = 32;
-    protected const int PostedLeftQueue = 64;
-    protected const int PostedLastLook = 128;
-
     private string? _id;
     private uint _requests;
-
-    protected int Word;
-    protected int Posted;
 
     protected Connection(int descriptor) => Descriptor = descriptor;
 

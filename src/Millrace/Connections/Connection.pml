@@ -14,8 +14,8 @@
  *
  *   BROKEN_GIVE_BACK    the exchange gives back with a store, not a compare-exchange
  *   BROKEN_GIVEN_TWICE  the exchange sets the deadline after it gave the connection back
- *   BROKEN_TOUCH        the loop looks at a running exchange without holding Touching
- *   BROKEN_LOOK_AGAIN   an event that could not touch does not look again whether the connection came back
+ *   BROKEN_PIN        the loop looks at a running exchange without pinning it
+ *   BROKEN_LOOK_AGAIN   an event that could not pin does not look again whether the connection came back
  *   BROKEN_NOTE         bytes left in the socket while an exchange runs are not noted in the word
  *   BROKEN_NOTE_END     ... nor is the peer's end that came with the last bytes of a body
  *   BROKEN_NOTE_EDGE    an edge that comes with writability is forgotten when the sending makes way for a request
@@ -37,14 +37,14 @@
 #define DEADLINES 0
 #endif
 
-/* Connection.Word, Posted, _watch, readiness */
+/* OwnershipWord, PostReasons, WatchWord, readiness */
 #define Exchanging 1
 #define GivenBack 4
-#define Touching 2
-#define WantsWritable 16
-#define NotedInput 32
+#define Pinned 2
+#define WantsWritable 8
+#define NotedInput 16
 #define PostedGivenBack 1
-#define PostedResume 2
+#define ResumeReading 2
 #define Watched 1
 #define Writing 2
 #define Read 1
@@ -166,7 +166,7 @@ HANDLER:
         if
         :: atomic { drained -> drained = 0 };
 #ifndef BROKEN_RESUME
-            PostSelf(PostedResume)
+            PostSelf(ResumeReading)
 #else
             skip
 #endif
@@ -281,15 +281,15 @@ inline UnwatchWriting() {
 }
 
 /* One compare-exchange of a loop that ends in success or in a word that forbids it. */
-inline TryTouch(done) {
+inline TryPin(done) {
     atomic { done = !IsLoops && !(word & GivenBack);
-#ifndef BROKEN_TOUCH
-        if :: done -> word = word | Touching :: else fi
+#ifndef BROKEN_PIN
+        if :: done -> word = word | Pinned :: else fi
 #endif
     }
 }
 
-inline Note() {
+inline NoteInput() {
 #ifndef BROKEN_NOTE
     word = word | NotedInput
 #else
@@ -355,7 +355,7 @@ EVENT:                              /* OnEvent */
     if :: event & PeerFinished -> finNoted = 1 :: else fi;
     if
     :: !IsLoops ->
-        TryTouch(mine);
+        TryPin(mine);
         if
         :: mine -> goto EVENT_WHILE_EXCHANGING
         :: else
@@ -447,7 +447,7 @@ PROCESS:                            /* the loop owns the connection and count un
 #ifndef BROKEN_WATCH
         EnsureWatched();
 #endif
-        TryTouch(mine);
+        TryPin(mine);
         if
         :: mine -> goto FEED_HELD
         :: else -> goto TURN
@@ -504,7 +504,7 @@ LOOK_AFTER:
     :: held == 0 && !readable -> goto EVENT_SENT
     :: else
     fi;
-    TryTouch(mine);
+    TryPin(mine);
     if
     :: mine -> goto FEED_HELD
     :: else -> goto EVENT_SENT
@@ -524,15 +524,15 @@ READ_UNLESS_HOLDING:
     if
     :: !isOpen || isPaused || held > 0 ->
         readable = readable | wanted | (held > 0);
-        if :: readable -> Note() :: else fi
+        if :: readable -> NoteInput() :: else fi
     :: else ->
         if
         :: wanted -> readable = 0; goto READ_AND_FEED
         :: else
         fi
     fi;
-RELEASE:
-    atomic { assert(lives); word = word & (255 - Touching) };
+UNPIN:
+    atomic { assert(lives); word = word & (255 - Pinned) };
     if
     :: resumes -> resumed = 1; resumes = 0      /* RunResumed */
     :: else
@@ -545,10 +545,10 @@ READ_AND_FEED:
     if
     :: count == 0 && finished ->    /* OnPeerGone */
         sawEnd = 1;
-        Note();
+        NoteInput();
         isOpen = 0;
-        goto RELEASE
-    :: count == 0 && !finished -> goto RELEASE
+        goto UNPIN
+    :: count == 0 && !finished -> goto UNPIN
     :: else
     fi;
     Feed();
@@ -559,12 +559,12 @@ READ_AND_FEED:
 #else
         readable = readable | isWhole | finNoted | isPaused | (held > 0);
 #endif
-        if :: readable -> Note() :: else fi;
-        goto RELEASE
+        if :: readable -> NoteInput() :: else fi;
+        goto UNPIN
     :: else
     fi;
     if
-    :: !isWhole && !finNoted -> goto RELEASE
+    :: !isWhole && !finNoted -> goto UNPIN
     :: else -> goto READ_AND_FEED
     fi;
 
@@ -593,7 +593,7 @@ EVENT_WHILE_EXCHANGING:
     :: else
     fi;
     if
-    :: event == Write -> event = 0; goto RELEASE
+    :: event == Write -> event = 0; goto UNPIN
     :: else -> event = 0; wanted = 1; goto READ_UNLESS_HOLDING
     fi;
 
@@ -603,7 +603,7 @@ POSTED:                             /* OnPosted */
     :: !isClosed && (reasons & PostedGivenBack) -> goto TAKE_BACK
     :: else
     fi;
-    TryTouch(mine);
+    TryPin(mine);
     if
     :: mine ->
         assert(lives);
@@ -632,9 +632,9 @@ DEADLINE:                           /* OnDeadline */
 #ifndef BROKEN_CLOSE
     if
     :: !IsLoops ->
-        TryTouch(mine);
+        TryPin(mine);
         if
-        :: mine -> assert(lives); goto RELEASE      /* CheckExchange */
+        :: mine -> assert(lives); goto UNPIN      /* CheckExchange */
         :: else -> goto TURN
         fi
     :: else

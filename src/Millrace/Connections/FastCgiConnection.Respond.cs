@@ -335,7 +335,7 @@ internal sealed partial class FastCgiConnection<TKernel>
 
             if (HasMoreToSend)
             {
-                Note();     // should the exchange have sent its last bytes, the loop sends these
+                NoteInput();     // should the exchange have sent its last bytes, the loop sends these
             }
         }
     }

@@ -176,10 +176,10 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
                 TakeAbort(driver);
                 break;
             case SequenceEvent.NextBegun:
-                Note();
+                NoteInput();
                 break;
             case SequenceEvent.NextBegunInstead:
-                Note();
+                NoteInput();
                 Loop.Counters.Aborts++;
                 AbortTaken("The front server has given the request up for another one.");
                 break;
@@ -231,7 +231,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         SendEndRequest(driver, id, ProtocolStatus.UnknownRole);
         if (_sequence.ClosesBehind)
         {
-            Note();
+            NoteInput();
         }
         else if (!_sequence.Begin.KeepConnection)
         {

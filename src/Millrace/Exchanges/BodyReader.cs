@@ -274,7 +274,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
             HasStarted = true;
             if (body.SizeMax is long max && Math.Max(Math.Max(body.Expected, body.Received), body.Announced) > max)
             {
-                exchange.Services.Detached.Refused(Refusal.BodyLong);
+                exchange.Services.OffLoop.Refused(Refusal.BodyLong);
                 _isTooLarge = true;
             }
             else

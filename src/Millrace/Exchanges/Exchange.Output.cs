@@ -635,7 +635,7 @@ internal sealed partial class Exchange
     /// <summary>The path holds an escaped NUL, which is no path to anybody: answered without the handler.</summary>
     public void RefusePath()
     {
-        Services.Detached.Refused(Observe.Refusal.EscapedNul);
+        Services.OffLoop.Refused(Observe.Refusal.EscapedNul);
         ReplaceByStatus(StatusCodes.Status400BadRequest);
         End();
     }

@@ -50,7 +50,7 @@ internal sealed partial class Exchange
     {
         if (!_cutInDrain)
         {
-            Interlocked.Increment(ref Services.Detached.EndedInDrain);
+            Interlocked.Increment(ref Services.OffLoop.EndedInDrain);
         }
     }
 

@@ -1,5 +1,5 @@
 // Accepting: who may come in, which loop a connection goes to, what happens when descriptors are short, and how listening
-// ends. The order of that end over all loops is in ListeningEnd.cs.
+// ends. The order of that end over all loops is in ListenerShutdown.cs.
 
 using Millrace.Listeners;
 using Millrace.Observe;
@@ -208,7 +208,7 @@ internal sealed partial class EventLoop<TKernel>
     }
 
     /// <summary>Accepts who waits in a queue that nobody watches any more: one at a time, since the handler of one may block and others wait behind it.</summary>
-    private bool AcceptRest(LoopDriver driver, RestOfQueue rest)
+    private bool AcceptRest(LoopDriver driver, AcceptBacklog rest)
     {
         if (IsReserveReached() && Services.Connections > 0 && !_cutting)
         {

@@ -22,7 +22,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     private readonly DeadlineWheel _wheel;
     private readonly ConnectionTable _connections = new();
     private readonly List<Connection> _unwatched = [];
-    private readonly List<RestOfQueue> _parked = [];
+    private readonly List<AcceptBacklog> _parked = [];
     private long _watchAgainAtMs;
     private int _batchCount;
     private int _batchPosition;
@@ -239,7 +239,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
                 return connection.OnPosted(driver);
             case AcceptedSocket accepted:
                 return Adopt(driver, accepted.Descriptor, accepted.Listener, accepted.Peer);
-            case RestOfQueue rest:
+            case AcceptBacklog rest:
                 return AcceptRest(driver, rest);
             case Action<EventLoop<TKernel>> action:
                 action(this);

@@ -71,7 +71,7 @@ internal sealed class LoopServices : IDisposable
     public long SlowRequestMs { get; }
 
     /// <summary>What happened on threads that drive no loop.</summary>
-    public LoopCounters Detached { get; } = new();
+    public LoopCounters OffLoop { get; } = new();
 
     // ---- connections ----
 

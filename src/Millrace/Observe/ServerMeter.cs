@@ -14,7 +14,7 @@ internal sealed class ServerMeter : IDisposable
     public ServerMeter(IReadOnlyList<EventLoop> loops, LoopServices services)
     {
         _meter = new Meter(Name);
-        LoopCounters[] all = [.. loops.Select(static loop => loop.Counters), services.Detached];
+        LoopCounters[] all = [.. loops.Select(static loop => loop.Counters), services.OffLoop];
         Counter("millrace.connections.accepted", "{connection}", "Connections accepted.", all, static c => c.Accepted);
         _meter.CreateObservableUpDownCounter("millrace.connections.open", () => services.Connections, "{connection}", "Connections open now.");
         Counter("millrace.requests", "{request}", "Requests begun.", all, static c => c.Requests);

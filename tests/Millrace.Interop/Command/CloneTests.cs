@@ -14,7 +14,7 @@ public sealed class CloneTests
     public async Task Whoever_may_not_build_in_a_clone_is_told_in_one_sentence()
     {
         using var clone = new TemporaryDirectory("clone", searchable: true);
-        string project = Directory.CreateDirectory(Path.Combine(clone.Path, "src", "Millrace.Host")).FullName;
+        string project = Directory.CreateDirectory(Path.Combine(clone.Path, "src", "Millrace.Command")).FullName;
         File.Copy(Path.Combine(CommandProcess.Repository, "millrace"), Path.Combine(clone.Path, "millrace"));
         foreach (string folder in (string[])[project, Path.GetDirectoryName(project)!])
         {

@@ -60,7 +60,7 @@ internal sealed partial class CommandProcess : IAsyncDisposable
         return new CommandProcess(Process.Start(start)!);
     }
 
-    private static string HostAssembly => AssemblyOf("src/Millrace.Host", "Millrace.Host");
+    private static string HostAssembly => AssemblyOf("src/Millrace.Command", "Millrace.Command");
 
     public static CommandProcess Millrace(params IEnumerable<string> arguments) => Start(HostAssembly, arguments);
 

@@ -61,7 +61,7 @@ public sealed class OutputTests
     }
 
     private static CommandProcess Shell(string line) =>
-        CommandProcess.StartProgram("bash", "-c", line, CommandProcess.AssemblyOf("src/Millrace.Host", "Millrace.Host"));
+        CommandProcess.StartProgram("bash", "-c", line, CommandProcess.AssemblyOf("src/Millrace.Command", "Millrace.Command"));
 
     private static async Task<CommandProcess> StartHelloAsync(string address)
     {

@@ -22,7 +22,7 @@ public sealed class PassedSocketTests : IDisposable
         string script = "use Socket; $^F=10; " + open
             + " socket(S,PF_UNIX,SOCK_STREAM,0) or die; die fileno(S) unless fileno(S)==" + (descriptor == 0 ? "0" : "3")
             + "; bind(S,pack_sockaddr_un(shift @ARGV)) or die; listen(S,100) or die; exec @ARGV;";
-        string host = CommandProcess.AssemblyOf("src/Millrace.Host", "Millrace.Host");
+        string host = CommandProcess.AssemblyOf("src/Millrace.Command", "Millrace.Command");
         await using var app = CommandProcess.StartProgram(
             "perl", ["-e", script, SocketPath, "dotnet", host, "run", CommandProcess.AssemblyOf("samples/Hello", "Hello")]);
         await app.WaitForOutputAsync($"listens on fastcgi://fd:{descriptor}");

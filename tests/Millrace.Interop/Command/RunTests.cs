@@ -112,7 +112,7 @@ public sealed class RunTests : IDisposable
     public async Task Endpoints_of_the_app_stand_in_for_the_address_for_browsers_that_nobody_named()
     {
         await using var app = CommandProcess.StartProgram(
-            "env", $"DOTNET_STARTUP_HOOKS={CommandProcess.AssemblyOf("src/Millrace.Host", "Millrace.StartupHook")}", "MILLRACE_RUN_CHOSEN=1",
+            "env", $"DOTNET_STARTUP_HOOKS={CommandProcess.AssemblyOf("src/Millrace.Command", "Millrace.StartupHook")}", "MILLRACE_RUN_CHOSEN=1",
             $"MILLRACE_RUN_URLS=http://127.0.0.1:1;{Address}", "dotnet", HostKinds, "WebApplication", "--Kestrel:Endpoints:Web:Url=http://127.0.0.1:0");
         await app.WaitForOutputAsync("Now listening on: " + Address);
         string[] listening = [.. app.Output.Split('\n').Where(line => line.Contains("Now listening on: ", StringComparison.Ordinal)).Select(line => line.Split("on: ")[1])];

@@ -197,7 +197,7 @@ internal abstract class Bench
 
     public long RefusedInAll => Refusals.Sum(static pair => pair.Value);
 
-    private IEnumerable<KeyValuePair<string, long>> Refusals => Simulation.Loops[0].Loop.Counters.Refusals.Concat(Simulation.Services.Detached.Refusals);
+    private IEnumerable<KeyValuePair<string, long>> Refusals => Simulation.Loops[0].Loop.Counters.Refusals.Concat(Simulation.Services.OffLoop.Refusals);
 
     public int Connections => Simulation.Services.Connections;
 

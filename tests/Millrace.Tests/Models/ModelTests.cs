@@ -33,7 +33,7 @@ public sealed partial class ModelTests
     [Theory]
     [InlineData("BROKEN_GIVE_BACK")]
     [InlineData("BROKEN_GIVEN_TWICE")]
-    [InlineData("BROKEN_TOUCH")]
+    [InlineData("BROKEN_PIN")]
     [InlineData("BROKEN_LOOK_AGAIN")]
     [InlineData("BROKEN_NOTE")]
     [InlineData("BROKEN_NOTE_END")]

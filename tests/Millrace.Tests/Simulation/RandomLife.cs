@@ -312,7 +312,7 @@ internal sealed partial class RandomLife
             "not as many connections were closed as accepted");
     }
 
-    private List<string> Refusals => [.. Simulation.Loops.SelectMany(static loop => loop.Loop.Counters.Refusals).Concat(Simulation.Services.Detached.Refusals)
+    private List<string> Refusals => [.. Simulation.Loops.SelectMany(static loop => loop.Loop.Counters.Refusals).Concat(Simulation.Services.OffLoop.Refusals)
         .Select(static pair => pair.Key).Where(static name => name is not (Millrace.Observe.Refusal.UnknownType or Millrace.Observe.Refusal.Multiplexed or Millrace.Observe.Refusal.LeftQueue)).Distinct()];
 
     // Nobody misbehaved and nothing was short: nothing may have been refused.

@@ -87,7 +87,7 @@ internal sealed partial class Simulation : IKernelObserver
             loop.Loop.Siblings = [.. Loops.Select(static each => each.Loop)];
         }
 
-        _beginDrain = () => new ListeningEnd<SimulatedKernel>(
+        _beginDrain = () => new ListenerShutdown<SimulatedKernel>(
             [.. Loops.Select(static each => each.Loop)],
             httpSocket is null ? [socket] : [socket, httpSocket],
             setup.Options.Backlog,

@@ -20,7 +20,7 @@ public sealed class BorderTests
     {
         string[] names = [.. References(typeof(MillraceServer).Assembly)];
         Assert.Contains("Millrace.Protocols", names);
-        Assert.DoesNotContain(names, static name => name is "Millrace.Host" or "Millrace.StartupHook" or "Microsoft.AspNetCore.Server.Kestrel");
+        Assert.DoesNotContain(names, static name => name is "Millrace.Command" or "Millrace.StartupHook" or "Microsoft.AspNetCore.Server.Kestrel");
     }
 
     [Theory]

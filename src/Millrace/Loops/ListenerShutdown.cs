@@ -21,7 +21,7 @@ namespace Millrace.Loops;
 /// <param name="refuse">Step 2.</param>
 /// <param name="holdOff">Step 4; false where it cannot be done.</param>
 /// <param name="close">Step 5.</param>
-internal sealed class ListeningEnd<TKernel>(
+internal sealed class ListenerShutdown<TKernel>(
     IReadOnlyList<EventLoop<TKernel>> loops,
     IReadOnlyList<ListenSocket> sockets,
     int queueMax,
@@ -56,7 +56,7 @@ internal sealed class ListeningEnd<TKernel>(
         foreach (ListenSocket socket in sockets)
         {
             refuse(socket);
-            loops[Math.Max(socket.Loop, 0)].Post(new RestOfQueue(socket, queueMax, holdOff, Close));
+            loops[Math.Max(socket.Loop, 0)].Post(new AcceptBacklog(socket, queueMax, holdOff, Close));
         }
     }
 
@@ -71,7 +71,7 @@ internal sealed class ListeningEnd<TKernel>(
 }
 
 /// <summary>Who waits in the queue of a socket that is about to be closed. Used by whoever drives the loop it was posted to.</summary>
-internal sealed class RestOfQueue(ListenSocket listener, int max, Func<ListenSocket, bool> holdOff, Action<ListenSocket> close)
+internal sealed class AcceptBacklog(ListenSocket listener, int max, Func<ListenSocket, bool> holdOff, Action<ListenSocket> close)
 {
     private int _counted;
     private bool _isLastStep;

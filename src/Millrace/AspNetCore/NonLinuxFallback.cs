@@ -10,7 +10,7 @@ using Millrace.Observe;
 namespace Millrace.AspNetCore;
 
 /// <summary>Says once, at the start, that the server of the host is not Millrace.</summary>
-internal sealed class ForeignSystem(ILoggerFactory loggers, IServiceProvider services) : IHostedService
+internal sealed class NonLinuxFallback(ILoggerFactory loggers, IServiceProvider services) : IHostedService
 {
     public Task StartAsync(CancellationToken cancellationToken)
     {

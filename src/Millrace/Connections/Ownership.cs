@@ -1,0 +1,87 @@
+// The word that says who owns a connection, and what has to happen when its exchange ends. Connection.pml checks every way through it.
+
+namespace Millrace.Connections;
+
+[Flags]
+internal enum Ownership
+{
+    /// <summary>The connection is its loop's.</summary>
+    None = 0,
+
+    /// <summary>It is its exchange's. The loop sets it before the handler.</summary>
+    Exchanging = 1,
+
+    /// <summary>The loop looks at the exchange, which cannot end meanwhile but by way of the loop.</summary>
+    Pinned = 2,
+
+    /// <summary>The exchange has ended, and is posted for the loop to take the connection back.</summary>
+    GivenBack = 4,
+
+    /// <summary>The exchange waits until the socket takes more.</summary>
+    WantsWritable = 8,
+
+    /// <summary>The loop has seen bytes or an end, and not processed them: the exchange ends by way of the loop.</summary>
+    NotedInput = 16,
+}
+
+internal struct OwnershipWord
+{
+    private int _word;
+
+    /// <summary>What was only noted does not matter then.</summary>
+    public bool IsLoops => (Now & Ownership.Exchanging) == 0;
+
+    public bool WantsWritable => (Now & Ownership.WantsWritable) != 0;
+
+    private Ownership Now => (Ownership)Volatile.Read(ref _word);
+
+    // ---- the loop ----
+
+    /// <summary>The connection is the exchange's from here on.</summary>
+    public void Lend() => Volatile.Write(ref _word, (int)Ownership.Exchanging);
+
+    /// <summary>The exchange has ended: the connection is the loop's, and nothing is noted any more.</summary>
+    public void TakeBack() => Volatile.Write(ref _word, (int)Ownership.None);
+
+    /// <summary>Keeps the exchange from ending under the loop's hands until <see cref="Unpin"/>. False when it is not running, or has ended already.</summary>
+    public bool TryPin()
+    {
+        while (true)
+        {
+            Ownership now = Now;
+            if ((now & Ownership.Exchanging) == 0 || (now & Ownership.GivenBack) != 0)
+            {
+                return false;
+            }
+
+            if (TryChange(now, now | Ownership.Pinned))
+            {
+                return true;
+            }
+        }
+    }
+
+    public void Unpin() => Clear(Ownership.Pinned);
+
+    /// <summary>There is something to do when the exchange ends: it gives the connection back by way of the loop.</summary>
+    public void NoteInput() => Set(Ownership.NotedInput);
+
+    /// <summary>The socket takes more; false when nobody waits for that.</summary>
+    public bool TakeWantsWritable() => (Clear(Ownership.WantsWritable) & Ownership.WantsWritable) != 0;
+
+    // ---- the exchange ----
+
+    public void WantWritable() => Set(Ownership.WantsWritable);
+
+    /// <summary>By one step, where nothing is noted. After true the connection may not be touched.</summary>
+    public bool TryGiveBack() => Now == Ownership.Exchanging && TryChange(Ownership.Exchanging, Ownership.None);
+
+    /// <summary>By way of the loop, which is posted to next.</summary>
+    public void GiveBack() => Set(Ownership.GivenBack);
+
+    private bool TryChange(Ownership from, Ownership to) => Interlocked.CompareExchange(ref _word, (int)to, (int)from) == (int)from;
+
+    private void Set(Ownership bit) => Interlocked.Or(ref _word, (int)bit);
+
+    private Ownership Clear(Ownership bit) => (Ownership)Interlocked.And(ref _word, ~(int)bit);
+}
