@@ -22,13 +22,13 @@ public sealed class Http1RoundTripTests
 
         private readonly Random _random = new(seed);
         private readonly MessageReading _reader = new();
-        private readonly MemoryStream _output = new();
+        private readonly List<byte> _output = [];
         private readonly List<string> _expected = [];
 
         public override byte[] Next(int index)
         {
             _expected.Clear();
-            _output.SetLength(0);
+            _output.Clear();
             Write("POST /x HTTP/1.1\r\nHost: a\r\n");
             _expected.Add("header Host: a");
             WriteFields("x", "header", _random.Next(12));
@@ -46,7 +46,7 @@ public sealed class Http1RoundTripTests
             }
 
             _expected.Add("rest 0");
-            return _output.ToArray();
+            return [.. _output];
         }
 
         private void WriteFields(string prefix, string kind, int count)
@@ -69,7 +69,7 @@ public sealed class Http1RoundTripTests
                 _random.NextBytes(piece);
                 body.AddRange(piece);
                 Write($"{piece.Length:x}\r\n");
-                _output.Write(piece);
+                _output.AddRange(piece);
                 Write("\r\n");
             }
 
@@ -90,7 +90,7 @@ public sealed class Http1RoundTripTests
             return true;
         }
 
-        private void Write(string text) => _output.Write(Encoding.ASCII.GetBytes(text));
+        private void Write(string text) => _output.AddRange(Encoding.ASCII.GetBytes(text));
 
         private string Text(string chars, int lengthMax) => string.Concat(Enumerable.Range(0, _random.Next(lengthMax)).Select(_ => chars[_random.Next(chars.Length)]));
     }
