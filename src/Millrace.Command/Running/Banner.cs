@@ -1,6 +1,7 @@
 // What `run` prints once the app listens: the addresses, what is to be known of them where nobody named any, and the nginx
 // block that leads to the first FastCGI one.
 
+using System.Net;
 using System.Text;
 using Millrace.Command.FrontEnds;
 using Millrace.Command.Terminals;
@@ -44,13 +45,16 @@ internal static class Banner
         string? first = addresses.FirstOrDefault(a => a.StartsWith("fastcgi://", StringComparison.OrdinalIgnoreCase));
         try
         {
-            return first is null ? null : ServerAddress.Parse(first);
+            return first is not null && ServerAddress.Parse(first) is var address && !IsEvery(address.Host) ? address : null;
         }
         catch (CommandFailure)
         {
             return null; // an inherited descriptor, for one, has no address to connect to
         }
     }
+
+    // Every address of the machine is none to connect to.
+    private static bool IsEvery(string host) => IPAddress.TryParse(host, out IPAddress? address) && (address.Equals(IPAddress.Any) || address.Equals(IPAddress.IPv6Any));
 
     private static string WithoutQuery(string address) => address.Split('?')[0];
 }

@@ -2,12 +2,15 @@
 // (PreferHostingUrls) or that only Millrace understands, endpoints that are set for Kestrel, other addresses, sockets that
 // were passed (spawn-fcgi, lighttpd, systemd); passed sockets come before endpoints where there is no address at all.
 
+using System.Net.Sockets;
+using Microsoft.AspNetCore.Connections;
 using Microsoft.AspNetCore.Hosting.Server;
 using Microsoft.AspNetCore.Hosting.Server.Features;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Options;
+using Millrace.Handlers;
 using Millrace.Listeners;
 using Millrace.Observe;
 
@@ -48,7 +51,7 @@ internal sealed class HostedServer : IServer
         Report(log);
         IServerAddressesFeature feature = Features.Get<IServerAddressesFeature>()!;
         ICollection<string> addresses = feature.Addresses;
-        _engine = Engine.Start(WhatToListenOn(feature, log), new HostedHandler<TContext>(application, _logger), options, _logger);
+        _engine = Start(WhatToListenOn(feature, log), new HostedHandler<TContext>(application, _logger), options);
         if (options.IgnoreSignals != false)
         {
             _signals = IdleSignals.Take(_engine.Services.Log, _lifetime is { } lifetime ? lifetime.StopApplication : null);
@@ -57,10 +60,23 @@ internal sealed class HostedServer : IServer
         addresses.Clear();
         foreach (ListenAddress address in _engine.Addresses)
         {
-            addresses.Add(address.Url);
+            addresses.Add(address.UrlAsOnKestrel);
         }
 
         return Task.CompletedTask;
+    }
+
+    // Applications that take another port when theirs is taken know it by what Kestrel throws: an IOException around this.
+    private Engine Start(IReadOnlyList<ListenAddress> addresses, RequestHandler handler, MillraceOptions options)
+    {
+        try
+        {
+            return Engine.Start(addresses, handler, options, _logger);
+        }
+        catch (MillraceStartException error) when (error.InnerException is SocketException { SocketErrorCode: SocketError.AddressAlreadyInUse } cause)
+        {
+            throw new MillraceStartException(error.Message, new AddressInUseException(error.Message, cause));
+        }
     }
 
     // What was asked for in vain.

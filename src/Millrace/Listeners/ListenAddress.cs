@@ -37,7 +37,10 @@ internal sealed record ListenAddress
 
     public EndPointKind Kind { get; init; }
 
-    /// <summary>Null for <see cref="AnyHost"/>, <see cref="Localhost"/> and Unix sockets. Of an inherited descriptor known once it was looked at.</summary>
+    /// <summary>
+    /// Null for <see cref="Localhost"/> and Unix sockets. Of an inherited descriptor known once it was looked at, of <see cref="AnyHost"/> once it is open:
+    /// that of IPv6, or of IPv4 where the machine has no other.
+    /// </summary>
     public IPAddress? Address { get; init; }
 
     /// <summary>In [0, 65535]; 0 asks for a free port, and the opened socket's address has the chosen one.</summary>
@@ -85,6 +88,12 @@ internal sealed record ListenAddress
         EndPointKind.Inherited => string.Create(CultureInfo.InvariantCulture, $"{Scheme}://fd:{InheritedDescriptor}"),
         _ => string.Create(CultureInfo.InvariantCulture, $"{Scheme}://{Host}:{Port}"),
     };
+
+    /// <summary>
+    /// <see cref="Url"/> as an application is told of it that knows Kestrel: every address of the machine is <c>http://[::]:5000</c>, which
+    /// <see cref="Uri"/> reads, unlike <c>http://*:5000</c>.
+    /// </summary>
+    public string UrlAsOnKestrel => AnyHost && Address is not null ? (this with { AnyHost = false }).Url : Url;
 
     private string Scheme => Protocol == ListenProtocol.FastCgi ? "fastcgi" : "http";
 

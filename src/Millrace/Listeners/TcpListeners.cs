@@ -92,7 +92,8 @@ internal static unsafe class TcpListeners
     {
         if (errno != 0)
         {
-            throw new MillraceStartException(Explain(group.Asked, new IPEndPoint(address, port), errno));
+            string reason = Explain(group.Asked, new IPEndPoint(address, port), errno);
+            throw errno == SystemCalls.EADDRINUSE ? MillraceStartException.InUse(reason) : new MillraceStartException(reason);
         }
     }
 
@@ -157,10 +158,10 @@ internal static unsafe class TcpListeners
                 joined.Clear();
             }
 
-            Add(first, port, isShared ? -1 : 0);
+            Add(first, address, port, isShared ? -1 : 0);
             for (int i = 0; i < joined.Count; i++)
             {
-                Add(joined[i], port, i + 1);
+                Add(joined[i], address, port, i + 1);
             }
 
             return errno;
@@ -176,8 +177,8 @@ internal static unsafe class TcpListeners
         private static bool CannotShare(int errno) => errno is SystemCalls.EADDRINUSE or SystemCalls.EINVAL or SystemCalls.ENOPROTOOPT
             or SystemCalls.EOPNOTSUPP or SystemCalls.ENOSYS or SystemCalls.EPERM;
 
-        private void Add(int descriptor, int port, int loop) =>
-            _sockets.Add(new ListenSocket(descriptor, asked with { Port = port }, SocketName.Of(descriptor)!.Value, loop));
+        private void Add(int descriptor, IPAddress address, int port, int loop) => _sockets.Add(new ListenSocket(
+            descriptor, asked with { Port = port, Address = asked.AnyHost ? address : asked.Address }, SocketName.Of(descriptor)!.Value, loop));
 
         private int OpenOne(IPAddress address, ref int port, bool isFirst, out int descriptor)
         {

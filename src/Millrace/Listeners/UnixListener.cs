@@ -90,7 +90,7 @@ internal static unsafe class UnixListener
         errno = TryConnect(found, path, out string owner);
         if (errno != SystemCalls.ECONNREFUSED)
         {
-            throw new MillraceStartException(ExplainLive(path, owner, errno));
+            throw MillraceStartException.InUse(ExplainLive(path, owner, errno));
         }
 
         errno = found.RemoveIfSame();
@@ -207,7 +207,7 @@ internal static unsafe class UnixListener
                 CultureInfo.InvariantCulture,
                 $"User {SystemCalls.GetEffectiveUser()} may not create the socket {path}; give that user the right to write in {directory}, or choose a directory it owns.")),
             SystemCalls.EROFS => new MillraceStartException($"The socket {path} would lie on a read-only file system; choose a path under /run or /tmp."),
-            SystemCalls.EADDRINUSE => new MillraceStartException($"The socket {path} was made by another process at this very moment; stop that process or choose another path."),
+            SystemCalls.EADDRINUSE => MillraceStartException.InUse($"The socket {path} was made by another process at this very moment; stop that process or choose another path."),
             _ => Failed(path, "cannot be made", errno),
         };
     }

@@ -39,6 +39,8 @@ public sealed class BannerTests
     [Theory]
     [InlineData("fastcgi://fd:3")]
     [InlineData("fastcgi://*:9000?allow=10.0.0.5")]
+    [InlineData("fastcgi://[::]:9000")]
+    [InlineData("fastcgi://0.0.0.0:9000?allow=10.0.0.5")]
     public void No_block_is_printed_for_an_address_that_leads_no_web_server_to_the_application(string address)
     {
         string text = Print([address], chosen: null);

@@ -2,6 +2,7 @@
 
 using System.Net.Sockets;
 using Microsoft.AspNetCore.Builder;
+using Microsoft.AspNetCore.Connections;
 using Microsoft.AspNetCore.Hosting.Server;
 using Microsoft.AspNetCore.Hosting.Server.Features;
 using Microsoft.AspNetCore.Http;
@@ -22,6 +23,36 @@ public sealed class StartTests
         Assert.StartsWith("fastcgi://127.0.0.1:", address, StringComparison.Ordinal);
         Assert.DoesNotContain(":0", address, StringComparison.Ordinal);
         Assert.Equal("here", app.Get("/").Text);
+    }
+
+    // What applications read of it to announce themselves, to look at their own health or to open a browser.
+    [Theory]
+    [InlineData("http://*:0")]
+    [InlineData("http://+:0")]
+    [InlineData("http://[::]:0")]
+    [InlineData("fastcgi://*:0?allow=127.0.0.1")]
+    public async Task Every_address_of_the_machine_is_reported_as_on_Kestrel_so_that_Uri_reads_it(string asked)
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static _ => { }, address: asked);
+        string address = Assert.Single(app.App.Urls);
+        var uri = new Uri(address);
+        Assert.NotEqual(0, uri.Port);
+        Assert.Equal($"{uri.Scheme}://{(Socket.OSSupportsIPv6 ? "[::]" : "0.0.0.0")}:{uri.Port}", address);
+    }
+
+    // Applications that take the next port then catch IOException, or ask for what is in it.
+    [Fact]
+    public async Task An_address_that_is_in_use_is_said_as_on_Kestrel()
+    {
+        using var folder = new SocketFolder();
+        string socket = folder.NewAddress();
+        await using HostedApp first = await HostedApp.StartAsync(app => app.Urls.Add(socket), address: "http://127.0.0.1:0");
+        foreach (string taken in first.App.Urls.ToArray())
+        {
+            IOException error = await Assert.ThrowsAnyAsync<IOException>(() => HostedApp.StartAsync(static _ => { }, address: taken));
+            var inner = Assert.IsType<AddressInUseException>(Assert.IsType<MillraceStartException>(error).InnerException);
+            Assert.Equal(SocketError.AddressAlreadyInUse, Assert.IsType<SocketException>(inner.InnerException).SocketErrorCode);
+        }
     }
 
     [Fact]
