@@ -92,7 +92,8 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
                 return Start(driver, buffer, start, end);
             }
 
-            if (driver.Output.Length > OutputBuffer.SendAt)
+            // Not behind a head: its request has the driver's output, and lies in the buffer.
+            if (!HasHead && driver.Output.Length > OutputBuffer.SendAt)
             {
                 SendDriverOutput(driver);
                 if (Stage == Stage.Sending)
@@ -487,7 +488,8 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         _isTaken = true;
         _inPlaceStart = -1;
         ResetDiscarded();
-        return Dispatch(driver, Exchange!);
+        Exchange!.BeginBehindOutput();      // what has been answered behind its head
+        return Dispatch(driver, Exchange);
     }
 
     protected override void OnExchangeEnded(bool keepsOpen)

@@ -89,13 +89,19 @@ internal sealed partial class Exchange
         _assembly = assembly;
         StartedMs = nowMs;
         _number = connection.NextRequestNumber();
-        output.ResponseStart = output.End;
         RequestHeaders.Begin();
         ResponseHeaders.Begin();
         SuppressesBody = Head.IsHead;
-        DeferOutput();
+        BeginBehindOutput();
         _answered = _sealed = false;
         OpenGate();
+    }
+
+    /// <summary>None of the response has been written: what the output holds now comes before it.</summary>
+    public void BeginBehindOutput()
+    {
+        Output.ResponseStart = Output.End;
+        DeferOutput();
     }
 
     /// <summary>What the output holds now, answers to earlier requests, is sent should this one take its time.</summary>

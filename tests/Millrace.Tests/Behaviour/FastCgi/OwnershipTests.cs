@@ -79,4 +79,62 @@ public sealed class OwnershipTests
             Assert.Equal(0, Assert.Single(front.Ended).Stdout.Length);
         });
 
+    private static byte[] Questions(int count) => [.. Enumerable.Repeat(Wire.Record(200, 0, []), count).SelectMany(static record => record)];
+
+    private static byte[] HeadOf(string target) => [.. Wire.BeginRequest(), .. Wire.Stream(Wire.Params, 1, Wire.Pairs(Wire.Get(target)))];
+
+    // More than is collected before it is sent: it is sent on before the handler is called.
+    [Theory]
+    [InlineData(0, 2_200)]
+    [InlineData(1_000, 1_200)]
+    [InlineData(2_100, 100)]
+    public void Answers_to_what_came_behind_a_head_leave_once_FastCGI_4_2(int before, int behind)
+    {
+        var gate = new TaskCompletionSource();
+        FastCgiBench.Run(
+            async (request, response) =>
+            {
+                if (request.Path == "/long")
+                {
+                    await gate.Task;
+                }
+
+                await PlainCall.Echo(request, response);
+            },
+            bench =>
+            {
+                FrontEnd front = bench.Connect();
+                bench.Send(front, [.. Questions(before), .. HeadOf("/long"), .. Questions(behind)]);
+                Assert.Equal(before + behind, front.Management.Count);
+                Assert.Equal(16 * (before + behind), front.BytesRead);
+                bench.Send(front, Wire.Record(Wire.Stdin, 1, []));
+                gate.SetResult();
+                bench.Settle();
+                Assert.StartsWith("GET /long\n", Assert.Single(front.Ended).BodyText, StringComparison.Ordinal);
+                Assert.Equal(before + behind, front.Management.Count);
+                bench.StillServes(front);
+            });
+    }
+
+    [Theory]
+    [InlineData(0, 2_200)]
+    [InlineData(1_000, 1_200)]
+    public void A_head_stays_its_own_while_answers_to_what_came_behind_it_wait_for_the_front_server(int before, int behind) => FastCgiBench.Run(
+        bench =>
+        {
+            bench.Simulation.World.SendCapacityMax = 1_000;
+            FrontEnd slow = bench.Connect();
+            FrontEnd other = bench.Connect();
+            bench.Reads = false;
+            bench.Send(slow, [.. Questions(before), .. HeadOf("/slow"), .. Questions(behind)]);
+            bench.Send(other, Wire.Request("/other-one-with-a-target-of-its-own"));
+            bench.Reads = true;
+            bench.Settle();
+            bench.Send(slow, Wire.Record(Wire.Stdin, 1, []));
+            Assert.StartsWith("GET /other-one-with-a-target-of-its-own\n", Assert.Single(other.Ended).BodyText, StringComparison.Ordinal);
+            Assert.StartsWith("GET /slow\n", Assert.Single(slow.Ended).BodyText, StringComparison.Ordinal);
+            Assert.Equal(before + behind, slow.Management.Count);
+            bench.StillServes(slow);
+            bench.StillServes(other);
+        });
 }
