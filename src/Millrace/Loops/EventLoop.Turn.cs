@@ -16,6 +16,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     private const int WatchAgainMs = 100;
     private const int BusyEventsPerMs = 6;
     private const int CountMsMin = 8;
+    private const int CrowdedMs = 1_000;
 
     private readonly PollEvent[] _batch = new PollEvent[256];
     private readonly Poller _poller;
@@ -31,6 +32,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     private long _drainBegunMs;
     private bool _cutting;
     private bool _stopping;
+    private long _crowdedSinceMs;       // since when batches have been full; 0: the last was not
     private long _countedSinceMs;
     private int _counted;               // events since then
     private Waking _waking;
@@ -121,7 +123,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
             }
         }
 
-        while (_wheel.TakeDue(NowMs) is { } due)
+        while (IsEverybodyHeard() && _wheel.TakeDue(NowMs) is { } due)
         {
             try
             {
@@ -146,6 +148,20 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
         }
 
         return true;
+    }
+
+    // Whoever stands behind a full batch may have sent in time what he is about to be given up for, as after a pause of the whole process.
+    // Where batches are always full there must be an end of it.
+    private bool IsEverybodyHeard()
+    {
+        if (_batchCount < _batch.Length)
+        {
+            _crowdedSinceMs = 0;
+            return true;
+        }
+
+        _crowdedSinceMs = _crowdedSinceMs == 0 ? NowMs : _crowdedSinceMs;
+        return NowMs - _crowdedSinceMs >= CrowdedMs;
     }
 
     // A fault of the server itself costs one connection, not the process. User code never throws to here.
@@ -189,10 +205,18 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
             timeoutMs = 0;
         }
 
+        Waking waking = _waking == Waking.InTurn && !Services.Code.MayStart ? Waking.InTurnLasting : _waking;
         _batchPosition = 0;
-        _batchCount = Kernel.Wait(_poller, _batch, timeoutMs, _waking == Waking.InTurn && !Services.Code.MayStart ? Waking.InTurnLasting : _waking);
+        _batchCount = Kernel.Wait(_poller, _batch, timeoutMs, waking);
         WakeUp();
         NowMs = Kernel.NowMs;
+        if (_batchCount == 0 && _wheel.NextWaitMs(NowMs) == 0)
+        {
+            // Somebody's time is over. The wait may have been broken off without a look at the sockets when a process goes on that
+            // was stopped or frozen (signal(7): epoll_wait): what has come meanwhile is heard first.
+            _batchCount = Kernel.Wait(_poller, _batch, 0, waking);
+        }
+
         Count(_batchCount);
         if (_batchCount > 0)
         {

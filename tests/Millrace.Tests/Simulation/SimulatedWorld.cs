@@ -132,6 +132,12 @@ internal sealed class SimulatedWorld(SeededRandom random)
             Observer.OnSleep(queue, timeoutMs);
         }
 
+        if (Faults.WaitsBrokenOff > 0)
+        {
+            Faults.WaitsBrokenOff--;
+            return 0;
+        }
+
         int count = queue.Collect(events, Faults.EventsMax);
         if (count > 0)
         {

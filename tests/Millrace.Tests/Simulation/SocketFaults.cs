@@ -20,5 +20,8 @@ internal sealed class SocketFaults
     /// <summary>Events one wait gives at most.</summary>
     public int EventsMax { get; set; } = int.MaxValue;
 
+    /// <summary>So many waits end without a look at the sockets (EINTR), as after SIGSTOP and SIGCONT.</summary>
+    public int WaitsBrokenOff { get; set; }
+
     public bool AnyRefusing => FailedAccept > 0 || FailedWatch > 0;
 }

@@ -1,0 +1,105 @@
+// A process that was stopped for a while and goes on (SIGSTOP, a frozen container, a machine that is moved): everybody's time is
+// over then, and what came in time lies in the sockets. Nobody is given up before that has been looked at.
+
+namespace Millrace.Tests.Behaviour.Shared;
+
+public abstract class PauseTests(Way way) : SharedTests(way)
+{
+    private static readonly TimeSpan s_pause = TimeSpan.FromSeconds(90);      // more than each limit that it could run into
+
+    private static async ValueTask Count(Call call)
+    {
+        long count = 0;
+        byte[] buffer = new byte[4_096];
+        for (int read; (read = await call.ReadAsync(buffer)) > 0;)
+        {
+            count += read;
+        }
+
+        call.WriteText($"{count} bytes");
+    }
+
+    // 600: more than one wait tells of.
+    [Theory]
+    [InlineData(1, true)]
+    [InlineData(600, true)]
+    [InlineData(1, false)]
+    [InlineData(600, false)]
+    public void What_came_while_the_process_was_stopped_came_in_time(int callers, bool inTheHead) => Run(
+        Count,
+        bench =>
+        {
+            List<(Caller Caller, byte[] Left)> waiting = [];
+            for (int i = 0; i < callers; i++)
+            {
+                Caller caller = bench.Connect();
+                byte[] request = caller.Request("/", "POST", new byte[100]);
+                int cut = inTheHead ? 20 : caller.Head("/", "POST", 100).Length;
+                bench.Send(caller, request[..cut]);
+                waiting.Add((caller, request[cut..]));
+            }
+
+            foreach ((Caller caller, byte[] rest) in waiting)
+            {
+                caller.Socket.ClientSend(rest);
+                caller.Socket.Deliver(int.MaxValue);
+            }
+
+            bench.Simulation.World.NowMs += (long)s_pause.TotalMilliseconds;
+            bench.Simulation.World.Faults.WaitsBrokenOff = 1;
+            bench.Settle();
+            Assert.All(waiting, static one => Assert.Equal((200, "100 bytes"), (Assert.Single(one.Caller.Answers).Status, one.Caller.Answers[0].BodyText)));
+            Assert.Equal(0, bench.RefusedInAll);
+        });
+
+    [Fact]
+    public void Who_sent_nothing_while_the_process_was_stopped_is_late_all_the_same_BodyTimeout() => Run(
+        Count,
+        bench =>
+        {
+            Caller caller = bench.Connect();
+            bench.Send(caller, caller.Head("/", "POST", 100));
+            bench.Simulation.World.NowMs += (long)s_pause.TotalMilliseconds;
+            bench.Simulation.World.Faults.WaitsBrokenOff = 1;
+            bench.Settle();
+            Assert.Equal(408, Assert.Single(caller.Answers).Status);
+            Assert.Equal(1, bench.Refused("body-too-slow"));
+        });
+
+    [Fact]
+    public void Who_is_late_is_given_up_although_more_than_one_wait_tells_of_always_have_something_to_say_HeadTimeout() => Run(
+        Count,
+        static bench =>
+        {
+            Caller late = bench.Connect();
+            bench.Send(late, late.Request("/", "POST", new byte[100])[..20]);
+            List<Caller> others = [];
+            for (int i = 0; i < 400; i++)
+            {
+                others.Add(bench.Connect());
+                bench.Send(others[i], others[i].Head("/", "POST", 1_000_000));
+            }
+
+            for (int tenths = 0; tenths < 320; tenths++)
+            {
+                Assert.True(bench.Refused("head-timeout") == 1 || tenths < 315);
+                foreach (Caller caller in others)
+                {
+                    caller.Socket.ClientSend(caller.Part([1]));
+                    caller.Socket.Deliver(int.MaxValue);
+                }
+
+                bench.Simulation.World.NowMs += 100;
+                _ = bench.Simulation.Loops[0].Turn(0);
+            }
+        },
+        static options => options.MinBodyBytesPerSecond = 0);
+}
+
+public sealed class FastCgiPauseTests() : PauseTests(Way.FastCgiToPlain);
+
+public sealed class HttpPauseTests() : PauseTests(Way.HttpToPlain);
+
+public sealed class FastCgiHostedPauseTests() : PauseTests(Way.FastCgiToHosted);
+
+public sealed class HttpHostedPauseTests() : PauseTests(Way.HttpToHosted);
