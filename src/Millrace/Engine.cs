@@ -20,8 +20,8 @@ internal sealed class Engine : IAsyncDisposable
     private readonly EventLoop<LinuxKernel>[] _loops;
     private readonly List<ListenSocket> _sockets = [];
     private readonly ServerMeter _meter;
-    private readonly SemaphoreSlim _stopping = new(1);
-    private bool _stopped;
+    private readonly Lock _stopLock = new();
+    private Task? _stopped;
 
     private Engine(MillraceOptions options, RequestHandler handler, ILogger logger, Action<DriverThread>? startThread)
     {
@@ -178,54 +178,49 @@ internal sealed class Engine : IAsyncDisposable
     }
 
     /// <summary>Stops listening, lets requests in progress end, then cuts what is left when the drain time, or the token, is over.</summary>
-    public async Task StopAsync(CancellationToken cancellationToken)
+    /// <remarks>The first call decides; each further one, and disposing, waits for its end. Any thread, any number of times.</remarks>
+    public Task StopAsync(CancellationToken cancellationToken)
     {
-        await _stopping.WaitAsync(CancellationToken.None).ConfigureAwait(false);
-        try
+        lock (_stopLock)
         {
-            if (_stopped)
-            {
-                return;
-            }
+            return _stopped ??= Stop(cancellationToken);
+        }
+    }
 
-            _stopped = true;
-            long begun = Environment.TickCount64;
-            Task listening = new ListenerShutdown<LinuxKernel>(
-                _loops, _sockets, _options.Backlog, static socket => socket.Refuse(), static socket => socket.HoldOff(), static socket => socket.Dispose()).Begin();
-            long deadline = begun + (long)_options.DrainTimeout.TotalMilliseconds;
-            while ((_services.Connections > 0 || !listening.IsCompleted)
-                && Environment.TickCount64 < deadline && !cancellationToken.IsCancellationRequested)
+    private async Task Stop(CancellationToken cancellationToken)
+    {
+        long begun = Environment.TickCount64;
+        Task listening = new ListenerShutdown<LinuxKernel>(
+            _loops, _sockets, _options.Backlog, static socket => socket.Refuse(), static socket => socket.HoldOff(), static socket => socket.Dispose()).Begin();
+        long deadline = begun + (long)_options.DrainTimeout.TotalMilliseconds;
+        while ((_services.Connections > 0 || !listening.IsCompleted)
+            && Environment.TickCount64 < deadline && !cancellationToken.IsCancellationRequested)
+        {
+            await Task.Delay(20, CancellationToken.None).ConfigureAwait(false);
+            Broadcast(static loop => loop.SweepIdle());
+        }
+
+        if (_services.Connections is > 0 and int left)
+        {
+            _services.Log.DrainCut(left, _options.DrainTimeout.TotalSeconds);
+            Broadcast(static loop => loop.Cut());
+            long giveUpAt = Environment.TickCount64 + CutPatienceMs;
+            for (int i = 0; i < 50 && _services.Connections > 0 && Environment.TickCount64 < giveUpAt; i++)
             {
                 await Task.Delay(20, CancellationToken.None).ConfigureAwait(false);
-                Broadcast(static loop => loop.SweepIdle());
-            }
-
-            if (_services.Connections is > 0 and int left)
-            {
-                _services.Log.DrainCut(left, _options.DrainTimeout.TotalSeconds);
                 Broadcast(static loop => loop.Cut());
-                long giveUpAt = Environment.TickCount64 + CutPatienceMs;
-                for (int i = 0; i < 50 && _services.Connections > 0 && Environment.TickCount64 < giveUpAt; i++)
-                {
-                    await Task.Delay(20, CancellationToken.None).ConfigureAwait(false);
-                    Broadcast(static loop => loop.Cut());
-                }
             }
+        }
 
-            Broadcast(static loop => loop.Stop());
-            _services.Leave();
-            await WaitForLoops().ConfigureAwait(false);
-            _services.Log.Drained(
-                Math.Round((Environment.TickCount64 - begun) / 1000.0, 1),
-                Volatile.Read(ref _services.OffLoop.EndedInDrain),
-                _loops.Sum(static loop => Volatile.Read(ref loop.Counters.CutInDrain)));
-            Close();
-            await _services.Log.FlushAsync(TimeSpan.FromSeconds(1)).ConfigureAwait(false);
-        }
-        finally
-        {
-            _stopping.Release();
-        }
+        Broadcast(static loop => loop.Stop());
+        _services.Leave();
+        await WaitForLoops().ConfigureAwait(false);
+        _services.Log.Drained(
+            Math.Round((Environment.TickCount64 - begun) / 1000.0, 1),
+            Volatile.Read(ref _services.OffLoop.EndedInDrain),
+            _loops.Sum(static loop => Volatile.Read(ref loop.Counters.CutInDrain)));
+        Close();
+        await _services.Log.FlushAsync(TimeSpan.FromSeconds(1)).ConfigureAwait(false);
     }
 
     private void Broadcast(Action<EventLoop<LinuxKernel>> action) => Array.ForEach(_loops, loop => loop.Post(action));
@@ -250,9 +245,5 @@ internal sealed class Engine : IAsyncDisposable
         _sockets.ForEach(static socket => socket.Dispose());
     }
 
-    public async ValueTask DisposeAsync()
-    {
-        await StopAsync(CancellationToken.None).ConfigureAwait(false);
-        _stopping.Dispose();
-    }
+    public ValueTask DisposeAsync() => new(StopAsync(CancellationToken.None));
 }

@@ -44,6 +44,16 @@ public sealed class DrainTests : IDisposable
         await stopping.WaitAsync(TimeSpan.FromSeconds(10));
     }
 
+    [Fact]
+    public async Task A_server_is_stopped_and_disposed_of_as_often_as_anybody_likes()
+    {
+        MillraceServer server = await MillraceServer.StartAsync(_folder.NewAddress(), static (_, response) => response.WriteText("whole"), new MillraceOptions { Loops = 2 });
+        await Task.WhenAll(Enumerable.Range(0, 20).Select(i => Task.Run(() => i % 2 == 0 ? server.StopAsync() : server.DisposeAsync().AsTask()))).WaitAsync(TimeSpan.FromSeconds(20));
+        await server.DisposeAsync();
+        await server.StopAsync();
+        await server.DisposeAsync();
+    }
+
     // Over TCP a client may have to wait for a second before it is refused.
     [Theory]
     [InlineData("", 10)]
