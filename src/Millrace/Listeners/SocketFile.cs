@@ -36,6 +36,9 @@ internal sealed unsafe class SocketFile : IDisposable
     /// <summary>Whether the name leads to this file now.</summary>
     public bool IsInPlace => FileFacts.At(Directory.Descriptor, _name, out _) is FileFacts now && now.IsSame(Facts);
 
+    /// <summary>Whether the name leads to nothing now.</summary>
+    public bool IsMissing => FileFacts.At(Directory.Descriptor, _name, out int errno) is null && errno == SystemCalls.ENOENT;
+
     /// <summary>Opens what the name leads to now, a link itself. Null with <paramref name="errno"/> set when there is nothing or it cannot be opened.</summary>
     public static SocketFile? Open(SocketDirectory directory, string name, out int errno)
     {
@@ -63,11 +66,12 @@ internal sealed unsafe class SocketFile : IDisposable
 
     /// <summary>Removes the file unless another has taken its place. Answers 0, or the error number of the removal.</summary>
     /// <param name="compared">Called between looking and removing; a test steps in there.</param>
+    /// <param name="stays">Asked when the file has no name any more by which anybody could look for it: true puts it back.</param>
     /// <remarks>
     /// Between looking at a name and removing it another process may put its own file there. So the entry is moved aside first, looked at
     /// once more, and moved back when it is not the one that was meant.
     /// </remarks>
-    public int RemoveIfSame(Action? compared = null)
+    public int RemoveIfSame(Action? compared = null, Func<bool>? stays = null)
     {
         lock (_closing)
         {
@@ -83,12 +87,12 @@ internal sealed unsafe class SocketFile : IDisposable
                 int errno = SystemCalls.RenameAt(Directory.Descriptor, name, other) < 0 ? SystemCalls.Errno : 0;
                 return errno switch
                 {
-                    0 when FileFacts.At(Directory.Descriptor, aside, out _) is FileFacts moved && moved.IsSame(Facts) => Unlink(other),
+                    0 when FileFacts.At(Directory.Descriptor, aside, out _) is FileFacts moved && moved.IsSame(Facts) && stays?.Invoke() != true => Unlink(other),
                     0 => SystemCalls.RenameAt(Directory.Descriptor, other, name) < 0 ? SystemCalls.Errno : 0,
                     SystemCalls.ENOENT => 0,
 
                     // A file system, or a kernel, that cannot rename so.
-                    SystemCalls.EINVAL or SystemCalls.ENOSYS => IsInPlace ? Unlink(name) : 0,
+                    SystemCalls.EINVAL or SystemCalls.ENOSYS => IsInPlace && stays?.Invoke() != true ? Unlink(name) : 0,
                     _ => errno,
                 };
             }

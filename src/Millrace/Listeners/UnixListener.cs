@@ -5,11 +5,15 @@
 //   look: nothing ............................ go on
 //         not a socket ....................... refuse
 //         a socket, something answers ........ refuse, and say who
-//         a socket, nobody answers (stale) ... remove that very file
+//         a socket, nobody answers (stale) ... take its name away, ask once more, remove that very file
 //   socket -> narrow mode on the descriptor -> bind -> hold the file -> owner and group -> mode -> listen -> look again
 //
 // bind gives the file the descriptor's mode, so it is never wider than its owner's rights before it is what was asked for; and until
 // listen, connect is refused whatever the mode says. The umask is the whole process's and is left alone.
+//
+// Of two servers that start at the same moment one may find the other's file between its bind and its listen, and take it for a stale one.
+// So the one asks whether anybody answers when the name is gone, and the other looks for its name when it answers: one of them sees the other.
+// A name that the one has put back is waited for.
 //
 // Between bind and the rest somebody who may write in the directory can put another file under the name. So the file is held open, must
 // bear the marks of the one that was made this moment, and owner and mode are given to what is held, never to what a path leads to.
@@ -23,6 +27,9 @@ internal static unsafe class UnixListener
 {
     // 0600 and the sticky bit, which means nothing for a socket and is on no other file of this user: so a new one is known.
     private const UnixFileMode NewFile = UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.StickyBit;
+
+    private const int LooksMax = 200;
+    private const int LookAgainMs = 5;
 
     private const UnixFileMode RightsOfOthers =
         UnixFileMode.GroupRead | UnixFileMode.GroupWrite | UnixFileMode.GroupExecute | UnixFileMode.OtherRead | UnixFileMode.OtherWrite | UnixFileMode.OtherExecute;
@@ -40,7 +47,7 @@ internal static unsafe class UnixListener
         SocketFile? file = null;
         try
         {
-            MakeRoom(directory, path);
+            MakeRoom(directory, path, between);
             descriptor = CreateSocket(path);
             Bind(descriptor, path);
             between?.Invoke("bind");
@@ -53,7 +60,8 @@ internal static unsafe class UnixListener
                 throw Failed(path, "cannot be listened on", SystemCalls.Errno);
             }
 
-            return file.IsInPlace ? new ListenSocket(descriptor, address, new SocketName(null, 0, path), loop: -1, file) : throw Exchanged(path);
+            between?.Invoke("listen");
+            return IsOrComesInPlace(file) ? new ListenSocket(descriptor, address, new SocketName(null, 0, path), loop: -1, file) : throw Exchanged(path);
         }
         catch
         {
@@ -69,7 +77,7 @@ internal static unsafe class UnixListener
         }
     }
 
-    private static void MakeRoom(SocketDirectory directory, string path)
+    private static void MakeRoom(SocketDirectory directory, string path, Action<string>? between)
     {
         using SocketFile? found = SocketFile.Open(directory, Path.GetFileName(path), out int errno);
         if (found is null)
@@ -93,12 +101,35 @@ internal static unsafe class UnixListener
             throw MillraceStartException.InUse(ExplainLive(path, owner, errno));
         }
 
-        errno = found.RemoveIfSame();
+        between?.Invoke("stale");
+        int answer = SystemCalls.ECONNREFUSED;
+        errno = found.RemoveIfSame(stays: () =>
+        {
+            between?.Invoke("aside");
+            answer = TryConnect(found, path, out owner);
+            return answer != SystemCalls.ECONNREFUSED;
+        });
+        if (answer != SystemCalls.ECONNREFUSED)
+        {
+            throw new MillraceStartException(ExplainLive(path, owner, answer));
+        }
+
         if (errno != 0)
         {
             throw new MillraceStartException(
                 $"The stale socket {path} belongs to another user and cannot be removed ({SystemCalls.Describe(errno)}); remove it as its owner or choose another path.");
         }
+    }
+
+    // Another server that starts may have taken it away for a moment (MakeRoom).
+    private static bool IsOrComesInPlace(SocketFile file)
+    {
+        for (int looks = 1; looks < LooksMax && file.IsMissing; looks++)
+        {
+            Thread.Sleep(LookAgainMs);
+        }
+
+        return file.IsInPlace;
     }
 
     // The file that bind has made. Where others may write, a file under its name is not yet the one: it must be new, and this user's.

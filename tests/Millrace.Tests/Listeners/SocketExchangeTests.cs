@@ -110,6 +110,43 @@ public sealed class SocketExchangeTests : IDisposable
         Assert.True(Look(SocketPath).IsSocket);
     }
 
+    // The second finds the first's file before anybody answers there; then the first goes on: to its end, or to its look for a name that is gone.
+    [Theory]
+    [InlineData("stale")]
+    [InlineData("aside")]
+    public async Task Of_two_servers_that_start_at_the_same_moment_on_one_path_one_listens_there(string second)
+    {
+        using var isBound = new SemaphoreSlim(0);
+        using var mayListen = new SemaphoreSlim(0);
+        using var listens = new SemaphoreSlim(0);
+        Task<ListenSocket> starting = Task.Run(() => Open("?mode=600", step =>
+        {
+            if (step == "rights")
+            {
+                isBound.Release();
+                Assert.True(mayListen.Wait(30_000));
+            }
+            else if (step == "listen")
+            {
+                listens.Release();
+            }
+        }));
+        Assert.True(await isBound.WaitAsync(30_000));
+        var refusal = Assert.Throws<MillraceStartException>(() => Open("?mode=600", step =>
+        {
+            if (step == second)
+            {
+                mayListen.Release();
+                Assert.True(step == "aside" ? listens.Wait(30_000) : ((IAsyncResult)starting).AsyncWaitHandle.WaitOne(30_000));
+            }
+        }));
+        Assert.Contains("in use by this process", refusal.Message, StringComparison.Ordinal);
+        using ListenSocket socket = await starting;
+        using var client = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
+        client.Connect(new UnixDomainSocketEndPoint(SocketPath));
+        Assert.Equal("app.sock", Assert.Single(_directory.GetFileSystemInfos()).Name);
+    }
+
     [Fact]
     public void Hostile_74_Whether_a_stale_socket_is_alive_is_asked_of_that_very_file()
     {
