@@ -3,10 +3,12 @@
 
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
+using Millrace.Exchanges;
 using Millrace.Handlers;
 using Millrace.Listeners;
 using Millrace.Loops;
 using Millrace.Observe;
+using Millrace.Platform;
 
 namespace Millrace;
 
@@ -69,7 +71,7 @@ internal sealed class Engine : IAsyncDisposable
     public static Engine Start(
         IReadOnlyList<ListenAddress> addresses, RequestHandler handler, MillraceOptions options, ILogger? logger, Action<DriverThread>? startThread = null)
     {
-        Platform.Require();
+        SupportedPlatform.Require();
         var engine = new Engine(options.Validate(), handler, logger ?? NullLogger.Instance, startThread);
         try
         {

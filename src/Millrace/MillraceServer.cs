@@ -1,6 +1,7 @@
 // The plain server: a delegate over Request and Response behind one or more addresses.
 
 using Microsoft.Extensions.Logging;
+using Millrace.Exchanges;
 using Millrace.Handlers;
 using Millrace.Listeners;
 

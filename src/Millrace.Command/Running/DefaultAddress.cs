@@ -7,6 +7,7 @@ using System.Net;
 using System.Net.Sockets;
 using Millrace.Listeners;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Command.Running;
 

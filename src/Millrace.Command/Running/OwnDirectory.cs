@@ -4,6 +4,7 @@
 using System.Globalization;
 using Millrace.Listeners;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Command.Running;
 

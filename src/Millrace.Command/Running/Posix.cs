@@ -1,7 +1,8 @@
-// The few system calls the command needs that neither .NET offers nor the server has (Loops/SystemCalls*.cs).
+// The few system calls the command needs that neither .NET offers nor the server has (Platform/SystemCalls*.cs).
 
 using System.Runtime.InteropServices;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Command.Running;
 

@@ -3,6 +3,7 @@
 
 using System.Runtime.InteropServices;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Command.Terminals;
 

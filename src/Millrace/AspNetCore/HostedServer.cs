@@ -10,6 +10,7 @@ using Microsoft.AspNetCore.Http.Features;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Options;
+using Millrace.Exchanges;
 using Millrace.Handlers;
 using Millrace.Listeners;
 using Millrace.Observe;

@@ -5,6 +5,7 @@ using Microsoft.AspNetCore.Connections;
 using Microsoft.AspNetCore.Http;
 using Millrace.Exchanges;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Connections;
 

@@ -3,6 +3,7 @@
 
 using Millrace.Exchanges;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Connections;
 

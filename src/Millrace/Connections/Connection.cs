@@ -20,6 +20,7 @@
 using System.Diagnostics;
 using Millrace.Exchanges;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Connections;
 

@@ -2,6 +2,7 @@
 
 using Millrace.Listeners;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Connections;
 

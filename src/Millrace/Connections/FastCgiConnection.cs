@@ -8,6 +8,7 @@
 using Millrace.Exchanges;
 using Millrace.Loops;
 using Millrace.Observe;
+using Millrace.Platform;
 using Millrace.Protocols;
 using Millrace.Protocols.Cgi;
 using Millrace.Protocols.FastCgi;

@@ -7,6 +7,7 @@ using Millrace.Exchanges;
 using Millrace.Listeners;
 using Millrace.Loops;
 using Millrace.Observe;
+using Millrace.Platform;
 using Millrace.Protocols;
 using Millrace.Protocols.Cgi;
 using Millrace.Protocols.Http1;

@@ -4,6 +4,7 @@
 
 using System.Buffers;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Exchanges;
 

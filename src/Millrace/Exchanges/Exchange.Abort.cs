@@ -2,6 +2,7 @@
 // is made when somebody asks for it; its callbacks are user code and never run on a loop.
 
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Exchanges;
 

@@ -11,6 +11,7 @@
 // that waits for nothing would otherwise fill the memory for a peer that reads nothing, or next to nothing.
 
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Exchanges;
 

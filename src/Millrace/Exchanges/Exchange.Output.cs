@@ -6,6 +6,7 @@ using System.Runtime.CompilerServices;
 using Microsoft.AspNetCore.Http;
 using Microsoft.Net.Http.Headers;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Exchanges;
 

@@ -7,6 +7,7 @@
 using System.Runtime.CompilerServices;
 using Microsoft.AspNetCore.Http;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Exchanges;
 

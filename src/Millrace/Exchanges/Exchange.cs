@@ -7,6 +7,7 @@
 
 using Millrace.Connections;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Exchanges;
 

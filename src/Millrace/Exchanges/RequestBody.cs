@@ -5,6 +5,7 @@
 using System.IO.Pipelines;
 using Microsoft.AspNetCore.Http;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Exchanges;
 

@@ -115,13 +115,13 @@ internal sealed class RequestHead
             return true;
         }
 
-        byte[]? rented = raw.Length > 512 ? Loops.Steady.Rent(raw.Length) : null;
+        byte[]? rented = raw.Length > 512 ? Platform.Steady.Rent(raw.Length) : null;
         Span<byte> scratch = rented ?? stackalloc byte[512];
         bool good = TargetPath.TryDecode(raw, scratch, out int length);
         path = good ? StringTable.ForThisThread.GetUtf8(scratch[..length]) : "";
         if (rented is not null)
         {
-            Loops.Steady.Return(rented);
+            Platform.Steady.Return(rented);
         }
 
         return good;

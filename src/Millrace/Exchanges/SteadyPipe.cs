@@ -1,5 +1,5 @@
 // The loop's calls of a pipe, whose lock the reader may have at the moment: an interruption of the wait for it (see
-// Loops/SteadyLock.cs) comes before anything is done, and the call is made again.
+// Platform/SteadyLock.cs) comes before anything is done, and the call is made again.
 
 using System.IO.Pipelines;
 using System.Runtime.CompilerServices;

@@ -3,6 +3,7 @@
 using System.Globalization;
 using System.Text;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Listeners;
 

@@ -10,6 +10,7 @@ using System.Net;
 using System.Net.Sockets;
 using System.Runtime.InteropServices;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Listeners;
 

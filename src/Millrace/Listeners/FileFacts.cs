@@ -2,6 +2,7 @@
 
 using System.Text;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Listeners;
 

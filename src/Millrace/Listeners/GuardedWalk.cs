@@ -7,6 +7,7 @@
 //   anything else ................................................ refuse
 
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Listeners;
 

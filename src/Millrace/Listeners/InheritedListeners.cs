@@ -4,6 +4,7 @@
 using System.Globalization;
 using Microsoft.Win32.SafeHandles;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Listeners;
 

@@ -2,6 +2,7 @@
 // whole way to it is looked at first: what another user can exchange there he can have root make sockets in, or answer for root.
 
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Listeners;
 

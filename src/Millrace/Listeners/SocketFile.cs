@@ -6,6 +6,7 @@
 using System.Globalization;
 using System.Security.Cryptography;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Listeners;
 

@@ -6,6 +6,7 @@ using System.Net.Sockets;
 using System.Runtime.InteropServices;
 using System.Text;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Listeners;
 

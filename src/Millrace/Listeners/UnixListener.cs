@@ -20,6 +20,7 @@
 
 using System.Globalization;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Listeners;
 

@@ -6,6 +6,7 @@
 // handler without being woken, perhaps before the seeker has arrived.
 
 using Millrace.Connections;
+using Millrace.Platform;
 
 namespace Millrace.Loops;
 

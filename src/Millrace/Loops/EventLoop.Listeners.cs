@@ -3,6 +3,7 @@
 
 using Millrace.Listeners;
 using Millrace.Observe;
+using Millrace.Platform;
 
 namespace Millrace.Loops;
 

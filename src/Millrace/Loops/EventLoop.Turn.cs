@@ -5,6 +5,7 @@
 using Millrace.Connections;
 using Millrace.Listeners;
 using Millrace.Observe;
+using Millrace.Platform;
 
 namespace Millrace.Loops;
 

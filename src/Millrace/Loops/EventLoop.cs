@@ -15,6 +15,7 @@
 
 using Millrace.Connections;
 using Millrace.Observe;
+using Millrace.Platform;
 
 namespace Millrace.Loops;
 

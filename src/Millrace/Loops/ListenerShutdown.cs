@@ -12,6 +12,7 @@
 // moment, over a network, may still be reset in it.
 
 using Millrace.Listeners;
+using Millrace.Platform;
 
 namespace Millrace.Loops;
 

@@ -4,6 +4,7 @@
 
 using Millrace.Connections;
 using Millrace.Exchanges;
+using Millrace.Platform;
 using Millrace.Protocols.Cgi;
 using Millrace.Protocols.Http1;
 

@@ -1,6 +1,8 @@
 // Looks at the busy loops every millisecond or two and hands over those whose handler still runs. Sleeps when they sleep:
 // an idle server uses no CPU. In EventLoop.pml: LOOK, LOOKED, asleep. Threads that the system has refused are asked for again here.
 
+using Millrace.Platform;
+
 namespace Millrace.Loops;
 
 internal sealed class LoopMonitor(LoopServices services) : IDisposable

@@ -6,6 +6,7 @@ using Microsoft.AspNetCore.WebUtilities;
 using Millrace.Exchanges;
 using Millrace.Handlers;
 using Millrace.Observe;
+using Millrace.Platform;
 using Millrace.Protocols.Http1;
 
 namespace Millrace.Loops;

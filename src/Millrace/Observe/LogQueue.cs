@@ -2,6 +2,7 @@
 // room is counted, and said when there is room again.
 
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Observe;
 

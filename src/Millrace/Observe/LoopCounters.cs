@@ -2,6 +2,7 @@
 
 using System.Collections.Concurrent;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Observe;
 

@@ -3,6 +3,7 @@
 // in FastCgiBench, HttpBench and SharedBench.
 
 using System.Net;
+using Millrace.Exchanges;
 using Millrace.Handlers;
 using Millrace.Tests.Simulation;
 

@@ -6,6 +6,7 @@ using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.Extensions.Logging.Abstractions;
 using Millrace.AspNetCore;
+using Millrace.Exchanges;
 using Millrace.Handlers;
 
 namespace Millrace.Tests.Behaviour;

@@ -5,6 +5,7 @@ using Millrace.Command;
 using Millrace.Command.Running;
 using Millrace.Listeners;
 using Millrace.Loops;
+using Millrace.Platform;
 using Millrace.Tests.Listeners;
 
 namespace Millrace.Tests.Command;

@@ -3,6 +3,7 @@
 using System.Diagnostics;
 using Millrace.Listeners;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Tests.Listeners;
 

@@ -9,6 +9,7 @@ using Microsoft.Extensions.Logging;
 using Millrace.Command.Running;
 using Millrace.Listeners;
 using Millrace.Loops;
+using Millrace.Platform;
 using Millrace.Tests.Hosting;
 using Millrace.Tests.Simulation;
 using Millrace.Tests.Stress;

@@ -3,6 +3,7 @@
 using System.Runtime.Versioning;
 using Millrace.Listeners;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Tests.Listeners;
 

@@ -6,6 +6,7 @@ using System.Net.Sockets;
 using Microsoft.Win32.SafeHandles;
 using Millrace.Listeners;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Tests.Listeners;
 

@@ -5,6 +5,7 @@ using System.Net.Sockets;
 using System.Runtime.InteropServices;
 using Millrace.Listeners;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Tests.Listeners;
 

@@ -6,6 +6,7 @@ using Millrace.Exchanges;
 using Millrace.Handlers;
 using Millrace.Loops;
 using Millrace.Observe;
+using Millrace.Platform;
 
 namespace Millrace.Tests.Loops;
 

@@ -2,6 +2,7 @@
 
 using Millrace.Connections;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Tests.Loops;
 

@@ -6,6 +6,7 @@ using Millrace.Connections;
 using Millrace.Handlers;
 using Millrace.Loops;
 using Millrace.Observe;
+using Millrace.Platform;
 using Millrace.Tests.Hosting;
 
 namespace Millrace.Tests.Loops;

@@ -5,6 +5,7 @@ using Millrace.Connections;
 using Millrace.Handlers;
 using Millrace.Loops;
 using Millrace.Observe;
+using Millrace.Platform;
 
 namespace Millrace.Tests.Loops;
 

@@ -1,6 +1,7 @@
 // A loop and the driver that has it. The generation counts hand-overs: a driver whose generation is not the loop's has lost it.
 
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Tests.Simulation;
 

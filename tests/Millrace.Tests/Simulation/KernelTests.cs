@@ -4,6 +4,7 @@
 using System.Net;
 using System.Net.Sockets;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Tests.Simulation;
 

@@ -5,6 +5,7 @@ using System.Globalization;
 using Millrace.Connections;
 using Millrace.Handlers;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Tests.Simulation;
 

@@ -1,6 +1,7 @@
 // The simulated kernel as loops see it.
 
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Tests.Simulation;
 

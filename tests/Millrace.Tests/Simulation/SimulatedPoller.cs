@@ -3,6 +3,7 @@
 // stay in the list while a connection waits.
 
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Tests.Simulation;
 

@@ -3,6 +3,7 @@
 // server's receive buffer), taken.
 
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Tests.Simulation;
 

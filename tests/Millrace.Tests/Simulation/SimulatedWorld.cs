@@ -5,6 +5,7 @@
 using System.Net;
 using Millrace.Listeners;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Tests.Simulation;
 

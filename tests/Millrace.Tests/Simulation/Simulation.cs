@@ -6,6 +6,7 @@
 // each system call can be checked against the owner of the loop.
 
 using Millrace.Connections;
+using Millrace.Exchanges;
 using Millrace.Handlers;
 using Millrace.Listeners;
 using Millrace.Loops;

@@ -6,6 +6,7 @@ using System.Globalization;
 using System.Net;
 using System.Net.Sockets;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Tests.Stress;
 

@@ -73,7 +73,7 @@ public sealed partial class ObservabilityTests
     [Fact]
     public void The_instruments_in_the_document_are_those_of_the_code()
     {
-        IEnumerable<string> created = Instrument().Matches(Repository.Read("src/Millrace/Observe/ServerMeter.cs")).Select(static match => match.Groups[1].Value);
+        IEnumerable<string> created = Instrument().Matches(Repository.Read("src/Millrace/ServerMeter.cs")).Select(static match => match.Groups[1].Value);
         IEnumerable<string> listed = TableRows(Between("| instrument |", "All are sums")).SelectMany(static row => Fault().Matches(row[0]).Select(static match => match.Groups[1].Value));
 
         Assert.NotEmpty(created);

@@ -49,6 +49,7 @@ public sealed partial class SourceTests
     [InlineData("Connections", "")]
     [InlineData("Exchanges", "")]
     [InlineData("Observe", "")]
+    [InlineData("Platform", "")]
     public void Threads_of_the_server_wait_for_nothing_that_an_interruption_could_break_off(string folder, string exceptions)
     {
         IEnumerable<string> found = Repository.Sources($"src/Millrace/{folder}")

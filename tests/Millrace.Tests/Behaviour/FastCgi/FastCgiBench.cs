@@ -1,6 +1,7 @@
 // The bench with front servers that speak FastCGI, for what only FastCGI has. Behaviour that HTTP has as well is in Shared/.
 
 using System.Net;
+using Millrace.Exchanges;
 using Millrace.Handlers;
 using Millrace.Tests.Simulation;
 

@@ -3,6 +3,7 @@
 using System.Net;
 using System.Text;
 using Microsoft.AspNetCore.Http;
+using Millrace.Exchanges;
 using Millrace.Handlers;
 using Millrace.Tests.Simulation;
 

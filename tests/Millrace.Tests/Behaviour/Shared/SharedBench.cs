@@ -1,6 +1,7 @@
 // The bench over any of the four ways.
 
 using System.Net;
+using Millrace.Exchanges;
 using Millrace.Handlers;
 using Millrace.Tests.Behaviour.Http1;
 using Millrace.Tests.Simulation;

@@ -1,7 +1,7 @@
 // What a driver thread is to everybody who looks at it, as it was before handlers ran on it: a handler may change it for
 // itself, and the next finds it as it was.
 
-namespace Millrace.Loops;
+namespace Millrace.Platform;
 
 [System.Diagnostics.CodeAnalysis.SuppressMessage("Reliability", "CA1001", Justification = "The event lives as long as its thread.")]
 internal sealed class ThreadTraits

@@ -4,7 +4,7 @@
 using System.Buffers;
 using System.Collections.Concurrent;
 
-namespace Millrace.Loops;
+namespace Millrace.Platform;
 
 internal static class Steady
 {

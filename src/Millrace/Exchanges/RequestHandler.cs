@@ -3,7 +3,7 @@
 
 using Millrace.Exchanges;
 
-namespace Millrace.Handlers;
+namespace Millrace.Exchanges;
 
 internal abstract class RequestHandler
 {

@@ -7,7 +7,7 @@
 using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
 
-namespace Millrace.Loops;
+namespace Millrace.Platform;
 
 internal static unsafe partial class SystemCalls
 {

@@ -1,7 +1,7 @@
 // The one seam between a loop and the operating system. Linux implements it with system calls (LinuxKernel), the tests
 // with a simulated kernel whose every answer comes from a seed. A struct as generic argument, so that it costs nothing.
 
-namespace Millrace.Loops;
+namespace Millrace.Platform;
 
 /// <summary>What a descriptor is ready for; the numbers are those of epoll.</summary>
 [Flags]

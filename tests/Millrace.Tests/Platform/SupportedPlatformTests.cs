@@ -2,10 +2,11 @@
 
 using System.Runtime.InteropServices;
 using Millrace.Loops;
+using Millrace.Platform;
 
-namespace Millrace.Tests.Loops;
+namespace Millrace.Tests.Platform;
 
-public sealed class PlatformTests
+public sealed class SupportedPlatformTests
 {
     [Theory]
     [InlineData(Architecture.X86)]
@@ -16,7 +17,7 @@ public sealed class PlatformTests
     [InlineData(Architecture.RiscV64)]
     public void Other_processors_than_x64_and_arm64_are_refused_with_a_sentence(Architecture process)
     {
-        var refusal = Assert.Throws<PlatformNotSupportedException>(() => Platform.Require(isLinux: true, process));
+        var refusal = Assert.Throws<PlatformNotSupportedException>(() => SupportedPlatform.Require(isLinux: true, process));
         Assert.Contains($"this process is {process}", refusal.Message, StringComparison.Ordinal);
         Assert.Contains("publish for linux-x64 or linux-arm64", refusal.Message, StringComparison.Ordinal);
     }
@@ -26,12 +27,12 @@ public sealed class PlatformTests
     [InlineData(Architecture.Arm64)]
     public void Linux_on_x64_and_arm64_is_taken(Architecture process)
     {
-        Platform.Require(isLinux: true, process);
-        Assert.Contains("Linux", Assert.Throws<PlatformNotSupportedException>(() => Platform.Require(isLinux: false, process)).Message, StringComparison.Ordinal);
+        SupportedPlatform.Require(isLinux: true, process);
+        Assert.Contains("Linux", Assert.Throws<PlatformNotSupportedException>(() => SupportedPlatform.Require(isLinux: false, process)).Message, StringComparison.Ordinal);
     }
 
     [Fact]
-    public void This_machine_is_taken() => Platform.Require();
+    public void This_machine_is_taken() => SupportedPlatform.Require();
 
     [Fact]
     public void Shared_listener_is_watched_where_EPOLLEXCLUSIVE_is_not_possible()

@@ -5,9 +5,10 @@ using System.Diagnostics;
 using System.Reflection;
 using System.Runtime.InteropServices;
 using Millrace.Loops;
+using Millrace.Platform;
 using Millrace.Tests.Stress;
 
-namespace Millrace.Tests.Loops;
+namespace Millrace.Tests.Platform;
 
 public sealed class CHeaderTests(ITestOutputHelper output) : IDisposable
 {

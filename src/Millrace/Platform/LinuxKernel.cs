@@ -2,7 +2,7 @@
 
 using System.Runtime.CompilerServices;
 
-namespace Millrace.Loops;
+namespace Millrace.Platform;
 
 /// <summary>The Linux kernel.</summary>
 internal readonly unsafe struct LinuxKernel : IKernel

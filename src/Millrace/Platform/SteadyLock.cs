@@ -5,7 +5,7 @@
 
 using System.Runtime.CompilerServices;
 
-namespace Millrace.Loops;
+namespace Millrace.Platform;
 
 internal sealed class SteadyLock
 {

@@ -1,6 +1,6 @@
 // Error numbers of Linux on x64 and arm64, and their names for people. What to do about an error is the caller's business.
 
-namespace Millrace.Loops;
+namespace Millrace.Platform;
 
 internal static unsafe partial class SystemCalls
 {

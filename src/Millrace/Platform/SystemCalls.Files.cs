@@ -8,7 +8,7 @@ using System.Globalization;
 using System.Runtime.InteropServices;
 using System.Text;
 
-namespace Millrace.Loops;
+namespace Millrace.Platform;
 
 internal static unsafe partial class SystemCalls
 {

@@ -1,6 +1,6 @@
 // Flags, options and commands, under the names the manual pages give them. The values of Linux on x64 and arm64, where they agree.
 
-namespace Millrace.Loops;
+namespace Millrace.Platform;
 
 internal static unsafe partial class SystemCalls
 {

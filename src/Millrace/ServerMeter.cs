@@ -2,8 +2,9 @@
 
 using System.Diagnostics.Metrics;
 using Millrace.Loops;
+using Millrace.Observe;
 
-namespace Millrace.Observe;
+namespace Millrace;
 
 internal sealed class ServerMeter : IDisposable
 {

@@ -6,8 +6,9 @@ using System.Reflection;
 using System.Runtime.InteropServices;
 using System.Text;
 using Millrace.Loops;
+using Millrace.Platform;
 
-namespace Millrace.Tests.Loops;
+namespace Millrace.Tests.Platform;
 
 internal static class CHeaders
 {

@@ -5,8 +5,9 @@ using System.Diagnostics;
 using System.Reflection;
 using System.Runtime.Loader;
 using Millrace.Loops;
+using Millrace.Platform;
 
-namespace Millrace.Tests.Loops;
+namespace Millrace.Tests.Platform;
 
 public sealed class CodeWatchTests
 {

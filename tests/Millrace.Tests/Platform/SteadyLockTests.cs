@@ -1,8 +1,9 @@
 // Waits of the server's own code that Thread.Interrupt does not end, and that leave the interruption to whom it was meant for.
 
 using Millrace.Loops;
+using Millrace.Platform;
 
-namespace Millrace.Tests.Loops;
+namespace Millrace.Tests.Platform;
 
 public sealed class SteadyLockTests
 {

@@ -14,7 +14,7 @@
 using System.Reflection;
 using System.Reflection.Metadata;
 
-namespace Millrace.Loops;
+namespace Millrace.Platform;
 
 internal sealed class CodeWatch
 {

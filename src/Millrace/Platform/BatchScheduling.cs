@@ -8,7 +8,7 @@
 
 using System.Globalization;
 
-namespace Millrace.Loops;
+namespace Millrace.Platform;
 
 internal static unsafe class BatchScheduling
 {

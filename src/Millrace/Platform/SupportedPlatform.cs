@@ -2,9 +2,9 @@
 
 using System.Runtime.InteropServices;
 
-namespace Millrace.Loops;
+namespace Millrace.Platform;
 
-internal static class Platform
+internal static class SupportedPlatform
 {
     /// <summary>Refuses to go on where system calls would be given something else than they take.</summary>
     /// <exception cref="PlatformNotSupportedException">This is not Linux on x64 or arm64.</exception>

@@ -1,6 +1,6 @@
 // Spare buffers of the few sizes the server uses. Bounded: what does not fit is left to the garbage collector.
 
-namespace Millrace.Loops;
+namespace Millrace.Platform;
 
 internal static class BufferPool
 {
