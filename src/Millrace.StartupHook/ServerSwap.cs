@@ -23,8 +23,13 @@ internal static class ServerSwap
 
     public static void Apply(IServiceCollection services)
     {
+        ServiceDescriptor? server = services.LastOrDefault(static service => service.ServiceType == typeof(IServer));
+        if (server is not null && IsInProcess(server))
+        {
+            return;
+        }
         RunRequest.PutHostUrlsBack();
-        if (!services.Any(static service => service.ServiceType == typeof(IServer)))
+        if (server is null)
         {
             return; // a worker without a web server
         }
@@ -36,6 +41,10 @@ internal static class ServerSwap
             Wrap(services, services.Last(static service => service.ServiceType == typeof(IServer)));
         }
     }
+
+    // A host that is called from within its process alone has no address, and must not take those of the one that listens.
+    private static bool IsInProcess(ServiceDescriptor server) =>
+        (server.ImplementationInstance?.GetType() ?? server.ImplementationType)?.FullName == "Microsoft.AspNetCore.TestHost.TestServer";
 
     private static void Wrap(IServiceCollection services, ServiceDescriptor real)
     {

@@ -2,6 +2,8 @@
 // of the way it was started. It asks for addresses of its own, as many apps do. It knows nothing of Millrace.
 
 using Microsoft.AspNetCore;
+using Microsoft.AspNetCore.Hosting.Server;
+using Microsoft.AspNetCore.TestHost;
 
 [assembly: HostingStartup(typeof(HostKinds.OwnStartup))]
 
@@ -52,6 +54,17 @@ switch (kind)
         Console.WriteLine("metrics: " + metrics.Urls.Single());
         await main.WaitForShutdownAsync();
         await metrics.StopAsync();
+        break;
+    case "InProcess":
+        // As with UseTestServer, and with new TestServer(builder).
+        using (IHost inner = Host.CreateDefaultBuilder().ConfigureWebHostDefaults(web => web.ConfigureServices(services => services.AddSingleton<IServer, TestServer>()).Configure(app => app.Run(Page))).Build())
+        {
+            await inner.StartAsync();
+            using IWebHost legacy = new WebHostBuilder().UseServer(new TestServer()).Configure(app => app.Run(Page)).Build();
+            await legacy.StartAsync();
+            Console.WriteLine("servers: " + inner.Services.GetRequiredService<IServer>().GetType().Name + " " + legacy.Services.GetRequiredService<IServer>().GetType().Name);
+            await RunAsync(WebApplication.CreateBuilder(args).Build());
+        }
         break;
     case "Worker":
         await Host.CreateApplicationBuilder(args).Build().StartAsync();

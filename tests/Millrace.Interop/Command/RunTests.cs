@@ -143,6 +143,15 @@ public sealed class RunTests : IDisposable
         Assert.Equal("metrics\n", (await CommandProcess.RunAsync("get", metrics, "/", "--body-only")).Output);
     }
 
+    [Fact]
+    public async Task A_host_that_is_called_from_within_the_process_keeps_its_server_and_takes_no_address()
+    {
+        await using var app = CommandProcess.Millrace("run", HostKinds, "--urls", Address, "--", "InProcess");
+        await app.WaitForOutputAsync("listens on " + Address);
+        Assert.Contains("servers: TestServer TestServer", app.Output, StringComparison.Ordinal);
+        Assert.StartsWith("kind=InProcess ", (await CommandProcess.RunAsync("get", Address, "/", "--body-only")).Output, StringComparison.Ordinal);
+    }
+
     [Theory]
     [InlineData("Worker", 7)]
     [InlineData("Unknown", 64)]
