@@ -2,6 +2,7 @@
 
 using Millrace.Exchanges;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Connections;
 
@@ -187,12 +188,15 @@ internal abstract partial class Connection<TKernel>
             {
                 Exchange exchange = Exchange!;
                 exchange.CutInDrain(Loop.Counters);
-                using (exchange.Sending.Hold())
+                if (exchange.TrySending(out SteadyLock.Holder held))
                 {
-                    BreakOff(exchange, atOnce: true);
+                    using (held)
+                    {
+                        BreakOff(exchange, atOnce: true);
+                    }
                 }
 
-                _owner.Unpin();
+                _owner.Unpin();     // where it could not be broken off, the next round does
             }
 
             return;

@@ -323,7 +323,12 @@ internal abstract partial class Connection<TKernel>
     private long CheckPeer(Exchange exchange, long nowMs)
     {
         // Whoever sends, and begins to wait again, is within the same lock.
-        using (exchange.Sending.Hold())
+        if (!exchange.TrySending(out SteadyLock.Holder held))
+        {
+            return nowMs + SendProgress.LookMs;
+        }
+
+        using (held)
         {
             if (_isCut)
             {

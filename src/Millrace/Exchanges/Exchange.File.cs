@@ -1,6 +1,9 @@
-// Files as response bodies, moved by the kernel without a copy through managed memory.
+// Files as response bodies, moved by the kernel without a copy through managed memory. A file may lie on a disk, or behind a network, that
+// takes its time: small ones are read outside the gate, and while the kernel sends from a large one, no loop waits for the send lock.
 
+using System.Runtime.ExceptionServices;
 using Microsoft.Win32.SafeHandles;
+using Millrace.Platform;
 
 namespace Millrace.Exchanges;
 
@@ -24,6 +27,11 @@ internal sealed partial class Exchange
     /// <summary>Bytes of the file that the record or chunk in progress has announced and not got.</summary>
     public int FileBytesLeft { get; private set; }
 
+    private bool _isInFile;     // whoever has the send lock is with the kernel, which reads the file
+
+    /// <summary>The send lock for a loop. False while the kernel reads a file for whoever has it: all that was to be sent leaves ahead of the file, or behind it.</summary>
+    public bool TrySending(out SteadyLock.Holder held) => _sending.TryHold(ref _isInFile, out held);
+
     // What the record or chunk in progress has announced does not come: whatever else were written would be taken for it.
     private bool _fileFailed;
 
@@ -45,6 +53,7 @@ internal sealed partial class Exchange
         bool entered = true;
         bool held = false;
         bool begun = false;
+        byte[]? part = null;
         if (IsBusy)
         {
             Task turn = Follow(null);
@@ -108,7 +117,22 @@ internal sealed partial class Exchange
                     cancellationToken.ThrowIfCancellationRequested();
                 }
 
-                writable = copies ? CopyPart(file, ref offset, ref count, extent) : SendPart(file, ref offset, ref count);
+                if (!copies)
+                {
+                    writable = SendPart(file, ref offset, ref count);
+                    continue;
+                }
+
+                part ??= Steady.Rent(SendFileMin);
+                entered = false;
+                Exit(ticket);
+                int got = ReadPart(file, part, offset, count, extent, out ExceptionDispatchInfo? failure);
+                EnterAgain(ticket);
+                entered = true;
+                failure?.Throw();
+                offset += got;
+                count = got > 0 ? count - got : 0;
+                writable = CopyPart(part.AsSpan(0, got));
             }
         }
         catch (Exception error) when (begun && entered)
@@ -121,6 +145,11 @@ internal sealed partial class Exchange
             if (held)
             {
                 file.DangerousRelease();
+            }
+
+            if (part is not null)
+            {
+                Steady.Return(part);
             }
 
             // Where the end of the response has found it under way, it stays so: whoever ends it may not have looked yet.
@@ -155,11 +184,21 @@ internal sealed partial class Exchange
     {
         using (_sending.Hold())
         {
+            _deferredEnd = 0;       // all of it leaves now, or when the socket takes bytes again
             SendResult result = Connection.SendAhead(Output);
             if (result == SendResult.Done)
             {
                 int left = FileBytesLeft;
-                result = Connection.SendFilePart((int)file.DangerousGetHandle(), ref offset, ref left);
+                Volatile.Write(ref _isInFile, true);
+                try
+                {
+                    result = Connection.SendFilePart((int)file.DangerousGetHandle(), ref offset, ref left);
+                }
+                finally
+                {
+                    Volatile.Write(ref _isInFile, false);
+                }
+
                 Output.ResponseStart -= FileBytesLeft - left;
                 FileBytesLeft = left;
             }
@@ -196,24 +235,30 @@ internal sealed partial class Exchange
         }
     }
 
-    private ValueTask CopyPart(SafeFileHandle file, ref long offset, ref long count, FileExtent extent)
+    // Outside the gate. 0: this is its end, or it has failed.
+    private static int ReadPart(SafeFileHandle file, byte[] part, long offset, long count, FileExtent extent, out ExceptionDispatchInfo? failure)
     {
-        int want = (int)Math.Min(count, SendFileMin);
-        int got = RandomAccess.Read(file, ReserveNow(want)[..want], offset);
-        if (got == 0)
+        failure = null;
+        try
         {
-            if (extent == FileExtent.Counted || !IsAsLongAsSaid(file, offset + count))
+            int got = RandomAccess.Read(file, part.AsSpan(0, (int)Math.Min(count, SendFileMin)), offset);
+            if (got == 0 && (extent == FileExtent.Counted || !IsAsLongAsSaid(file, offset + count)))
             {
                 throw new IOException("The file became shorter, or could not be read, while it was being sent.");
             }
 
-            count = 0;
-            return default;
+            return got;
         }
+        catch (Exception error)
+        {
+            failure = ExceptionDispatchInfo.Capture(error);
+            return 0;
+        }
+    }
 
-        AdvanceBody(got);
-        offset += got;
-        count -= got;
+    private ValueTask CopyPart(ReadOnlySpan<byte> part)
+    {
+        AppendNow(part);
         return (HasStarted ? Output.Length : _earlyLength) >= OutputBuffer.SendAt ? FlushNow() : default;
     }
 

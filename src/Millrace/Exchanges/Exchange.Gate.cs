@@ -51,7 +51,8 @@ internal sealed partial class Exchange
                 ThrowNotOpen(ticket);
             }
 
-            spin.SpinOnce(sleep1Threshold: -1);    // never a wait that could be interrupted
+            until = Volatile.Read(ref _isInFile) ? Environment.TickCount64 + EnterMs : until;
+            WaitForWriter(ref spin);
         }
     }
 
@@ -76,8 +77,19 @@ internal sealed partial class Exchange
                 return was == ticket;
             }
 
-            spin.SpinOnce(sleep1Threshold: -1);    // never a wait that could be interrupted
+            WaitForWriter(ref spin);
         }
+    }
+
+    // Who is within the gate leaves it at once, unless the kernel reads a file for him.
+    private void WaitForWriter(ref SpinWait spin)
+    {
+        if (Volatile.Read(ref _isInFile))
+        {
+            _sending.Hold().Dispose();
+        }
+
+        spin.SpinOnce(sleep1Threshold: -1);    // never a wait that could be interrupted
     }
 
     public void Exit(long ticket) => Volatile.Write(ref _gate, ticket | Open);
@@ -121,7 +133,7 @@ internal sealed partial class Exchange
         var spin = default(SpinWait);
         while (Interlocked.CompareExchange(ref _gate, ticket | Closed, ticket) == (ticket | Writing))
         {
-            spin.SpinOnce(sleep1Threshold: -1);    // never a wait that could be interrupted
+            WaitForWriter(ref spin);
         }
     }
 

@@ -239,7 +239,12 @@ internal sealed partial class Exchange
     /// <summary>Driver or loop: sends what an inline handler flushed and nobody has sent yet.</summary>
     public void SendDeferred()
     {
-        using (_sending.Hold())
+        if (!TrySending(out SteadyLock.Holder held))
+        {
+            return;
+        }
+
+        using (held)
         {
             if (Output is null)
             {
@@ -270,7 +275,12 @@ internal sealed partial class Exchange
     /// <summary>Loop: the socket takes bytes again. True when the handler that waited can go on: call <see cref="ResumeFlush"/> then.</summary>
     public bool ContinueSending()
     {
-        using (_sending.Hold())
+        if (!TrySending(out SteadyLock.Holder held))
+        {
+            return false;
+        }
+
+        using (held)
         {
             if (Output is null)
             {

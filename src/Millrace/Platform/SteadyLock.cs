@@ -23,6 +23,27 @@ internal sealed class SteadyLock
         return new Holder(_lock);
     }
 
+    /// <summary>The same, unless another thread has the lock and keeps it for long: false then, and there is nothing to give back.</summary>
+    /// <param name="isLong">Set by whoever has the lock.</param>
+    /// <param name="held">Gives it back.</param>
+    public bool TryHold(ref readonly bool isLong, out Holder held)
+    {
+        var spin = default(SpinWait);
+        while (!_lock.TryEnter())
+        {
+            if (Volatile.Read(in isLong))
+            {
+                held = default;
+                return false;
+            }
+
+            spin.SpinOnce(sleep1Threshold: -1);     // never a wait that could be interrupted
+        }
+
+        held = new Holder(_lock);
+        return true;
+    }
+
     private void Wait() => Steady.Do(static self => self._lock.Enter(), this);
 
     public readonly ref struct Holder(Lock held)

@@ -253,8 +253,12 @@ internal sealed class SimulatedWorld(SeededRandom random)
         return count;
     }
 
+    /// <summary>What happens while the kernel reads a file that it sends; null: nothing does.</summary>
+    public Action? InFile { get; set; }
+
     public int SendFile(int descriptor, int file, ref long offset, int count)
     {
+        InFile?.Invoke();
         if (Find(descriptor, "sendfile") is not { } socket)
         {
             return KernelResult.Broken;
