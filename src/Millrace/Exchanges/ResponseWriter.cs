@@ -4,6 +4,7 @@
 // synchronous part: given there it is room in what will be sent.
 
 using System.IO.Pipelines;
+using Microsoft.AspNetCore.Http.Features;
 
 namespace Millrace.Exchanges;
 
@@ -151,6 +152,16 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         if (exception is not null)
         {
             request.Exchange.Report(exception);
+        }
+    }
+
+    /// <summary>Ends the response: its client has the end while the handler goes on. With an exception as <see cref="Complete"/>.</summary>
+    public override async ValueTask CompleteAsync(Exception? exception = null)
+    {
+        Complete(exception);
+        if (exception is null && !request.Exchange.IsUpgraded)
+        {
+            await ((IHttpResponseBodyFeature)request).CompleteAsync().ConfigureAwait(false);
         }
     }
 

@@ -94,6 +94,36 @@ public abstract class AfterResponseTests(Way way) : SharedTests(way)
             });
     }
 
+    [Theory]
+    [InlineData("")]
+    [InlineData("written")]
+    public void A_writer_that_is_completed_ends_the_response_while_its_handler_goes_on(string body)
+    {
+        var pause = new TaskCompletionSource();
+        Run(
+            async call =>
+            {
+                if (call.Path == "/first")
+                {
+                    System.IO.Pipelines.PipeWriter writer = ((HostedCall)call).Context.Response.BodyWriter;
+                    call.WriteText(body);
+                    await writer.CompleteAsync();
+                    await writer.CompleteAsync();
+                    await pause.Task;
+                }
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Send(caller, caller.Request("/first"));
+                Assert.Equal(body, Assert.Single(caller.Answers).BodyText);
+                pause.SetResult();
+                bench.Settle();
+                Assert.Single(caller.Answers);
+                bench.StillServes(caller);
+            });
+    }
+
     // What waited for the flush is told by a thread of its own: until then the flush still counts as pending, and sends nothing more.
     [Fact]
     public void A_response_that_ends_between_its_last_flush_and_whoever_waited_for_it_leaves_while_OnCompleted_runs()
