@@ -113,6 +113,7 @@ internal abstract partial class Connection<TKernel>
                 if (sent == KernelResult.Broken)
                 {
                     exchange.Abort();
+                    output.Start = end;     // nobody gets them
                 }
 
                 return;

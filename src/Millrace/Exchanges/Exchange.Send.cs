@@ -211,6 +211,9 @@ internal sealed partial class Exchange
         }
     }
 
+    // Who has given a request up by a record waits for its end.
+    private bool IsOwed => !IsAborted || (_sendsEnd && IsGivenUp);
+
     // Under the lock. What was flushed has been sent.
     private void NoteSent()
     {
@@ -252,10 +255,10 @@ internal sealed partial class Exchange
             }
 
             int end = Volatile.Read(ref _deferredEnd);
-            if (end > Output.Start && !IsAborted && _flushPending != Waits)
+            if (end > Output.Start && IsOwed && _flushPending != Waits)
             {
                 Connection.SendUpTo(this, Output, end);
-                if (Output.Start < end && !IsAborted)
+                if (Output.Start < end && IsOwed)
                 {
                     // Flushed, and nobody waits for it: the loop goes on as the socket empties, the handler may say nothing for long.
                     Connection.WantWritable(this);

@@ -15,6 +15,8 @@ internal enum Act
     Block,
     ReadSome,
     ReadAll,
+    ReadPipe,
+    LeaveRead,
     SendFile,
     SendShortFile,
     SendBrokenFile,
@@ -23,6 +25,9 @@ internal enum Act
     WaitForAbort,
     AskToClose,
     Upgrade,
+    End,
+    Complete,
+    AwaitAnswer,
 }
 
 internal sealed class Plan
@@ -109,6 +114,12 @@ internal sealed class Plan
     public int Started { get; set; }
 
     public int Finished { get; set; }
+
+    /// <summary>The handler has said that the response is complete, and may go on.</summary>
+    public bool HasEnded { get; set; }
+
+    /// <summary>Its client has the response, or waits for it no longer.</summary>
+    public TaskCompletionSource Answered { get; } = new();
 
     /// <summary>When its handler ended; of one that has.</summary>
     public long FinishedMs { get; set; }

@@ -140,6 +140,13 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
                     case Act.ReadSome:
                         await Read(world, plan, request, count);
                         break;
+                    case Act.ReadPipe:
+                        await ReadPipe(world, plan, request, count);
+                        break;
+                    case Act.LeaveRead:
+                        plan.BodyWanted = true;
+                        _ = request.ReadAsync(new byte[Math.Max(1, count)]).AsTask();
+                        break;
                     case Act.ReadAll:
                         await ReadAll(world, exchange, plan, request);
                         break;
@@ -155,6 +162,15 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
                     case Act.Abort:
                         response.Abort();
                         break;
+                    case Act.End:
+                        End(world, exchange, plan);
+                        break;
+                    case Act.Complete:
+                        await Complete(exchange, plan);
+                        break;
+                    case Act.AwaitAnswer:
+                        await plan.Answered.Task;
+                        break;
                     default:
                         throw new InvalidTimeZoneException("thrown by the handler, as planned");
                 }
@@ -168,7 +184,7 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
 
             await AwaitAll(begun);
         }
-        catch (Exception error) when (error is not InvalidTimeZoneException && !(plan.FailsInFile && error is IOException) && !plan.IsDisturbed && !world.IsCutting)
+        catch (Exception error) when (error is not InvalidTimeZoneException && !plan.HasEnded && !(plan.FailsInFile && error is IOException) && !plan.IsDisturbed && !world.IsCutting)
         {
             world.Violated($"request {plan.Name} was undisturbed, but its handler saw {error}");
         }
@@ -178,6 +194,45 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
             plan.FinishedMs = world.World.NowMs;
             world.Trace("handler ends", plan.Id, plan.BodyRead);
         }
+    }
+
+    // As hosting has it before the callbacks of OnCompleted.
+    private static void End(Simulation world, Exchange exchange, Plan plan)
+    {
+        plan.HasEnded = true;
+        exchange.End();
+        if (exchange.IsInline && world.Random.Chance(50))
+        {
+            exchange.DeferEnd();
+        }
+        else
+        {
+            exchange.SendEnd();
+        }
+    }
+
+    // As CompleteAsync does it.
+    private static async ValueTask Complete(Exchange exchange, Plan plan)
+    {
+        long ticket = exchange.Ticket;
+        await exchange.WhenIdle(ticket).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        plan.HasEnded = true;
+        if (!exchange.TryEnterAgain(ticket))
+        {
+            return;
+        }
+
+        ValueTask sent;
+        try
+        {
+            sent = exchange.Complete();
+        }
+        finally
+        {
+            exchange.ExitForGood(ticket);
+        }
+
+        await sent;
     }
 
     private static async ValueTask AwaitAll(List<Task> begun)
@@ -212,6 +267,32 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
 
         plan.BodyRead += got;
         return got;
+    }
+
+    // Looks at all there is and takes some of it.
+    private static async ValueTask ReadPipe(Simulation world, Plan plan, Request request, int count)
+    {
+        plan.BodyWanted = true;
+        plan.ReadsSinceMs = world.World.NowMs;
+        System.IO.Pipelines.ReadResult result;
+        try
+        {
+            result = await request.BodyReader.ReadAsync();
+        }
+        finally
+        {
+            plan.ReadsSinceMs = 0;
+        }
+
+        byte[] bytes = System.Buffers.BuffersExtensions.ToArray(result.Buffer);
+        if (!plan.IsGarbled && !Plan.Matches(plan.RequestPattern, plan.BodyRead, bytes))
+        {
+            world.Violated($"request {plan.Name} was shown body bytes that are not its own, from {plan.BodyRead} on");
+        }
+
+        int taken = Math.Min(count, bytes.Length);
+        request.BodyReader.AdvanceTo(result.Buffer.GetPosition(taken));
+        plan.BodyRead += taken;
     }
 
     private static async ValueTask ReadAll(Simulation world, Exchange exchange, Plan plan, Request request)

@@ -9,13 +9,18 @@ internal static class PlanMaker
     // A body that fits the buffer: behind a larger one that nobody reads, an abort is not seen.
     private const int UnreadMax = 4_000;
 
-    public static Plan Make(SeededRandom random, string name, int id, bool keep, int bodyMax, bool isAborted)
+    public static Plan Make(SeededRandom random, string name, int id, bool keep, int bodyMax, bool isAborted, bool mayEnd)
     {
         List<(Act, int)> acts = DrawActs(random, maySendFile: true, out bool breaksOff, out _);
         int body = random.Chance(50) ? 0 : random.Size(bodyMax);
         if (isAborted && body <= UnreadMax && random.Chance(50))
         {
             acts.Insert(random.Below(acts.Count + 1), (Act.WaitForAbort, 0));
+        }
+
+        if (mayEnd)
+        {
+            AddEnd(random, acts, mayAwaitAnswer: !isAborted);
         }
 
         return new Plan
@@ -33,7 +38,7 @@ internal static class PlanMaker
         };
     }
 
-    public static Plan MakeHttp(SeededRandom random, string name, bool keep, int bodyMax, Trouble trouble, bool mayTunnel)
+    public static Plan MakeHttp(SeededRandom random, string name, bool keep, int bodyMax, Trouble trouble, bool mayTunnel, bool mayEnd)
     {
         bool isTunnel = mayTunnel && trouble == Trouble.None && random.Chance(8);
         bool isHead = !isTunnel && random.Chance(8);
@@ -54,6 +59,11 @@ internal static class PlanMaker
         }
 
         bool declares = !isTunnel && !breaksOff && random.Chance(30);
+        if (mayEnd && !isTunnel)
+        {
+            AddEnd(random, acts, mayAwaitAnswer: !is10 || declares || !started);
+        }
+
         return new Plan
         {
             Name = name,
@@ -101,6 +111,34 @@ internal static class PlanMaker
         return acts;
     }
 
+    // What the handler does behind its response: the OnCompleted callbacks of an application, or what it does behind CompleteAsync.
+    private static void AddEnd(SeededRandom random, List<(Act Act, int Count)> acts, bool mayAwaitAnswer)
+    {
+        bool leavesRead = random.Chance(5);
+        if (leavesRead)
+        {
+            acts.Add((Act.LeaveRead, random.Size(10_000)));
+        }
+
+        if (acts.Exists(static each => each.Act is Act.Throw or Act.Abort or Act.SendShortFile or Act.SendBrokenFile) || !random.Chance(30))
+        {
+            return;
+        }
+
+        acts.Add((random.Chance(50) ? Act.End : Act.Complete, 0));
+        for (int i = random.Below(4); i > 0; i--)
+        {
+            acts.Add(random.Below(6) switch
+            {
+                0 => (Act.Block, random.Between(0, 30)),
+                1 when !leavesRead => (Act.ReadSome, random.Size(10_000)),
+                2 when !leavesRead => (Act.ReadPipe, random.Size(10_000)),
+                3 when mayAwaitAnswer => (Act.AwaitAnswer, 0),
+                _ => (Act.Pause, 0),
+            });
+        }
+    }
+
     private static bool BreaksOff(List<(Act Act, int Count)> acts, out bool started)
     {
         started = acts.Exists(static each => each.Act is Act.Flush or Act.WriteAsync or Act.SendFile or Act.SendShortFile or Act.SendBrokenFile);
@@ -116,7 +154,8 @@ internal static class PlanMaker
         < 9 => (Act.Flush, 0),
         < 12 => (Act.Pause, 0),
         < 14 => (Act.Block, random.Between(0, 30)),
-        < 16 => (Act.ReadSome, random.Size(10_000)),
+        < 15 => (Act.ReadSome, random.Size(10_000)),
+        < 16 => (Act.ReadPipe, random.Size(10_000)),
         < 19 => (Act.ReadAll, 0),
         _ => (Act.SendFile, random.Between(16 * 1024, 140_000)),
     };

@@ -143,6 +143,7 @@ internal abstract class RandomClient
     {
         if (IsDone)
         {
+            Plans.ForEach(Tell);
             if (StepsLeft > 0)
             {
                 // Answered before it was whole: the rest never comes.
@@ -305,6 +306,15 @@ internal abstract class RandomClient
         }
 
         return count > 0;
+    }
+
+    /// <summary>Whoever waits behind the response for its client goes on.</summary>
+    public void Tell(Plan plan)
+    {
+        if (!plan.Answered.Task.IsCompleted)
+        {
+            Simulation.InPool(() => _ = plan.Answered.TrySetResult());
+        }
     }
 
     // ---- judging ----

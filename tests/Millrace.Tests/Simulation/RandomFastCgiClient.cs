@@ -34,7 +34,7 @@ internal sealed class RandomFastCgiClient : RandomClient
         for (int i = 0; i < count; i++)
         {
             bool last = i == count - 1;
-            Plan plan = PlanMaker.Make(Random, NameOf(i), id, !last || Random.Chance(60), Life.BodyMax, isAborted: Trouble == Trouble.Aborts && i == troubled);
+            Plan plan = PlanMaker.Make(Random, NameOf(i), id, !last || Random.Chance(60), Life.BodyMax, isAborted: Trouble == Trouble.Aborts && i == troubled, mayEnd: !Life.IsSlow);
             Add(plan);
             if (Trouble != Trouble.None && i == troubled)
             {
@@ -232,6 +232,7 @@ internal sealed class RandomFastCgiClient : RandomClient
         }
 
         Plan plan = Plans[Answers++];
+        Tell(plan);
         Simulation.Trace("answered", Number, Answers);
         if (response.ProtocolStatus == 2 && MayBeRefused)
         {
@@ -243,7 +244,7 @@ internal sealed class RandomFastCgiClient : RandomClient
             return;
         }
 
-        if (plan.Started > 0 && plan.Finished == 0)
+        if (plan.Started > 0 && plan.Finished == 0 && !plan.HasEnded)
         {
             Violated($"request {plan.Name} was ended before its handler");
         }
@@ -266,7 +267,7 @@ internal sealed class RandomFastCgiClient : RandomClient
             Violated($"request {plan.Name} was ended with protocol status {response.ProtocolStatus}");
         }
 
-        if (plan.Finished != 1 || !response.HasHead || response.Status != plan.Status || plan.BreaksOff)
+        if (!(plan.Finished == 1 || plan.HasEnded) || !response.HasHead || response.Status != plan.Status || plan.BreaksOff)
         {
             Violated($"request {plan.Name} was ended as complete, with status {(response.HasHead ? response.Status : -1)} instead of {plan.Status}, after {plan.Finished} runs");
         }

@@ -39,7 +39,7 @@ internal sealed class RandomHttpClient : RandomClient
         {
             bool last = i == count - 1;
             bool isTroubled = Trouble != Trouble.None && i == troubled;
-            Plan plan = PlanMaker.MakeHttp(Random, NameOf(i), !last || Random.Chance(60), Life.BodyMax, isTroubled ? Trouble : Trouble.None, mayTunnel: last);
+            Plan plan = PlanMaker.MakeHttp(Random, NameOf(i), !last || Random.Chance(60), Life.BodyMax, isTroubled ? Trouble : Trouble.None, mayTunnel: last, mayEnd: !Life.IsSlow);
             Add(plan);
             if (isTroubled)
             {
@@ -179,6 +179,7 @@ internal sealed class RandomHttpClient : RandomClient
         }
 
         Plan plan = Plans[Answers++];
+        Tell(plan);
         Simulation.Trace("answered", Number, Answers);
         JudgeBytes(plan, response);
         if (response.Continues > 0 && !plan.BodyWanted)
@@ -235,7 +236,7 @@ internal sealed class RandomHttpClient : RandomClient
     private void JudgeWhole(Plan plan, HttpResponse response)
     {
         // The end of a chunked body is written when the handler has ended; that of another kind may be there before.
-        bool ended = plan.Started == 1 && (plan.Finished == 1 || !response.IsChunked);
+        bool ended = plan.Started == 1 && (plan.Finished == 1 || plan.HasEnded || !response.IsChunked);
         bool mayBreakUnseen = plan.IsHead || (response.GoesToTheEnd && !Socket!.IsTcp);    // a Unix socket knows no reset
         if (!ended || response.Status != plan.Status || (plan.BreaksOff && !mayBreakUnseen))
         {

@@ -240,7 +240,11 @@ internal sealed partial class RandomLife
     private void TimeHasPassed()
     {
         TimePassed = true;
-        _clients.ForEach(static client => client.DisturbUnfinished());
+        _clients.ForEach(static client =>
+        {
+            client.DisturbUnfinished();
+            client.Plans.ForEach(client.Tell);
+        });
     }
 
     private void LetTimePass()

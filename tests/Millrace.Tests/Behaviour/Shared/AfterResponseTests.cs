@@ -231,6 +231,82 @@ public abstract class AfterResponseTests(Way way) : SharedTests(way)
     }
 }
 
-public sealed class FastCgiAfterResponseTests() : AfterResponseTests(Way.FastCgiToHosted);
+public sealed class FastCgiAfterResponseTests() : AfterResponseTests(Way.FastCgiToHosted)
+{
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void A_request_that_is_aborted_while_its_front_server_reads_nothing_ends_while_OnCompleted_runs_FastCGI_5_4(bool abortsFirst)
+    {
+        var ends = new TaskCompletionSource();
+        var completing = new TaskCompletionSource();
+        Run(
+            async call =>
+            {
+                if (call.Path == "/first")
+                {
+                    ((HostedCall)call).Context.Response.OnCompleted(() => completing.Task);
+                    call.Write(Plan.Bytes("after", 0, 700_000));
+                    _ = call.FlushAsync().AsTask();
+                    await ends.Task;
+                }
+            },
+            bench =>
+            {
+                var caller = (FastCgiCaller)bench.Connect();
+                byte[] abort = Wire.Record(Wire.Abort, 1, []);
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/first"));
+                if (abortsFirst)
+                {
+                    bench.Send(caller, abort);
+                    ends.SetResult();
+                }
+                else
+                {
+                    ends.SetResult();
+                    bench.Send(caller, abort);
+                }
+
+                bench.Settle();
+                bench.Reads = true;
+                bench.Settle();
+                Assert.Equal(1, Assert.Single(caller.Front.Ended).Id);
+                completing.SetResult();
+                bench.Settle();
+                bench.StillServes(caller);
+            });
+    }
+
+    [Fact]
+    public void A_request_that_is_aborted_before_its_end_finds_room_ends_while_OnCompleted_runs_FastCGI_5_4()
+    {
+        var completing = new TaskCompletionSource();
+        Run(
+            call =>
+            {
+                if (call.Path == "/first")
+                {
+                    ((HostedCall)call).Context.Response.OnCompleted(() => completing.Task);
+                    call.Write(Plan.Bytes("after", 0, 700_000));
+                }
+
+                return default;
+            },
+            bench =>
+            {
+                var caller = (FastCgiCaller)bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/first"));
+                bench.Send(caller, Wire.Record(Wire.Abort, 1, []));
+                bench.Reads = true;
+                bench.Settle();
+                Assert.Equal(1, Assert.Single(caller.Front.Ended).Id);
+                completing.SetResult();
+                bench.Settle();
+                bench.StillServes(caller);
+            });
+    }
+}
 
 public sealed class HttpAfterResponseTests() : AfterResponseTests(Way.HttpToHosted);
