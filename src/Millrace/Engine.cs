@@ -3,6 +3,7 @@
 
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
+using Millrace.Connections;
 using Millrace.Exchanges;
 using Millrace.Handlers;
 using Millrace.Listeners;
@@ -41,7 +42,7 @@ internal sealed class Engine : IAsyncDisposable
         {
             while (loops.Count < count)
             {
-                loops.Add(new EventLoop<LinuxKernel>(loops.Count, services, default));
+                loops.Add(new EventLoop<LinuxKernel>(loops.Count, services, default, ConnectionFactory.Create));
             }
         }
         catch

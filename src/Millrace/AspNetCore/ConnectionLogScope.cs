@@ -4,7 +4,7 @@
 
 using System.Collections;
 using Microsoft.Extensions.Logging;
-using Millrace.Connections;
+using Millrace.Exchanges;
 
 namespace Millrace.AspNetCore;
 
@@ -18,7 +18,7 @@ internal sealed class ConnectionLogScope : IReadOnlyList<KeyValuePair<string, ob
     private ConnectionLogScope(string connectionId) => _connectionId = connectionId;
 
     /// <summary>Puts the calling thread into the scope of this connection.</summary>
-    public static void Enter(Connection connection, ILogger logger)
+    public static void Enter(ResponseChannel connection, ILogger logger)
     {
         object context = connection.LogContext ??= Make(connection, logger);
         if (!ReferenceEquals(context, s_none))
@@ -28,7 +28,7 @@ internal sealed class ConnectionLogScope : IReadOnlyList<KeyValuePair<string, ob
     }
 
     // The scope is not closed: it lasts as long as the connection, and is garbage with it.
-    private static object Make(Connection connection, ILogger logger)
+    private static object Make(ResponseChannel connection, ILogger logger)
     {
         if (!logger.IsEnabled(LogLevel.Critical) || ExecutionContext.Capture() is not { } before)
         {

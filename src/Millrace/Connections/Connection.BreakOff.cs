@@ -221,7 +221,7 @@ internal abstract partial class Connection<TKernel>
         }
     }
 
-    public sealed override void Cut()
+    protected void Cut()
     {
         _isCut = true;
         End(reset: IsTcp);

@@ -7,8 +7,7 @@ using Millrace.Platform;
 
 namespace Millrace.Connections;
 
-internal abstract partial class Connection<TKernel> : Connection
-    where TKernel : struct, IKernel
+internal abstract partial class Connection<TKernel>
 {
     private const int ReadsPerTurn = 2;     // full ones: a peer that sends without end does not keep the loop to itself
 
@@ -26,21 +25,6 @@ internal abstract partial class Connection<TKernel> : Connection
     private bool _finNoted;              // an event said that the peer has finished: read until the end shows
     private long _discarded;
     private long _lastActiveMs;
-
-    protected Connection(EventLoop<TKernel> loop, int descriptor, bool isTcp)
-        : base(descriptor)
-    {
-        Loop = loop;
-        IsTcp = isTcp;
-    }
-
-    protected EventLoop<TKernel> Loop { get; }
-
-    protected LoopServices Services => Loop.Services;
-
-    protected MillraceOptions Options => Loop.Services.Options;
-
-    protected bool IsTcp { get; }
 
     protected bool IsHolding => _held is not null;
 

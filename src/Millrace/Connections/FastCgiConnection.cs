@@ -36,7 +36,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     {
     }
 
-    public override bool IsFastCgi => true;
+    protected override bool IsFastCgi => true;
 
     // The front server reports both addresses with each request; the socket's own say nothing about the client.
     public override System.Net.IPEndPoint? RemoteEndPoint => null;

@@ -40,7 +40,7 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     public Http1Connection(EventLoop<TKernel> loop, int descriptor, bool isTcp, byte[] peer)
         : base(loop, descriptor, isTcp) => _peer = peer;
 
-    public override bool IsFastCgi => false;
+    protected override bool IsFastCgi => false;
 
     public override IPEndPoint? RemoteEndPoint => _remote ??= EndPointOf(SocketName.Read(_peer));
 

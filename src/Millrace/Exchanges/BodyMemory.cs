@@ -3,7 +3,6 @@
 // at it, and so is the pipe, whose segments those sequences are made of. Rented and given back within the pipe's own lock.
 
 using System.Buffers;
-using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Exchanges;

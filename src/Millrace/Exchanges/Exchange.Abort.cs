@@ -1,7 +1,6 @@
 // How a request ends early: the peer goes away or aborts it, a time limit passes, or the application gives up. The token
 // is made when somebody asks for it; its callbacks are user code and never run on a loop.
 
-using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Exchanges;

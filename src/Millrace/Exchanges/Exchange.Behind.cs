@@ -10,7 +10,6 @@
 // ends before that leaves a response that is not whole. Where many bytes wait already the connection is broken off: an application
 // that waits for nothing would otherwise fill the memory for a peer that reads nothing, or next to nothing.
 
-using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Exchanges;

@@ -5,7 +5,6 @@ using System.Diagnostics.CodeAnalysis;
 using System.Runtime.CompilerServices;
 using Microsoft.AspNetCore.Http;
 using Microsoft.Net.Http.Headers;
-using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Exchanges;

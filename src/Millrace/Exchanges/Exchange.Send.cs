@@ -6,7 +6,6 @@
 
 using System.Runtime.CompilerServices;
 using Microsoft.AspNetCore.Http;
-using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Exchanges;

@@ -5,7 +5,6 @@
 // An exchange is used by one request after the other. Whatever user code may keep beyond its request (contexts, features,
 // header collections, streams, tokens) is made per request, carries its ticket and dies with it: Exchange.Use.cs.
 
-using Millrace.Connections;
 using Millrace.Loops;
 using Millrace.Platform;
 
@@ -16,7 +15,7 @@ internal sealed partial class Exchange
     private string? _traceIdentifier;
     private uint _number;
 
-    public Exchange(LoopServices services)
+    public Exchange(ExchangeServices services)
     {
         Services = services;
         RequestHeaders = new RequestHeaders(Head);
@@ -26,10 +25,10 @@ internal sealed partial class Exchange
         OnBodyDrained = BodyDrained;
     }
 
-    public LoopServices Services { get; }
+    public ExchangeServices Services { get; }
 
     /// <summary>The connection served at the moment.</summary>
-    public Connection Connection { get; private set; } = null!;
+    public ResponseChannel Connection { get; private set; } = null!;
 
     // ---- the request ----
 
@@ -83,7 +82,7 @@ internal sealed partial class Exchange
     public volatile bool IsInline;
 
     /// <summary>Begins with a request whose head has been filled in.</summary>
-    public void Begin(Connection connection, OutputBuffer output, byte[]? assembly, long nowMs)
+    public void Begin(ResponseChannel connection, OutputBuffer output, byte[]? assembly, long nowMs)
     {
         Connection = connection;
         Output = output;

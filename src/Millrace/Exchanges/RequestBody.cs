@@ -4,7 +4,6 @@
 
 using System.IO.Pipelines;
 using Microsoft.AspNetCore.Http;
-using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Exchanges;
@@ -324,7 +323,7 @@ internal sealed class RequestBody
 }
 
 /// <summary>Catches what a pipe would run while the loop feeds it, so that it runs where and when the loop decides.</summary>
-internal sealed class ContinuationCatcher(LoopServices services) : PipeScheduler
+internal sealed class ContinuationCatcher(ExchangeServices services) : PipeScheduler
 {
     private Action<object?>? _action;
     private object? _state;

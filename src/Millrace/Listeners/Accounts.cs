@@ -2,7 +2,6 @@
 
 using System.Globalization;
 using System.Text;
-using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Listeners;

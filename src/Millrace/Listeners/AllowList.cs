@@ -9,7 +9,6 @@ using System.Globalization;
 using System.Net;
 using System.Net.Sockets;
 using System.Runtime.InteropServices;
-using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Listeners;

@@ -1,6 +1,5 @@
 // A listening TCP socket that takes no new connection, and yet can be accepted from: a filter in the kernel.
 
-using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Listeners;

@@ -1,7 +1,6 @@
 // What a file is, whose it is and who may do what with it, as far as sockets and their directories are concerned. Only looks.
 
 using System.Text;
-using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Listeners;

@@ -6,7 +6,6 @@
 //   a link of root's or the user's ............................... go on where it leads
 //   anything else ................................................ refuse
 
-using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Listeners;

@@ -3,7 +3,6 @@
 
 using System.Globalization;
 using Microsoft.Win32.SafeHandles;
-using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Listeners;

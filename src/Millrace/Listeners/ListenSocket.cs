@@ -3,7 +3,6 @@
 using System.Diagnostics;
 using System.Globalization;
 using System.Net;
-using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Listeners;

@@ -1,7 +1,6 @@
 // The directory of a socket file, held open, so that all that is done to the file is done in one and the same directory. For root the
 // whole way to it is looked at first: what another user can exchange there he can have root make sockets in, or answer for root.
 
-using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Listeners;

@@ -5,7 +5,6 @@
 
 using System.Globalization;
 using System.Security.Cryptography;
-using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Listeners;

@@ -5,7 +5,6 @@ using System.Net;
 using System.Net.Sockets;
 using System.Runtime.InteropServices;
 using System.Text;
-using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Listeners;

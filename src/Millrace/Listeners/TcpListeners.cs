@@ -8,7 +8,6 @@
 using System.Globalization;
 using System.Net;
 using System.Net.Sockets;
-using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Listeners;

@@ -19,7 +19,6 @@
 // bear the marks of the one that was made this moment, and owner and mode are given to what is held, never to what a path leads to.
 
 using System.Globalization;
-using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Listeners;

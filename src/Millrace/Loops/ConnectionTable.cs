@@ -1,7 +1,6 @@
 // The connections of one loop by slot. A token is generation and slot, so that an event of a closed connection, still
 // waiting in the batch, never reaches the connection that has taken its slot.
 
-using Millrace.Connections;
 
 namespace Millrace.Loops;
 

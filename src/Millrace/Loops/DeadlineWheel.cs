@@ -1,7 +1,6 @@
 // The deadlines of one loop. A connection stands in at most one slot; moving its deadline later costs nothing: the slot
 // comes round, finds that the time has not come, and puts the connection further on. Touched only by the loop's driver.
 
-using Millrace.Connections;
 
 namespace Millrace.Loops;
 

@@ -5,7 +5,6 @@
 // to them, the seeker: it wakes the next before it begins, should more be waiting. A thread that has finished takes its next
 // handler without being woken, perhaps before the seeker has arrived.
 
-using Millrace.Connections;
 using Millrace.Platform;
 
 namespace Millrace.Loops;

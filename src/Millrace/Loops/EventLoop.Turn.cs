@@ -2,12 +2,15 @@
 // events and the position in it belong to the loop, not to the driver: edge-triggered events that are dropped are lost for
 // ever, so the position steps past an event before its connection runs. Accepting is in EventLoop.Listeners.cs.
 
-using Millrace.Connections;
 using Millrace.Listeners;
 using Millrace.Observe;
 using Millrace.Platform;
 
 namespace Millrace.Loops;
+
+/// <summary>Makes a connection of a descriptor that was accepted on an address; <c>peer</c> is that of its peer, as the kernel gives it.</summary>
+internal delegate Connection ConnectionMaker<TKernel>(EventLoop<TKernel> loop, int descriptor, ListenAddress address, byte[] peer)
+    where TKernel : struct, IKernel;
 
 /// <summary>An event loop over one kind of kernel.</summary>
 internal sealed partial class EventLoop<TKernel> : EventLoop
@@ -20,6 +23,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     private const int CrowdedMs = 1_000;
 
     private readonly PollEvent[] _batch = new PollEvent[256];
+    private readonly ConnectionMaker<TKernel> _makeConnection;
     private readonly Poller _poller;
     private readonly DeadlineWheel _wheel;
     private readonly ConnectionTable _connections = new();
@@ -40,10 +44,11 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
 
     public readonly TKernel Kernel;
 
-    public EventLoop(int index, LoopServices services, TKernel kernel)
+    public EventLoop(int index, LoopServices services, TKernel kernel, ConnectionMaker<TKernel> makeConnection)
         : base(index, services)
     {
         Kernel = kernel;
+        _makeConnection = makeConnection;
         _poller = kernel.OpenPoller();
         NowMs = kernel.NowMs;
         _wheel = new DeadlineWheel(NowMs);
@@ -288,7 +293,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
         Connection connection;
         try
         {
-            connection = ConnectionFactory.Create(this, descriptor, listener.Address, peer);
+            connection = _makeConnection(this, descriptor, listener.Address, peer);
             _connections.Add(connection);
         }
         catch

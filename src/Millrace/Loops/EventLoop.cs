@@ -13,7 +13,6 @@
 //
 // EventLoop.pml checks this exhaustively: TURN, POLL, ENTER, RUNNING (odd), HELD (a handler that never returns), STANDBY.
 
-using Millrace.Connections;
 using Millrace.Observe;
 using Millrace.Platform;
 

@@ -2,7 +2,6 @@
 // that makes requests cheap: an input and an output buffer, parse tables and spare exchanges, used by one connection
 // after the other. The thread itself is in DriverPool.
 
-using Millrace.Connections;
 using Millrace.Exchanges;
 using Millrace.Platform;
 using Millrace.Protocols.Cgi;

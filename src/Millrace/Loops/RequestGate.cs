@@ -1,6 +1,5 @@
 // The limit on requests that run at the same time, with a bounded queue before it. Only there when the limit is set.
 
-using Millrace.Connections;
 using Millrace.Platform;
 
 namespace Millrace.Loops;

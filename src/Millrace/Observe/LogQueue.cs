@@ -1,7 +1,6 @@
 // Messages on their way from threads that must not wait to a logger that may: bounded, in order, one at a time. What finds no
 // room is counted, and said when there is room again.
 
-using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Observe;

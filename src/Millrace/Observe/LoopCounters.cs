@@ -1,7 +1,6 @@
 // Counters of one loop. Its driver alone writes them, so they need no lock; readers may see them a moment late.
 
 using System.Collections.Concurrent;
-using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Observe;

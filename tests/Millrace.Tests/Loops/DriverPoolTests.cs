@@ -17,7 +17,7 @@ public sealed class DriverPoolTests
     {
         using var ran = new SemaphoreSlim(0);
         using var services = new LoopServices(new MillraceOptions { DriversMax = 1 }, new EndlessHandler(ran), new Log(NullLogger.Instance));
-        var loop = new EventLoop<LinuxKernel>(0, services, default);
+        var loop = new EventLoop<LinuxKernel>(0, services, default, ConnectionFactory.Create);
         IStandbyDriver reserved = services.Standby.TryReserve()!;
         Assert.Null(services.Standby.TryReserve());
         services.Standby.Run(Waiting(loop));
@@ -37,7 +37,7 @@ public sealed class DriverPoolTests
         using var ran = new SemaphoreSlim(0);
         var all = new CountdownEvent(Handlers);     // not disposed: the last threads are still leaving it
         using var services = new LoopServices(new MillraceOptions { DriversMax = Handlers }, new EndlessHandler(ran, all), new Log(NullLogger.Instance));
-        var loop = new EventLoop<LinuxKernel>(0, services, default);
+        var loop = new EventLoop<LinuxKernel>(0, services, default, ConnectionFactory.Create);
         for (int i = 0; i < Handlers; i++)
         {
             services.Standby.Run(Waiting(loop));
@@ -56,7 +56,7 @@ public sealed class DriverPoolTests
         const int Handlers = 5_000;
         using var ran = new SemaphoreSlim(0);
         using var services = new LoopServices(new MillraceOptions { DriversMax = threads }, new EndlessHandler(ran), new Log(NullLogger.Instance));
-        var loop = new EventLoop<LinuxKernel>(0, services, default);
+        var loop = new EventLoop<LinuxKernel>(0, services, default, ConnectionFactory.Create);
         Parallel.For(0, Handlers, _ => services.Standby.Run(Waiting(loop)));
         for (int i = 0; i < Handlers; i++)
         {
@@ -85,7 +85,7 @@ public sealed class DriverPoolTests
                 thread.Start();
             },
         };
-        var loop = new EventLoop<LinuxKernel>(0, services, default);
+        var loop = new EventLoop<LinuxKernel>(0, services, default, ConnectionFactory.Create);
         Assert.Null(pool.TryReserve());
         pool.Run(Waiting(loop));
         Assert.Equal((0, 1), (pool.Count, pool.Waiting));
@@ -107,7 +107,7 @@ public sealed class DriverPoolTests
     {
         using var ran = new SemaphoreSlim(0);
         using var services = new LoopServices(new MillraceOptions { DriversMax = 1 }, new EndlessHandler(ran), new Log(NullLogger.Instance));
-        var loop = new EventLoop<LinuxKernel>(0, services, default);
+        var loop = new EventLoop<LinuxKernel>(0, services, default, ConnectionFactory.Create);
         IStandbyDriver reserved = services.Standby.TryReserve()!;
         services.Standby.Run(Waiting(loop));
         Assert.False(services.Standby.ServeWaiting());
@@ -123,7 +123,7 @@ public sealed class DriverPoolTests
         using var services = new LoopServices(new MillraceOptions(), new EndlessHandler(ran), new Log(NullLogger.Instance));
         var held = new List<DriverThread>();
         using var pool = new DriverPool(services) { StartThread = held.Add };       // on their way, and not there yet
-        var loop = new EventLoop<LinuxKernel>(0, services, default);
+        var loop = new EventLoop<LinuxKernel>(0, services, default, ConnectionFactory.Create);
         for (int i = 0; i < 10; i++)
         {
             pool.Run(Waiting(loop));

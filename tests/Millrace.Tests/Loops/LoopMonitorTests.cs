@@ -19,7 +19,7 @@ public sealed class LoopMonitorTests
         using var log = new CollectedLog();
         using var drivers = new ScriptedDrivers { Fails = true };
         using LoopServices services = Serve(drivers, log.CreateLogger("server"));
-        var loop = new EventLoop<LinuxKernel>(0, services, default);
+        var loop = new EventLoop<LinuxKernel>(0, services, default, ConnectionFactory.Create);
         loop.Enter(null);       // a handler that does not end: the second look asks for a standby driver
 
         services.Monitor.Start([loop]);
@@ -34,7 +34,7 @@ public sealed class LoopMonitorTests
     {
         using var drivers = new ScriptedDrivers { Waiting = 100 };    // for longer than it takes a quiet monitor to fall asleep
         using LoopServices services = Serve(drivers, NullLogger.Instance);
-        var loop = new EventLoop<LinuxKernel>(0, services, default);
+        var loop = new EventLoop<LinuxKernel>(0, services, default, ConnectionFactory.Create);
 
         services.Monitor.Start([loop]);
 

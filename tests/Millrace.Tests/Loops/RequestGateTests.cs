@@ -81,7 +81,7 @@ public sealed class RequestGateTests : IDisposable
     // On a loop of its own, whose post tells that it was admitted.
     private Caller Connect()
     {
-        var loop = new EventLoop<LinuxKernel>(_loops.Count, _services, default);
+        var loop = new EventLoop<LinuxKernel>(_loops.Count, _services, default, ConnectionFactory.Create);
         _loops.Add(loop);
         return new Caller(loop, new FastCgiConnection<LinuxKernel>(loop, descriptor: -1, isTcp: false));
     }

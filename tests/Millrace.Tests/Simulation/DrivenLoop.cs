@@ -1,5 +1,6 @@
 // A loop and the driver that has it. The generation counts hand-overs: a driver whose generation is not the loop's has lost it.
 
+using Millrace.Connections;
 using Millrace.Loops;
 using Millrace.Platform;
 
@@ -14,7 +15,7 @@ internal sealed class DrivenLoop
     public DrivenLoop(Simulation simulation, int index)
     {
         _simulation = simulation;
-        Loop = new EventLoop<SimulatedKernel>(index, simulation.Services, new SimulatedKernel(simulation.World));
+        Loop = new EventLoop<SimulatedKernel>(index, simulation.Services, new SimulatedKernel(simulation.World), ConnectionFactory.Create);
         Poller = simulation.World.LastPoller!;
         Poller.Loop = this;
         _owner = simulation.Drivers.Take() ?? throw new InvalidOperationException("DriversMax is smaller than the number of loops.");

@@ -1,7 +1,7 @@
 // Names of connections, in the form that Kestrel gives them: 13 digits of base 32. They count on from the time at which the
 // process began, in steps of 100 ns, and no server accepts so many connections: a start later never repeats one.
 
-namespace Millrace.Connections;
+namespace Millrace.Exchanges;
 
 internal static class ConnectionIds
 {

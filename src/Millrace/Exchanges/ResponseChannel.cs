@@ -1,0 +1,107 @@
+// A connection as its exchange sees it: how a response is framed and leaves, and what of its peer a request may ask for.
+
+namespace Millrace.Exchanges;
+
+internal abstract class ResponseChannel
+{
+    private string? _id;
+    private uint _requests;
+
+    /// <summary>Made when somebody asks. No other connection has it, of this process or of one before it.</summary>
+    public string Id => _id ??= ConnectionIds.Next();
+
+    /// <summary>Counts the requests that begin. The loop's driver.</summary>
+    public uint NextRequestNumber() => ++_requests;
+
+    // ---- called by the exchange, on any thread, while it owns the connection ----
+
+    /// <summary>The handler has ended on a thread that does not drive the loop.</summary>
+    public abstract void FinishDetached(Exchange exchange);
+
+    public abstract void PostResumeReading();
+
+    /// <summary>The handler starts reading the body.</summary>
+    public abstract void OnBodyWanted(Exchange exchange);
+
+    /// <summary>Sends all of it, compacting what stays.</summary>
+    public abstract SendResult SendOutput(Exchange? exchange, OutputBuffer output);
+
+    /// <summary>Sends what lies before <paramref name="end"/>.</summary>
+    public abstract void SendUpTo(Exchange exchange, OutputBuffer output, int end);
+
+    /// <summary>The loop continues the sending when the socket takes bytes again.</summary>
+    public abstract void WantWritable(Exchange exchange);
+
+    /// <summary>Bytes of a file, without a copy through managed memory. <paramref name="offset"/> moves on.</summary>
+    public abstract SendResult SendFilePart(int file, ref long offset, ref int count);
+
+    /// <summary>Sends raw bytes ahead of a file part. All or nothing is not promised: what stays is in the buffer.</summary>
+    public abstract SendResult SendAhead(OutputBuffer output);
+
+    /// <summary>Within the exchange's send lock, which has nothing on its way: what waits besides may leave.</summary>
+    public virtual void SendBesides(Exchange exchange)
+    {
+    }
+
+    /// <summary>Ends the connection so that the peer does not take what it has got of the response for a whole one. Within the exchange's send lock.</summary>
+    /// <param name="exchange">The one whose response it is.</param>
+    /// <param name="atOnce">There is no time left; otherwise answers to earlier requests go first.</param>
+    public abstract void BreakOff(Exchange exchange, bool atOnce);
+
+    /// <summary>The socket takes bytes again. False: the connection is not being broken off. Within the exchange's send lock.</summary>
+    public abstract bool ContinueBreakingOff(Exchange exchange);
+
+    // ---- what only some protocols can do ----
+
+    /// <summary>Whether the request in progress may switch protocols (RFC 9110 §7.8).</summary>
+    public virtual bool IsUpgradable => false;
+
+    /// <summary>The exchange has switched protocols: its bytes are read from now on.</summary>
+    public virtual void OnUpgraded(Exchange exchange)
+    {
+    }
+
+    /// <summary>The connection ends with the response in progress.</summary>
+    public virtual void RequestClose()
+    {
+    }
+
+    /// <summary>What an application keeps with the connection, from request to request. Made when somebody asks.</summary>
+    public IDictionary<object, object?> State => _state ??= new Dictionary<object, object?>();
+
+    private Dictionary<object, object?>? _state;
+
+    /// <summary>What AspNetCore/ConnectionLogScope.cs keeps with the connection.</summary>
+    public object? LogContext { get; set; }
+
+    // ---- framing: how a response looks in this protocol ----
+
+    public abstract System.Net.IPEndPoint? RemoteEndPoint { get; }
+
+    public abstract System.Net.IPEndPoint? LocalEndPoint { get; }
+
+    /// <summary>Status line and fields. <paramref name="length"/>: of the body, -1 when it is not known.</summary>
+    public abstract void WriteHead(Exchange exchange, OutputBuffer output, long length);
+
+    /// <summary>Makes sure that body bytes may be appended.</summary>
+    public abstract void OpenChunk(Exchange exchange, OutputBuffer output);
+
+    /// <summary>Body bytes the open chunk has room for.</summary>
+    public abstract int ChunkRoom(OutputBuffer output);
+
+    /// <summary>Bytes that closing a chunk may add.</summary>
+    public abstract int ChunkTailMax { get; }
+
+    public abstract void CloseChunk(Exchange exchange, OutputBuffer output);
+
+    /// <summary>The end of the response.</summary>
+    public abstract void WriteEnd(Exchange exchange, OutputBuffer output);
+
+    /// <summary>A chunk whose <paramref name="count"/> bytes follow from a file: its head. Answers the bytes allowed in it.</summary>
+    public abstract int WriteFileChunkHead(Exchange exchange, OutputBuffer output, long count);
+
+    /// <summary>What follows the file's bytes.</summary>
+    public virtual void WriteFileChunkTail(OutputBuffer output)
+    {
+    }
+}

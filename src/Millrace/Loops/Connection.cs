@@ -1,0 +1,47 @@
+// A connection as loops, timers and the gate see it: a descriptor with a deadline, told of what happens to it.
+
+using Millrace.Exchanges;
+using Millrace.Platform;
+
+namespace Millrace.Loops;
+
+internal abstract class Connection(int descriptor) : ResponseChannel
+{
+    public int Descriptor => descriptor;
+
+    public ulong Token { get; set; }
+
+    /// <summary>The descriptor has been given back.</summary>
+    public abstract bool IsClosed { get; }
+
+    // ---- deadline (DeadlineWheel) ----
+    public long DeadlineMs = long.MaxValue;
+    public long WheelDueMs = long.MaxValue;
+    public int WheelSlot = -1;
+    public Connection? WheelNext;
+    public Connection? WheelPrevious;
+
+    // ---- called by the loop's driver; false: the loop was taken over meanwhile ----
+    public abstract bool OnAccepted(LoopDriver driver);
+
+    public abstract bool OnEvent(LoopDriver driver, Readiness ready);
+
+    public abstract bool OnPosted(LoopDriver driver);
+
+    public abstract bool OnHandedOver(LoopDriver driver);
+
+    public abstract void OnDeadline(long nowMs);
+
+    public abstract void OnDrain(long nowMs, long begunMs, bool cut);
+
+    /// <summary>Has the event queue tell of this connection. The loop tries again while the kernel has no room.</summary>
+    public abstract void Register();
+
+    // ---- called by workers ----
+    public abstract void RunOnWorker(LoopDriver driver);
+
+    public abstract void AdmitFromGate();
+
+    /// <summary>A fault of the server itself, on the loop: this connection ends.</summary>
+    public abstract void EndByFault();
+}
