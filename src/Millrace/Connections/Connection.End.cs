@@ -52,10 +52,15 @@ internal abstract partial class Connection<TKernel>
         {
             if (_owner.TryPin())
             {
-                // An exchange that begins to wait for the socket meanwhile lowers it, and must not be overwritten.
-                DeadlineMs = long.MaxValue;
-                Interlocked.MemoryBarrier();
+                // An exchange that begins to wait for the socket meanwhile lowers it, one that ends sets that of an idle connection just before
+                // it gives it back: neither may be overwritten, nor what was set since the look above.
+                long since = Interlocked.Exchange(ref DeadlineMs, long.MaxValue);
                 long due = CheckExchange(nowMs);
+                if (since > nowMs)
+                {
+                    due = Math.Min(due, since);
+                }
+
                 long its = Interlocked.CompareExchange(ref DeadlineMs, due, long.MaxValue);
                 if (its != long.MaxValue && due < its)
                 {

@@ -25,6 +25,7 @@
  *   BROKEN_REWATCH      who unregisters for writability does not look whether it was wanted just then
  *   BROKEN_RESUME       an emptied body does not resume the reading
  *   BROKEN_CLOSE        a deadline closes whoever owns the connection
+ *   BROKEN_DEADLINE     the look at a running exchange takes away the deadline that the exchange has just set
  *   BROKEN_END          the end of a response that the socket did not take waits for what its application does after it
  */
 #ifndef UNITS
@@ -82,6 +83,8 @@ byte stalls = STALLS;
 bit isBody[UNITS];                 /* what the peer sends: heads without a body, and with one of one or more units */
 byte position;                      /* units processed */
 byte deadlines = DEADLINES;
+bit idles;                          /* the deadline is that of an idle connection */
+bit since;
 bit owns;                           /* the exchange owns the connection */
 bit lives;                          /* the exchange has not been reset */
 bit waits;                          /* the handler waits for its flush */
@@ -228,6 +231,9 @@ FINISH:                             /* FinishDetached */
     if :: keepsOpen = 1 :: keepsOpen = 0 fi;
     if
     :: atomic { !blocked && keepsOpen && !readable && held == 0 && !isOpen }
+#if DEADLINES
+        idles = 1;                  /* DeadlineMs */
+#endif
 #ifndef BROKEN_GIVEN_TWICE
         assert(owns && !isClosed);  /* DeadlineMs */
 #endif
@@ -235,7 +241,11 @@ FINISH:                             /* FinishDetached */
 #ifdef BROKEN_GIVE_BACK
         :: atomic { true -> word = 0; owns = 0; lives = 0; attached = 0 };
 #else
+#if DEADLINES
+        :: atomic { word == Exchanging -> assert(idles); word = 0; owns = 0; lives = 0; attached = 0 };
+#else
         :: atomic { word == Exchanging -> word = 0; owns = 0; lives = 0; attached = 0 };
+#endif
 #endif
 #ifdef BROKEN_GIVEN_TWICE
             assert(owns && !isClosed);
@@ -421,6 +431,7 @@ PROCESS:                            /* the loop owns the connection and count un
         attached = 0;
         owns = 1;
         lives = 1;
+        idles = 0;
         word = Exchanging
     }
     if
@@ -634,7 +645,13 @@ DEADLINE:                           /* OnDeadline */
     :: !IsLoops ->
         TryPin(mine);
         if
-        :: mine -> assert(lives); goto UNPIN      /* CheckExchange */
+        :: mine ->
+            atomic { assert(lives); since = idles; idles = 0 };
+#ifndef BROKEN_DEADLINE
+            idles = idles | since;
+#endif
+            since = 0;
+            goto UNPIN              /* CheckExchange */
         :: else -> goto TURN
         fi
     :: else
