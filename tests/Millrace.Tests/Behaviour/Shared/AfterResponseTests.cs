@@ -166,6 +166,59 @@ public abstract class AfterResponseTests(Way way) : SharedTests(way)
             static options => options.Dispatch = DispatchMode.Workers);
     }
 
+    // Another's flush waits for the peer, or has just been waited for and whoever waited has not been told: the completion takes its own time.
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void A_response_that_is_completed_beside_the_flush_of_another_has_left_when_its_completion_ends(bool isFlushed)
+    {
+        var holding = new TaskCompletionSource();
+        var pause = new TaskCompletionSource();
+        bool isCompleted = false;
+        Run(
+            async call =>
+            {
+                if (call.Path != "/first")
+                {
+                    return;
+                }
+
+                call.Write(Plan.Bytes("beside", 0, Size));
+                _ = call.FlushAsync().AsTask();
+                if (isFlushed)
+                {
+                    await pause.Task;
+                }
+
+                await ((HostedCall)call).Context.Response.CompleteAsync();
+                isCompleted = true;
+                await holding.Task;
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/first"));
+                for (int i = 0; isFlushed && bench.Simulation.PoolCount == 0; i++)
+                {
+                    Assert.InRange(i, 0, 100);
+                    _ = caller.End.Read();
+                    _ = bench.Simulation.Loops[0].Turn(0);
+                }
+
+                Assert.False(isCompleted);
+                pause.SetResult();
+                bench.Reads = true;
+                bench.Settle();
+                Assert.True(isCompleted);
+                Assert.Equal(Plan.Bytes("beside", 0, Size), Assert.Single(caller.Answers).Body);
+                holding.SetResult();
+                bench.Settle();
+                bench.StillServes(caller);
+            },
+            static options => options.Dispatch = DispatchMode.Workers);
+    }
+
     [Theory]
     [InlineData(true, false)]
     [InlineData(true, true)]
