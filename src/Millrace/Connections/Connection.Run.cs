@@ -88,6 +88,7 @@ internal abstract partial class Connection<TKernel>
         Enter(Stage.Running);
         _owner.Lend();
         exchange.IsInline = true;
+        bool isHeldInPlace = _heldInPlace;      // the driver that takes the loop over copies it, if there is one
         driver.ForgetInterruption();
         long mark = Loop.Enter(this);
         Task? task = RunHandler(exchange);
@@ -109,15 +110,15 @@ internal abstract partial class Connection<TKernel>
                 return true;
             }
 
-            exchange.TakeBuffers(driver);
+            exchange.TakeBuffers(driver, isHeldInPlace);
             FinishDetached(exchange);
             return false;
         }
 
-        // The handler goes on elsewhere, perhaps already: its buffers stay with it, and what it flushed is sent.
+        // The handler goes on elsewhere, perhaps already: what it has in the driver's buffers goes with it, and what it flushed is sent.
         try
         {
-            exchange.TakeBuffers(driver);
+            exchange.TakeBuffers(driver, isHeldInPlace && !mine);
             StopDeferring(exchange);
             if (mine)
             {

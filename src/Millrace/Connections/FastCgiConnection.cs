@@ -366,6 +366,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     {
         head.Buffer = source;
         head.Origin = origin;
+        head.Length = length;
         head.IsFastCgi = true;
         head.Method = cgi.Method;
         head.Target = target;

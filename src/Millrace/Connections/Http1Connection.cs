@@ -188,21 +188,21 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
             byte[] assembly = _partial!;
             _partial = null;
             _partialLength = 0;
-            Begin(driver, reader, assembly, 0, assembly);
+            Begin(driver, reader, assembly, 0, 0, assembly);
         }
         else if (ReferenceEquals(buffer, driver.Input))
         {
-            Begin(driver, reader, buffer, start, assembly: null);
+            Begin(driver, reader, buffer, start, length, assembly: null);
         }
         else
         {
             byte[] copy = BufferPool.Rent(length);
             buffer.AsSpan(start, length).CopyTo(copy);
-            Begin(driver, reader, copy, 0, copy);
+            Begin(driver, reader, copy, 0, length, copy);
         }
     }
 
-    private void Begin(LoopDriver driver, Http1Head reader, byte[] source, int origin, byte[]? assembly)
+    private void Begin(LoopDriver driver, Http1Head reader, byte[] source, int origin, int length, byte[]? assembly)
     {
         _is11 = reader.Version == HttpVersion.Http11;
         _keepAlive = reader.KeepAlive && reader.Form != TargetForm.Authority;
@@ -210,15 +210,16 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
         _expectsContinue = reader.ExpectsContinue;
         _continueSent = _bodyWanted = _closes = _chunking = false;
         Exchange exchange = driver.RentExchange();
-        FillHead(exchange.Head, reader, source, origin);
+        FillHead(exchange.Head, reader, source, origin, length);
         exchange.Begin(this, driver.Output, assembly, Loop.NowMs);
         Exchange = exchange;
     }
 
-    private static void FillHead(RequestHead head, Http1Head reader, byte[] source, int origin)
+    private static void FillHead(RequestHead head, Http1Head reader, byte[] source, int origin, int length)
     {
         head.Buffer = source;
         head.Origin = origin;
+        head.Length = length;
         head.Method = SliceOf(reader.Method);
         head.Target = SliceOf(reader.Target);
         head.Path = SliceOf(reader.Path);

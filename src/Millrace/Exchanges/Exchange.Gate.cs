@@ -92,6 +92,9 @@ internal sealed partial class Exchange
         spin.SpinOnce(sleep1Threshold: -1);    // never a wait that could be interrupted
     }
 
+    /// <summary>False as well while anybody else writes.</summary>
+    private bool TryEnterAtOnce(long ticket) => Interlocked.CompareExchange(ref _gate, ticket | Writing, ticket) == ticket;
+
     public void Exit(long ticket) => Volatile.Write(ref _gate, ticket | Open);
 
     /// <summary>Exits, and nobody enters again for this request.</summary>

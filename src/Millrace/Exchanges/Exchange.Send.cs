@@ -160,7 +160,13 @@ internal sealed partial class Exchange
         using (_sending.Hold())
         {
             _deferredEnd = 0;       // all of it leaves now, or when the socket takes bytes again
-            return Connection.SendOutput(this, Output) == SendResult.Again ? WaitWritable() : default;
+            if (Connection.SendOutput(this, Output) == SendResult.Again)
+            {
+                return WaitWritable();
+            }
+
+            ReleaseOutput();
+            return default;
         }
     }
 
@@ -185,6 +191,7 @@ internal sealed partial class Exchange
             {
                 _deferredEnd = 0;
                 NoteSent();
+                ReleaseOutput();
                 return;
             }
 
@@ -270,6 +277,7 @@ internal sealed partial class Exchange
             {
                 NoteSent();
                 Connection.SendBesides(this);
+                ReleaseOutputUnlessWritten();
             }
         }
     }
@@ -303,6 +311,7 @@ internal sealed partial class Exchange
             if (Connection.SendOutput(this, Output) != SendResult.Again)
             {
                 NoteSent();
+                ReleaseOutput();    // what is written while a flush waits is a follower
                 return TryEndWait();
             }
 

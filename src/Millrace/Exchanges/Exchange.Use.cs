@@ -104,6 +104,9 @@ internal sealed partial class Exchange
         return use;
     }
 
+    // Some are in progress just now, on other threads than that of the handler's synchronous part.
+    private bool HasUses => (Volatile.Read(ref _uses) & (TicketStep - 1)) != 0;
+
     internal void EndUse() => Interlocked.Decrement(ref _uses);
 
     // Waits for uses in progress, and there will be no other for this request. Answers the ticket of the next.

@@ -1,6 +1,6 @@
 // One request and its response: what both protocols fill and what every handler sees, through the features of ASP.NET
 // Core or through Request and Response. Knows nothing of the protocol it arrived by. How bytes of the response leave is
-// in Exchange.Output.cs; abort and time limits are in Exchange.Abort.cs.
+// in Exchange.Output.cs, where they are kept in Exchange.Buffers.cs; abort and time limits are in Exchange.Abort.cs.
 //
 // An exchange is used by one request after the other. Whatever user code may keep beyond its request (contexts, features,
 // header collections, streams, tokens) is made per request, carries its ticket and dies with it: Exchange.Use.cs.
@@ -69,14 +69,7 @@ internal sealed partial class Exchange
     /// <summary>What the handler keeps for the request: the feature collection.</summary>
     public object? HandlerState { get; set; }
 
-    // ---- buffers ----
-
-    /// <summary>Where the response is built: the driver's, or the exchange's own once it has outlived its turn.</summary>
-    public OutputBuffer Output { get; private set; }
-
-    private byte[]? _ownInput;
-    private byte[]? _assembly;
-    private bool _ownsOutput;
+    // ---- its turn ----
 
     /// <summary>True while the handler is in its first, synchronous part on a driver that watches over it.</summary>
     public volatile bool IsInline;
@@ -91,6 +84,7 @@ internal sealed partial class Exchange
         _number = connection.NextRequestNumber();
         RequestHeaders.Begin();
         ResponseHeaders.Begin();
+        Head.NoteMethod();
         SuppressesBody = Head.IsHead;
         BeginBehindOutput();
         _answered = _sealed = false;
@@ -106,38 +100,6 @@ internal sealed partial class Exchange
 
     /// <summary>What the output holds now, answers to earlier requests, is sent should this one take its time.</summary>
     public void DeferOutput() => _deferredEnd = Output.End;
-
-    /// <summary>The exchange outlives its turn: the driver's buffers stay with it.</summary>
-    public void TakeBuffers(LoopDriver driver)
-    {
-        if (!_ownsOutput)
-        {
-            (byte[] input, OutputBuffer output) = driver.GiveBuffersAway();
-            _ownInput = input;
-            Output = output;
-            _ownsOutput = true;
-        }
-    }
-
-    /// <summary>What has not been sent goes with the connection; the exchange is free for another request.</summary>
-    public OutputBuffer? DetachOutput()
-    {
-        if (!_ownsOutput)
-        {
-            return null;
-        }
-
-        OutputBuffer output = Output;
-        Output = null!;
-        _ownsOutput = false;
-        if (!output.IsEmpty)
-        {
-            return output;
-        }
-
-        Services.Return(output);
-        return null;
-    }
 
     /// <summary>Nobody acts for the request any more: what its ticket opened has ended, and opens nothing. <see cref="Reset"/> follows.</summary>
     public void Retire()
@@ -159,20 +121,8 @@ internal sealed partial class Exchange
         _fileFailed = false;
         IsSendingFile = false;
         File = null;
-        if (_ownInput is { } input)
-        {
-            BufferPool.Return(input);
-            _ownInput = null;
-        }
-
-        if (_assembly is { } assembly)
-        {
-            BufferPool.Return(assembly);
-            _assembly = null;
-        }
-
-        DetachOutput();
         Head.Reset();
+        ResetBuffers();
         RequestHeaders.End();
         ResponseHeaders.Begin();
         ResetTimes();

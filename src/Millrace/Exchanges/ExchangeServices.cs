@@ -88,6 +88,7 @@ internal abstract class ExchangeServices
     public void Return(OutputBuffer output)
     {
         output.Clear();
+        output.Release();
         if (_outputs.Count < SpareMax)
         {
             _outputs.Enqueue(output);

@@ -1,10 +1,11 @@
 // Bytes on their way to a socket. A driver has one and builds the responses of one connection after the other in it; an
-// exchange that outlives its turn takes it along.
+// exchange that outlives its turn has one of its own, which has memory only while there are bytes in it.
 //
 //   [0 .. Start) sent   [Start .. End) to be sent   [End ..) free
 //   ChunkStart: where the STDOUT record or HTTP chunk under construction begins, -1 when none is open
 
 using System.Runtime.CompilerServices;
+using Millrace.Platform;
 
 namespace Millrace.Exchanges;
 
@@ -13,10 +14,17 @@ internal sealed class OutputBuffer
     /// <summary>Bytes at which a response is sent on rather than collected further.</summary>
     public const int SendAt = 32 * 1024;
 
-    private const int InitialSize = SendAt + 4096;
+    /// <summary>The first memory it takes: most answers fit in.</summary>
+    public const int SmallSize = 4096;
+
+    /// <summary>The next: a response that is sent on in time fits in with what frames it.</summary>
+    public const int FullSize = BufferPool.OutputSize;
+
     private const int KeptSizeMax = 256 * 1024;
 
-    public byte[] Bytes { get; private set; } = GC.AllocateUninitializedArray<byte>(InitialSize);
+    private List<byte[]>? _outgrown;     // the loop may be sending from them until everything has left
+
+    public byte[] Bytes { get; private set; } = [];
 
     public int Start { get; set; }
 
@@ -71,9 +79,52 @@ internal sealed class OutputBuffer
         ChunkStart = -1;
         if (Bytes.Length > KeptSizeMax)
         {
-            Bytes = GC.AllocateUninitializedArray<byte>(InitialSize);
+            Bytes = BufferPool.Rent(FullSize);
+        }
+
+        ReturnOutgrown();
+    }
+
+    /// <summary>Takes over all that another one has to send, and what it knows of it. There is nothing in this one, and nothing left in the other.</summary>
+    public void TakeAll(OutputBuffer other)
+    {
+        other.Compact();
+        if (other.End > 0)
+        {
+            Append(other.Bytes.AsSpan(0, other.End));
+        }
+
+        ResponseStart = other.ResponseStart;
+        FrameStart = other.FrameStart;
+        ChunkStart = other.ChunkStart;
+        other.Clear();
+    }
+
+    /// <summary>Keeps no memory where all of it has been sent. Nobody is looking at it: its owner alone, or within the gate and the send lock.</summary>
+    public void Release()
+    {
+        if (!HasIdleMemory)
+        {
+            return;
+        }
+
+        Compact();
+        Return(Bytes);
+        Bytes = [];
+        ReturnOutgrown();
+    }
+
+    private void ReturnOutgrown()
+    {
+        if (_outgrown is { Count: > 0 } outgrown)
+        {
+            outgrown.ForEach(Return);
+            outgrown.Clear();
         }
     }
+
+    /// <summary>There is nothing in it, and memory for something.</summary>
+    public bool HasIdleMemory => Start == End && ChunkStart < 0 && Bytes.Length > 0;
 
     /// <summary>Forgets what has been sent; only when no chunk is open or everything before it has been sent.</summary>
     public void Compact()
@@ -108,8 +159,28 @@ internal sealed class OutputBuffer
             throw new InvalidOperationException("A response part is larger than 2 GiB; flush in between.");
         }
 
-        byte[] larger = GC.AllocateUninitializedArray<byte>((int)Math.Min(Array.MaxLength, Math.Max(needed, Bytes.Length * 2L)));
-        Buffer.BlockCopy(Bytes, 0, larger, 0, End);
+        byte[] larger = Rent(SizeFor(needed));
+        if (Bytes.Length > 0)
+        {
+            Buffer.BlockCopy(Bytes, 0, larger, 0, End);
+            (_outgrown ??= []).Add(Bytes);
+        }
+
         Bytes = larger;
+    }
+
+    private int SizeFor(long needed) =>
+        needed <= SmallSize ? SmallSize
+        : needed <= FullSize ? FullSize
+        : (int)Math.Min(Array.MaxLength, Math.Max(needed, Bytes.Length * 2L));
+
+    private static byte[] Rent(int size) => size > KeptSizeMax ? GC.AllocateUninitializedArray<byte>(size) : BufferPool.Rent(size);
+
+    private static void Return(byte[] bytes)
+    {
+        if (bytes.Length <= KeptSizeMax)
+        {
+            BufferPool.Return(bytes);
+        }
     }
 }

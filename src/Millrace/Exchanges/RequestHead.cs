@@ -1,10 +1,11 @@
 // The head of a request, whichever protocol it came by: slices of the buffer it was received in, turned into strings only
-// on demand. The buffer stays with the exchange until it ends.
+// on demand. That is the driver's as long as the request does not outlive its turn; then its bytes are looked at in a copy.
 
 using System.Buffers.Text;
 using System.Net;
 using System.Runtime.CompilerServices;
 using Microsoft.AspNetCore.Http;
+using Millrace.Platform;
 using Millrace.Protocols.Cgi;
 using Millrace.Protocols.Text;
 
@@ -12,12 +13,20 @@ namespace Millrace.Exchanges;
 
 internal sealed class RequestHead
 {
+    private const int CopySizeMin = 1024;
+    private const int CopyKeptMax = 4096;
+
     private HeaderSlice[] _fields = new HeaderSlice[32];
+    private byte[]? _copy;       // all bytes of the head, from its first on; null: they are in the buffer
+    private byte[]? _kept;       // where the next request's go
 
     /// <summary>What the slices below are offsets into, from <see cref="Origin"/> on.</summary>
     public byte[] Buffer { get; set; } = [];
 
     public int Origin { get; set; }
+
+    /// <summary>So many bytes of the buffer are the head's.</summary>
+    public int Length { get; set; }
 
     public Slice Method;
     public Slice Target;
@@ -44,11 +53,33 @@ internal sealed class RequestHead
 
     public ReadOnlySpan<HeaderSlice> Fields => _fields.AsSpan(0, FieldCount);
 
-    public ReadOnlySpan<byte> this[Slice slice] => slice.IsPresent ? Buffer.AsSpan(Origin + slice.Start, slice.Length) : default;
+    public ReadOnlySpan<byte> this[Slice slice] => slice.IsPresent ? At(slice.Start, slice.Length) : default;
 
-    public ReadOnlySpan<byte> Name(in HeaderSlice field) => Buffer.AsSpan(Origin + field.NameStart, field.NameLength);
+    public ReadOnlySpan<byte> Name(in HeaderSlice field) => At(field.NameStart, field.NameLength);
 
-    public ReadOnlySpan<byte> Value(in HeaderSlice field) => Buffer.AsSpan(Origin + field.ValueStart, field.ValueLength);
+    public ReadOnlySpan<byte> Value(in HeaderSlice field) => At(field.ValueStart, field.ValueLength);
+
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    private ReadOnlySpan<byte> At(int start, int length) =>
+        Volatile.Read(ref _copy) is { } copy ? copy.AsSpan(start, length) : Buffer.AsSpan(Origin + start, length);
+
+    /// <summary>Whoever looks from here on looks at a copy: the buffer is about to be used for something else. Others may look at the buffer meanwhile, and do so still.</summary>
+    public void MoveOut()
+    {
+        byte[] copy = _kept is { } kept && kept.Length >= Length ? kept : MakeCopy();
+        Buffer.AsSpan(Origin, Length).CopyTo(copy);
+        Volatile.Write(ref _copy, copy);
+    }
+
+    // Heads that come again and again are short, and have their place here for good.
+    private byte[] MakeCopy()
+    {
+        int size = Math.Max(CopySizeMin, (int)System.Numerics.BitOperations.RoundUpToPowerOf2((uint)Length));
+        return size > CopyKeptMax ? BufferPool.Rent(size) : _kept = new byte[size];
+    }
+
+    /// <summary>Bytes of memory that are its alone.</summary>
+    public int BytesHeld => _copy?.Length ?? 0;
 
     public void SetFields(ReadOnlySpan<HeaderSlice> fields) => fields.CopyTo(ReserveFields(fields.Length));
 
@@ -77,9 +108,18 @@ internal sealed class RequestHead
 
     public string ContentTypeText => StringTable.ForThisThread.Get(this[ContentType]);
 
-    public bool IsHead => this[Method].SequenceEqual("HEAD"u8);
+    /// <summary>What is asked for again and again, and by whoever writes the response without a use of the exchange.</summary>
+    public bool IsHead { get; private set; }
 
-    public bool IsConnect => this[Method].SequenceEqual("CONNECT"u8);
+    public bool IsConnect { get; private set; }
+
+    /// <summary>The head has been filled in.</summary>
+    public void NoteMethod()
+    {
+        ReadOnlySpan<byte> method = this[Method];
+        IsHead = method.SequenceEqual("HEAD"u8);
+        IsConnect = method.SequenceEqual("CONNECT"u8);
+    }
 
     /// <summary>The name of a field, and whether its values must not be kept.</summary>
     public string FieldName(in HeaderSlice field, StringTable strings, out bool isSecret) =>
@@ -115,13 +155,13 @@ internal sealed class RequestHead
             return true;
         }
 
-        byte[]? rented = raw.Length > 512 ? Platform.Steady.Rent(raw.Length) : null;
+        byte[]? rented = raw.Length > 512 ? Steady.Rent(raw.Length) : null;
         Span<byte> scratch = rented ?? stackalloc byte[512];
         bool good = TargetPath.TryDecode(raw, scratch, out int length);
         path = good ? StringTable.ForThisThread.GetUtf8(scratch[..length]) : "";
         if (rented is not null)
         {
-            Platform.Steady.Return(rented);
+            Steady.Return(rented);
         }
 
         return good;
@@ -148,9 +188,15 @@ internal sealed class RequestHead
 
     public void Reset()
     {
+        if (_copy is { } copy && copy != _kept)
+        {
+            BufferPool.Return(copy);
+        }
+
+        _copy = null;
         Buffer = [];
         PathText = "";
-        Origin = FieldCount = 0;
+        Origin = Length = FieldCount = 0;
         Method = Target = Path = Query = Protocol = Host = ContentType = default;
         RemoteAddress = RemotePort = ServerAddress = ServerPort = ServerName = Parameters = default;
         ContentLength = -1;

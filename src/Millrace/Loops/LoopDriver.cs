@@ -18,7 +18,7 @@ internal sealed class LoopDriver(LoopServices services)
     public byte[] Input { get; private set; } = BufferPool.Rent(BufferPool.InputSize);
 
     /// <summary>Where responses are built.</summary>
-    public OutputBuffer Output { get; private set; } = new();
+    public OutputBuffer Output { get; private set; } = FullOutput(new OutputBuffer());
 
     public CgiHead Cgi { get; } = new()
     {
@@ -62,21 +62,27 @@ internal sealed class LoopDriver(LoopServices services)
         }
     }
 
-    /// <summary>The buffers go with an exchange that outlives its turn; the driver takes fresh ones.</summary>
-    public (byte[] Input, OutputBuffer Output) GiveBuffersAway()
+    /// <summary>Somebody is still looking at the input: the driver takes another.</summary>
+    public byte[] GiveInputAway()
     {
-        (byte[], OutputBuffer) given = (Input, Output);
+        byte[] given = Input;
         Input = BufferPool.Rent(BufferPool.InputSize);
-        Output = services.RentOutput();
         return given;
     }
 
-    /// <summary>The output stays with a connection whose peer does not read.</summary>
+    /// <summary>The output stays with a connection whose peer does not read, or with an exchange that is writing to it.</summary>
     public OutputBuffer GiveOutputAway()
     {
         OutputBuffer given = Output;
-        Output = services.RentOutput();
+        Output = FullOutput(services.RentOutput());
         return given;
+    }
+
+    // What is built in it is seldom so short that it need not grow, and it stays with the driver.
+    private static OutputBuffer FullOutput(OutputBuffer output)
+    {
+        _ = output.Reserve(OutputBuffer.FullSize);
+        return output;
     }
 
     /// <summary>Before user code: an interruption that came too late for what ran before is nobody's.</summary>

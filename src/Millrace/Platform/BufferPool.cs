@@ -7,40 +7,67 @@ internal static class BufferPool
     /// <summary>Bytes received at once. Larger than almost every request head.</summary>
     public const int InputSize = 32 * 1024;
 
-    private const int SpareMax = 256;
+    /// <summary>What a response that is sent on in time fits in, with what frames it.</summary>
+    public const int OutputSize = 36 * 1024;
 
-    // Not a bag: that keeps what each thread returns, and is searched thread by thread.
-    private static readonly SteadyQueue<byte[]> s_inputs = new();
-
-    private static int s_spare;
+    private static readonly Spares s_inputs = new(InputSize);
+    private static readonly Spares s_outputs = new(OutputSize);
 
     /// <summary>A buffer of at least <paramref name="size"/> bytes, not cleared.</summary>
-    public static byte[] Rent(int size)
+    public static byte[] Rent(int size) => size switch
     {
-        if (size <= InputSize && size > InputSize / 2 && s_inputs.TryDequeue(out byte[]? spare))
-        {
-            Interlocked.Decrement(ref s_spare);
-            return spare;
-        }
-
-        return size <= InputSize && size > InputSize / 2
-            ? GC.AllocateUninitializedArray<byte>(InputSize)
-            : Steady.Rent(size);
-    }
+        <= InputSize / 2 or > OutputSize => Steady.Rent(size),
+        <= InputSize => s_inputs.Rent(),
+        _ => s_outputs.Rent(),
+    };
 
     public static void Return(byte[] buffer)
     {
-        if (buffer.Length != InputSize)
+        switch (buffer.Length)
         {
-            Steady.Return(buffer);
+            case InputSize:
+                s_inputs.Return(buffer);
+                break;
+            case OutputSize:
+                s_outputs.Return(buffer);
+                break;
+            default:
+                Steady.Return(buffer);
+                break;
         }
-        else if (Interlocked.Increment(ref s_spare) <= SpareMax)
+    }
+
+    /// <summary>Spare buffers of one size.</summary>
+    private sealed class Spares(int size)
+    {
+        private const int SpareMax = 256;
+
+        // Not a bag: that keeps what each thread returns, and is searched thread by thread.
+        private readonly SteadyQueue<byte[]> _buffers = new();
+
+        private int _count;
+
+        public byte[] Rent()
         {
-            s_inputs.Enqueue(buffer);
+            if (_buffers.TryDequeue(out byte[]? spare))
+            {
+                Interlocked.Decrement(ref _count);
+                return spare;
+            }
+
+            return GC.AllocateUninitializedArray<byte>(size);
         }
-        else
+
+        public void Return(byte[] buffer)
         {
-            Interlocked.Decrement(ref s_spare);
+            if (Interlocked.Increment(ref _count) <= SpareMax)
+            {
+                _buffers.Enqueue(buffer);
+            }
+            else
+            {
+                Interlocked.Decrement(ref _count);
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 using System.Text;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
+using Millrace.Exchanges;
 using Millrace.Tests.Simulation;
 
 namespace Millrace.Tests.Behaviour.Http1;
@@ -48,6 +49,33 @@ public sealed class UpgradeTests
             peer.Socket.ClientFinish();
             bench.Settle();
         });
+
+    [Fact]
+    public void A_tunnel_that_waits_keeps_the_head_of_its_request_alone()
+    {
+        Exchange? exchange = null;
+        HttpBench.RunHosted(
+            context =>
+            {
+                exchange = new HostedCall(context).Exchange;
+                return Shout(context);
+            },
+            bench =>
+            {
+                HttpPeer peer = bench.Connect();
+                Assert.Equal(101, bench.Ask(peer, Ask).Status);
+                Assert.InRange(exchange!.BytesHeld, 1, 1024);
+                foreach (int size in (int[])[1, 5_000, 50_000, 1])
+                {
+                    bench.Send(peer, Encoding.ASCII.GetBytes(new string('a', size)));
+                    Assert.InRange(exchange.BytesHeld, 1, 1024);
+                }
+
+                Assert.Equal(new string('A', 55_002), Text(peer));
+                peer.Socket.ClientFinish();
+                bench.Settle();
+            });
+    }
 
     [Fact]
     public void No_more_connections_switch_protocols_than_may_and_one_that_ends_makes_room() => HttpBench.RunHosted(

@@ -1,0 +1,181 @@
+// What an exchange holds of the memory of its server. As long as it does not outlive its turn: nothing, it uses its driver's buffers.
+//
+//   its handler goes on       the bytes of the head are copied, and the driver keeps its input; what has been written and not sent is
+//                             copied, and the driver keeps its output
+//   while it waits            the copy of its head, and what it has written and not sent: an output that has left keeps no memory
+//
+// All of that while the handler is running on another thread. Who looks at the head does so within a use (Exchange.Use.cs), who writes
+// within the gate (Exchange.Gate.cs): where one of them is at work just now, the driver's buffer goes with the exchange instead.
+
+using Millrace.Loops;
+using Millrace.Platform;
+
+namespace Millrace.Exchanges;
+
+internal sealed partial class Exchange
+{
+    private const int LookersSpins = 16;
+    private const int CopiedMax = 2048;     // of what has been written and not sent
+
+    private byte[]? _ownInput;
+    private byte[]? _assembly;
+    private bool _ownsOutput;
+    private OutputBuffer? _spareOutput;     // without memory
+
+    /// <summary>Where the response is built: the driver's, or the exchange's own once it has outlived its turn.</summary>
+    public OutputBuffer Output { get; private set; }
+
+    /// <summary>Bytes of memory for the head and for the response that are this exchange's alone.</summary>
+    public int BytesHeld =>
+        (_ownInput?.Length ?? 0) + (_assembly?.Length ?? 0) + Head.BytesHeld + (_ownsOutput ? Output.Bytes.Length : 0) + (_early?.Length ?? 0) + (_lent?.Length ?? 0);
+
+    /// <summary>The exchange outlives its turn: what it needs of the driver's buffers goes with it.</summary>
+    /// <param name="driver">Whose buffers it has used.</param>
+    /// <param name="isInputShared">The loop, which is another driver's, may be copying what lies behind the head.</param>
+    public void TakeBuffers(LoopDriver driver, bool isInputShared = false)
+    {
+        if (_ownsOutput)
+        {
+            return;     // it has waited for its turn
+        }
+
+        if (isInputShared || !TryMoveHead())
+        {
+            _ownInput = driver.GiveInputAway();
+        }
+
+        if (!TryMoveOutput())
+        {
+            Output = driver.GiveOutputAway();
+            _ownsOutput = true;
+        }
+    }
+
+    // Whoever begins to look from here on finds the copy. Uses that have begun before are over in a moment.
+    private bool TryMoveHead()
+    {
+        if (_assembly is not null)
+        {
+            return true;    // it has bytes of its own
+        }
+
+        Head.MoveOut();
+        Interlocked.MemoryBarrier();
+        for (int i = 0; HasUses; i++)
+        {
+            if (i == LookersSpins)
+            {
+                return false;
+            }
+
+            Thread.SpinWait(8);
+        }
+
+        return true;
+    }
+
+    private bool TryMoveOutput()
+    {
+        long ticket = Ticket;
+        if (!TryEnterAtOnce(ticket))
+        {
+            return false;
+        }
+
+        try
+        {
+            using (_sending.Hold())
+            {
+                OutputBuffer output = Output;
+                if (IsReservedInPlace || IsSentInPart(output) || output.Length > CopiedMax)
+                {
+                    return false;
+                }
+
+                OutputBuffer own = _spareOutput ?? Services.RentOutput();
+                _spareOutput = null;
+                _deferredEnd = Math.Max(0, _deferredEnd - output.Start);
+                own.TakeAll(output);
+                Output = own;
+                _ownsOutput = true;
+            }
+        }
+        finally
+        {
+            Exit(ticket);
+        }
+
+        return true;
+    }
+
+    // Where its records or chunks begin is no longer to be seen in the rest.
+    private static bool IsSentInPart(OutputBuffer output) => output.Start > 0 && !output.IsEmpty;
+
+    // Somebody has been given a part of the output, and may say later that there are bytes in it.
+    private bool IsReservedInPlace => _reserved > 0 && _reservedAt < 0 && _lentAt < 0;
+
+    // Under the send lock, with nobody writing: all of it has left.
+    private void ReleaseOutput()
+    {
+        if (_ownsOutput && !IsReservedInPlace)
+        {
+            Output.Release();
+        }
+    }
+
+    // Under the send lock, on the loop.
+    private void ReleaseOutputUnlessWritten()
+    {
+        long ticket = Ticket;
+        if (_ownsOutput && Output.HasIdleMemory && TryEnterAtOnce(ticket))
+        {
+            ReleaseOutput();
+            Exit(ticket);
+        }
+    }
+
+    /// <summary>What has not been sent goes with the connection; the exchange is free for another request.</summary>
+    public OutputBuffer? DetachOutput()
+    {
+        if (!_ownsOutput)
+        {
+            return null;
+        }
+
+        OutputBuffer output = Output;
+        Output = null!;
+        _ownsOutput = false;
+        if (!output.IsEmpty)
+        {
+            return output;
+        }
+
+        if (_spareOutput is not null)
+        {
+            Services.Return(output);
+            return null;
+        }
+
+        output.Clear();
+        output.Release();
+        _spareOutput = output;
+        return null;
+    }
+
+    private void ResetBuffers()
+    {
+        if (_ownInput is { } input)
+        {
+            BufferPool.Return(input);
+            _ownInput = null;
+        }
+
+        if (_assembly is { } assembly)
+        {
+            BufferPool.Return(assembly);
+            _assembly = null;
+        }
+
+        DetachOutput();
+    }
+}
