@@ -3,11 +3,15 @@
 
 using System.Buffers;
 using System.Collections.Concurrent;
+using System.Numerics;
 
 namespace Millrace.Platform;
 
 internal static class Steady
 {
+    private const int PooledMin = 16;
+    private const int PooledMax = 1 << 30;
+
     /// <summary>Does what waits first and acts afterwards, whatever interrupts the waiting.</summary>
     public static void Do<T>(Action<T> action, T state)
     {
@@ -45,18 +49,24 @@ internal static class Steady
         }
     }
 
-    public static byte[] Rent(int size)
+    public static byte[] Rent(int size) => Rent(size, ArrayPool<byte>.Shared);
+
+    public static byte[] Rent(int size, ArrayPool<byte> pool)
     {
         try
         {
-            return ArrayPool<byte>.Shared.Rent(size);
+            return pool.Rent(size);
         }
         catch (ThreadInterruptedException)
         {
             Thread.CurrentThread.Interrupt();
-            return GC.AllocateUninitializedArray<byte>(size);
+            return GC.AllocateUninitializedArray<byte>(PooledSize(size));
         }
     }
+
+    // It goes back to the pool as others do, which throws for a length that is none of its own. Beyond its largest it drops them.
+    private static int PooledSize(int size) =>
+        size > PooledMax ? size : (int)BitOperations.RoundUpToPowerOf2((uint)Math.Max(size, PooledMin));
 
     // Once only: an interrupted return has kept the buffer already, and given up another.
     public static void Return(byte[] buffer)
