@@ -12,6 +12,7 @@ internal abstract partial class Connection<TKernel>
     private const long DrainQuietMs = 250;
 
     private bool _closeWhenSent;         // the last answer has been written
+    private bool _isLeaving;             // answered in a drain: closed when its socket has been looked at
     private long _lastLookMs;            // the deadline while its socket is about to be looked at for the last time
     private long _overdueMs;             // ... and the one before it
 
@@ -38,6 +39,10 @@ internal abstract partial class Connection<TKernel>
         else
         {
             SetDeadline(Options.IdleTimeout);
+            if (_isLeaving)
+            {
+                PostLastLook(Loop.NowMs);
+            }
         }
     }
 
@@ -102,11 +107,21 @@ internal abstract partial class Connection<TKernel>
         }
         else
         {
-            // A request may have come whose edge has not been seen. No limit is so short that it could set the same deadline.
-            _overdueMs = DeadlineMs;
-            _lastLookMs = DeadlineMs = nowMs + 1;
-            PostSelf(PostReason.LastLook);
+            PostLastLook(nowMs);
         }
+    }
+
+    // A request may have come whose edge has not been seen. No limit is so short that it could set the same deadline.
+    private void PostLastLook(long nowMs)
+    {
+        if (DeadlineMs != _lastLookMs)
+        {
+            _overdueMs = DeadlineMs;
+        }
+
+        _lastLookMs = nowMs + 1;
+        SetDeadline(_lastLookMs);
+        PostSelf(PostReason.LastLook);
     }
 
     /// <summary>When the connection, which the loop owns and nothing is on its way on, will have been idle for too long, or has been.</summary>
@@ -115,7 +130,7 @@ internal abstract partial class Connection<TKernel>
     // The connection has been idle for too long. What lies in its socket came in time; closing over it would be a reset.
     private bool LookAndClose(LoopDriver driver)
     {
-        if (DeadlineMs != _lastLookMs || IsHolding)
+        if (!IsIdleStill)
         {
             return true;    // a request has come meanwhile
         }
@@ -125,12 +140,57 @@ internal abstract partial class Connection<TKernel>
             return false;
         }
 
-        if (Stage == Stage.Receiving && DeadlineMs == _lastLookMs && !IsMidRequest)
+        if (!IsIdleStill)
         {
-            Close(reset: false);
+            return true;
         }
 
+        if (Loop.IsDraining && MayHaveMoreInput)
+        {
+            CloseWhenSent();
+            FinishClosing();    // what of the last request is still on its way must not become a reset over its answer
+            return true;
+        }
+
+        if (!IsTcp && !_receivingEnded)
+        {
+            EndReceiving();     // what came between the look and this can still be read, and is the last that can come
+            return Receive(driver);
+        }
+
+        Close(reset: false);
         return true;
+    }
+
+    private bool IsIdleStill => Stage == Stage.Receiving && DeadlineMs == _lastLookMs && !IsMidRequest && !IsHolding;
+
+    /// <summary>
+    /// The peer can send nothing more, and knows of each request whether it has been sent: no close is over one that nobody has read. Unix sockets alone can do
+    /// that. Then the socket is read to its end, which closes the connection. Whoever owns the connection.
+    /// </summary>
+    private void EndReceiving()
+    {
+        if (!IsTcp && !_receivingEnded)
+        {
+            _receivingEnded = true;
+            Loop.Kernel.EndReceiving(Descriptor);
+        }
+    }
+
+    /// <summary>No request can be served on this connection behind those whose bytes have come.</summary>
+    protected bool IsLast => _receivingEnded || Loop.IsDraining;
+
+    // In the drain a peer that has not been told of the end may have sent its next request when it gets an answer. Behind a body that is not whole
+    // that cannot be seen.
+    private static bool MayLeaveBehind(Exchange exchange) => exchange.Body.State == BodyState.Complete;
+
+    private void LeaveIfDraining()
+    {
+        if (Loop.IsDraining && !IsMidRequest)
+        {
+            _isLeaving = true;
+            EndReceiving();
+        }
     }
 
     // A last answer that is still being read outlasts the time that is meant for bytes on their way here.
@@ -211,8 +271,7 @@ internal abstract partial class Connection<TKernel>
         // others close behind their answers: only one that has been quiet in the drain is closed without an answer.
         if (_owner.IsLoops && Stage == Stage.Receiving && !IsMidRequest && !IsHolding && nowMs - Math.Max(_lastActiveMs, begunMs) >= DrainQuietMs)
         {
-            CloseWhenSent();
-            FinishClosing();    // what of the last request is still on its way must not become a reset over its answer
+            PostLastLook(nowMs);
         }
     }
 

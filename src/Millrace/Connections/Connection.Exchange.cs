@@ -193,8 +193,13 @@ internal abstract partial class Connection<TKernel>
 
     private void OnPeerGone(Exchange exchange, bool finished)
     {
-        _peerFinished = true;
         NoteInput();
+        if (finished && _receivingEnded && exchange.Body.State != BodyState.Open)
+        {
+            return;     // the peer is there, and waits for its answer
+        }
+
+        _peerFinished = true;
         if (finished && exchange.IsUpgraded)
         {
             exchange.Body.Complete();

@@ -105,6 +105,7 @@ internal abstract partial class Connection<TKernel>
         switch (result)
         {
             case KernelResult.Again:
+            case 0 when _receivingEnded:
                 break;
             case KernelResult.Broken:
                 Close(reset: false);

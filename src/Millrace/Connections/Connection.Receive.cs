@@ -23,10 +23,14 @@ internal abstract partial class Connection<TKernel>
     private bool _yields;                // held bytes wait for the other connections of the loop
     private bool _peerFinished;
     private bool _finNoted;              // an event said that the peer has finished: read until the end shows
+    private volatile bool _receivingEnded;      // by this side (EndReceiving): the end that shows is no sign of the peer's
     private long _discarded;
     private long _lastActiveMs;
 
     protected bool IsHolding => _held is not null;
+
+    // The end of what the peer has sent shows behind bytes that fill no buffer, and brings no edge of its own.
+    private bool IsEndNear => _finNoted || _receivingEnded;
 
     /// <summary>Nothing has to be waited for before the next bytes are read.</summary>
     private bool MayReadOn => Stage is Stage.Receiving or Stage.Lingering && !IsHolding;
@@ -115,6 +119,11 @@ internal abstract partial class Connection<TKernel>
 
     public sealed override bool OnEvent(LoopDriver driver, Readiness ready)
     {
+        if (_receivingEnded)
+        {
+            ready &= ~Readiness.PeerFinished;       // one that has gone shows as HangUp
+        }
+
         _finNoted |= (ready & (Readiness.PeerFinished | Readiness.HangUp | Readiness.Error)) != 0;
         if (!_owner.IsLoops)
         {
@@ -204,7 +213,7 @@ internal abstract partial class Connection<TKernel>
             {
                 Loop.Counters.BytesReceived += count;
                 _lastActiveMs = Loop.NowMs;
-                _readable = count == input.Length || _finNoted;    // an edge that may have been consumed by this read
+                _readable = count == input.Length || IsEndNear;    // an edge that may have been consumed by this read
                 if (!ProcessAll(driver, input, 0, count))
                 {
                     return false;
@@ -221,7 +230,7 @@ internal abstract partial class Connection<TKernel>
                     return true;
                 }
 
-                if (count < input.Length && !_finNoted)
+                if (count < input.Length && !IsEndNear)
                 {
                     return true;     // a short read: the next bytes bring an edge of their own
                 }
@@ -266,7 +275,7 @@ internal abstract partial class Connection<TKernel>
             return;
         }
 
-        if (IsMidRequest && Stage != Stage.Queued && !IsClosing)
+        if (IsMidRequest && Stage != Stage.Queued && !IsClosing && !_receivingEnded)
         {
             Loop.Counters.Refused(Observe.Refusal.EndedMidRequest);
         }
@@ -495,7 +504,7 @@ internal abstract partial class Connection<TKernel>
             }
         }
 
-        if (_readable || _peerFinished)
+        if (_readable || _peerFinished || _receivingEnded)
         {
             _readable = false;
             return Receive(driver);

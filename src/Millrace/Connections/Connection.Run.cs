@@ -225,7 +225,7 @@ internal abstract partial class Connection<TKernel>
     {
         exchange.EnsureEnded();
         exchange.SealInline();
-        bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut && !Loop.IsDraining;
+        bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut && (!Loop.IsDraining || MayLeaveBehind(exchange));
         LeaveGate();
         CountEnd(exchange);
         _ownRates = exchange.OwnRates;
@@ -255,6 +255,7 @@ internal abstract partial class Connection<TKernel>
         OnExchangeEnded(keepsOpen);
         if (keepsOpen)
         {
+            LeaveIfDraining();
             SetIdleDeadline();
         }
         else
@@ -289,6 +290,11 @@ internal abstract partial class Connection<TKernel>
         exchange.Seal();
         OutputBuffer? rest;
         bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut;
+        if (keepsOpen && Loop.IsDraining && MayLeaveBehind(exchange))
+        {
+            EndReceiving();     // before the peer has the whole answer, and thinks of its next request
+        }
+
         using (exchange.Sending.Hold())
         {
             SendResult sent = SendOutput(exchange, exchange.Output);
@@ -311,7 +317,7 @@ internal abstract partial class Connection<TKernel>
         exchange.Retire();
 
         // Read without the lock: what the loop adds from now on it notes in the word.
-        if (rest is null && !HasMoreToSend && keepsOpen && !Loop.IsDraining && !_readable && !IsHolding && exchange.Body.State == BodyState.Complete && TryGiveBack(exchange))
+        if (rest is null && !HasMoreToSend && keepsOpen && !Loop.IsDraining && !_readable && !_receivingEnded && !IsHolding && exchange.Body.State == BodyState.Complete && TryGiveBack(exchange))
         {
             Recycle(exchange);
             return;
@@ -486,7 +492,7 @@ internal abstract partial class Connection<TKernel>
 
         Enter(_pending is null ? Stage.Receiving : Stage.Sending);
 
-        bool keepsOpen = _restKeepsOpen && (!Loop.IsDraining || HasNextRequest) && !_isBrokenOff;
+        bool keepsOpen = _restKeepsOpen && (!Loop.IsDraining || HasNextRequest || MayLeaveBehind(exchange)) && !_isBrokenOff;
         if (exchange.Reset())
         {
             driver.Return(exchange);
@@ -496,6 +502,10 @@ internal abstract partial class Connection<TKernel>
         if (!keepsOpen)
         {
             CloseWhenSent();
+        }
+        else
+        {
+            LeaveIfDraining();
         }
 
         if (Stage == Stage.Sending)

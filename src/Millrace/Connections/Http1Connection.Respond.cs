@@ -161,7 +161,7 @@ internal sealed partial class Http1Connection<TKernel>
             return;
         }
 
-        bool closes = !_keepAlive || (seen & Seen.Close) != 0 || Loop.IsDraining || exchange.IsCut || (_sequence.IsBodyOpen && !CanDrain(exchange));
+        bool closes = !_keepAlive || (seen & Seen.Close) != 0 || IsLast || exchange.IsCut || (_sequence.IsBodyOpen && !CanDrain(exchange));
         bool chunks = false;
         int status = exchange.StatusCode;
         if (status == 205)

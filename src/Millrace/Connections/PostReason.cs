@@ -28,7 +28,7 @@ internal enum PostReason
     /// <summary>The peer has finished while its request waited for a place.</summary>
     LeftQueue = 64,
 
-    /// <summary>The idle time is over: what lies in the socket by now is looked at before the close.</summary>
+    /// <summary>The connection is to be closed: what lies in the socket by now is looked at before the close.</summary>
     LastLook = 128,
 }
 

@@ -109,6 +109,9 @@ internal interface IKernel
     /// <summary>Ends the sending side, or both.</summary>
     void Shutdown(int descriptor, bool both);
 
+    /// <summary>Unix sockets: from now on the peer's sends fail (EPIPE). What it has sent can be read, and behind it the end; it is told nothing else. Any thread.</summary>
+    void EndReceiving(int descriptor);
+
     /// <summary>Breaks a TCP connection off: the peer gets a reset instead of an end. The descriptor stays open. Any thread.</summary>
     void Reset(int descriptor);
 

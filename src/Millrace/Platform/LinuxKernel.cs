@@ -251,6 +251,8 @@ internal readonly unsafe struct LinuxKernel : IKernel
     public void Shutdown(int descriptor, bool both) =>
         _ = SystemCalls.Shutdown(descriptor, both ? SystemCalls.SHUT_RDWR : SystemCalls.SHUT_WR);
 
+    public void EndReceiving(int descriptor) => _ = SystemCalls.Shutdown(descriptor, SystemCalls.SHUT_RD);
+
     // connect(2): "some protocol sockets (e.g., TCP) may dissolve the association by connecting to an address with sa_family AF_UNSPEC"
     public void Reset(int descriptor)
     {

@@ -47,7 +47,10 @@ internal sealed class Plan
     public required bool DeclaresLength { get; init; }
 
     /// <summary>The client stops, aborts or goes away in the middle: what comes back may be less than a response.</summary>
-    public bool IsDisturbed { get; set; }
+    public bool IsDisturbed { get => field || IsCutOff; set; }
+
+    // The server has ended its receiving in the middle of the request, and its client knows: what is missing was not taken.
+    private bool IsCutOff => Socket is { ReceivingEnded: true } && Socket.Arrived < StreamEnd;
 
     /// <summary>The body ends in bytes that are not its own.</summary>
     public bool IsGarbled { get; set; }

@@ -328,11 +328,15 @@ internal abstract class RandomClient
     /// <summary>Whether the server may end a connection whose request <paramref name="plan"/> has no whole answer.</summary>
     protected bool MayEndWithout(Plan plan) =>
         IsLate || plan.BreaksOff || plan.IsDisturbed || Socket!.HasLingered || Life.TimePassed || HasTooMuchUnread
-        || (Life.IsDraining && (plan.Started == 0 || Simulation.IsCutting))
+        || (Life.IsDraining && ((plan.Started == 0 && MayBeUnread) || Simulation.IsCutting))
         // What a reset takes along, where the server had to end the connection at once: an answer is cut, since its request was.
         || (Pipelines && Socket.AnswersLost && (Life.IsDraining || Trouble == Trouble.FinishesSending))
         // What comes behind the last request that the server answers is thrown away up to a limit, together with that one's unread body.
         || (Pipelines && Socket.AnswersLost && StreamLength - plan.BodyOffset - (plan.BodyWasWhole ? plan.BodyLength + plan.BodyOverhead : 0) > Simulation.Services.Options.MaxDiscardBytes);
+
+    // What has arrived by the Unix socket of a FastCGI connection when that is closed is served: one that has not arrived was not taken from its client.
+    // Behind the unread rest of a body, and where the server has ended its own side, bytes are thrown away.
+    private bool MayBeUnread => Socket!.IsTcp || this is RandomHttpClient || Socket.ShutAtMs > 0;
 
     /// <summary>It has been so slow that a time limit may have ended something of its own.</summary>
     protected bool IsLate => Pace is { IsLate: true };

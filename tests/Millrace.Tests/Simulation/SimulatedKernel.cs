@@ -43,6 +43,8 @@ internal readonly struct SimulatedKernel(SimulatedWorld world) : IKernel
 
     public void Shutdown(int descriptor, bool both) => world.Shutdown(descriptor, both);
 
+    public void EndReceiving(int descriptor) => world.EndReceiving(descriptor);
+
     public void Reset(int descriptor) => world.Reset(descriptor);
 
     public void Close(int descriptor, bool reset) => world.Close(descriptor, reset);

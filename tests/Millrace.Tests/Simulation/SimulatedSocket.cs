@@ -108,7 +108,7 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
         get
         {
             Readiness state = Readiness.None;
-            if (_incoming.Count > 0 || FinDelivered || IsReset || ReadShut)
+            if (_incoming.Count > 0 || FinDelivered || IsReset || ReadShut || ReceivingEnded)
             {
                 state |= Readiness.Read;
             }
@@ -118,12 +118,12 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
                 state |= Readiness.Write;
             }
 
-            if (FinDelivered || ReadShut || IsReset)
+            if (FinDelivered || ReadShut || IsReset || ReceivingEnded)
             {
                 state |= Readiness.PeerFinished;
             }
 
-            if (IsReset || ((FinDelivered || ReadShut) && WriteShut) || (ClientGone && FinDelivered && !isTcp))
+            if (IsReset || ((FinDelivered || ReadShut || ReceivingEnded) && WriteShut) || (ClientGone && FinDelivered && !isTcp))
             {
                 state |= Readiness.HangUp;
             }
@@ -160,7 +160,7 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
             return KernelResult.Broken;
         }
 
-        return FinDelivered || ReadShut || IsReset ? 0 : KernelResult.Again;
+        return FinDelivered || ReadShut || IsReset || ReceivingEnded ? 0 : KernelResult.Again;
     }
 
     /// <summary>The most bytes the server has offered in one call.</summary>
@@ -231,6 +231,25 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
     {
         WriteShut = true;
         ReadShut |= both;
+        Edge();
+    }
+
+    /// <summary>Unix: the client's sends fail from now on.</summary>
+    public bool ReceivingEnded { get; private set; }
+
+    /// <summary>The client knows that something it wanted to send was not taken.</summary>
+    public bool RefusedToClient { get; private set; }
+
+    // Measured on Linux 6.18: EPOLLIN and EPOLLRDHUP at once; what has come can be read, and behind it 0; answers can be sent; the peer gets EPIPE, and no
+    // event. When the peer has closed: EPOLLHUP besides.
+    public void EndReceiving()
+    {
+        if (isTcp)
+        {
+            throw new InvalidOperationException("A TCP connection's receiving cannot be ended so that its peer knows.");
+        }
+
+        ReceivingEnded = true;
         Edge();
     }
 
@@ -342,7 +361,7 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
 
     public bool CanDeliver => ServerClosed || WasReset
         ? _wire.Count > 0
-        : (_wire.Count > 0 && _incoming.Count < receiveCapacity) || (_wire.Count == 0 && _finishAfterWire && !FinDelivered && !IsReset);
+        : (_wire.Count > 0 && (_incoming.Count < receiveCapacity || ReceivingEnded)) || (_wire.Count == 0 && _finishAfterWire && !FinDelivered && !IsReset);
 
     /// <summary>Moves up to <paramref name="max"/> bytes from the wire into the receive buffer.</summary>
     public int Deliver(int max)
@@ -363,6 +382,12 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
         {
             _wire.Truncate(0);
             return 0;
+        }
+
+        if (ReceivingEnded)
+        {
+            RefusedToClient |= _wire.Count > 0;
+            _wire.Truncate(0);
         }
 
         int count = Math.Min(Math.Min(max, _wire.Count), receiveCapacity - _incoming.Count);

@@ -117,6 +117,9 @@ internal sealed class SimulatedWorld(SeededRandom random)
         return new Poller(Add(LastPoller), -1);
     }
 
+    /// <summary>What a client does in the very moment before the server ends its receiving, or closes.</summary>
+    public Action<SimulatedSocket>? BeforeEnd { get; set; }
+
     /// <summary>The event queue opened last.</summary>
     public SimulatedPoller? LastPoller { get; private set; }
 
@@ -311,6 +314,16 @@ internal sealed class SimulatedWorld(SeededRandom random)
         }
     }
 
+    public void EndReceiving(int descriptor)
+    {
+        Observer.Trace("end receiving", descriptor, 0);
+        if (Find(descriptor, "shutdown") is { } socket)
+        {
+            BeforeEnd?.Invoke(socket);
+            socket.EndReceiving();
+        }
+    }
+
     public void Reset(int descriptor)
     {
         Observer.Trace("reset", descriptor, 0);
@@ -326,6 +339,7 @@ internal sealed class SimulatedWorld(SeededRandom random)
 
         Observer.OnLoopCall("close", socket);
         Observer.Trace("close", descriptor, reset ? 1 : 0);
+        BeforeEnd?.Invoke(socket);
         socket.ClosedAtMs = NowMs;
         socket.Close(reset);
         Free(descriptor);

@@ -13,6 +13,8 @@ namespace Millrace.Tests.Stress;
 [Collection(AloneCollection.Name)]
 public sealed class DrainTests : IDisposable
 {
+    private const int KeptRounds = 10;
+
     private readonly SocketFolder _folder = new();
 
     public void Dispose() => _folder.Dispose();
@@ -79,6 +81,75 @@ public sealed class DrainTests : IDisposable
             Assert.True(answered >= 4);
             await server.DisposeAsync();
         }
+    }
+
+    // A web server sends its requests on the connections it has kept. What was sent without an error is answered; what fails to be sent it sends elsewhere.
+    [Theory]
+    [InlineData("fastcgi", false)]
+    [InlineData("fastcgi", true)]
+    [InlineData("http", false)]
+    [InlineData("http", true)]
+    public async Task No_request_is_lost_that_could_be_sent_on_a_kept_connection_of_a_Unix_socket(string scheme, bool asynchronous)
+    {
+        var lost = new ConcurrentQueue<string>();
+        int answered = 0;
+        int failed = 0;
+        for (int round = 0; round < KeptRounds; round++)
+        {
+            await using MillraceServer server = await MillraceServer.StartAsync(
+                _folder.NewAddress(scheme),
+                async (request, response) =>
+                {
+                    if (asynchronous)
+                    {
+                        await Task.Yield();
+                    }
+
+                    response.WriteText(request.Path);
+                },
+                new MillraceOptions { Loops = 2 });
+            string path = server.Addresses[0].Split("unix:")[1].Split('?')[0];
+            using var started = new CountdownEvent(8);
+            ClientThreads clients = ClientThreads.Start(8, i =>
+            {
+                var random = new Random((round * 8) + i);
+                using var peer = new KeptPeer(path, scheme == "http");
+                for (int asked = 0; ; asked++)
+                {
+                    switch (peer.Ask($"/{round}/{i}/{asked}"))
+                    {
+                        case KeptPeer.Answer.Whole:
+                            Interlocked.Increment(ref answered);
+                            break;
+                        case KeptPeer.Answer.NotSent:
+                            Interlocked.Increment(ref failed);
+                            return;
+                        case KeptPeer.Answer.ToldOfEnd:
+                            return;
+                        default:
+                            lost.Enqueue($"round {round}, client {i}, request {asked}: {peer.Fault}");
+                            return;
+                    }
+
+                    if (asked == 20)
+                    {
+                        started.Signal();
+                    }
+
+                    // Half of them ask at once, the others when the server is about to find that they are quiet.
+                    if (i % 2 == 0 && asked > 20)
+                    {
+                        Thread.Sleep(random.Next(230, 330));
+                    }
+                }
+            });
+            Assert.True(started.Wait(20_000));
+            await server.StopAsync().WaitAsync(TimeSpan.FromSeconds(20));
+            clients.Join();
+        }
+
+        Assert.Empty(lost);
+        Assert.True(answered > 0 && failed > 0);
     }
 
     [Theory]

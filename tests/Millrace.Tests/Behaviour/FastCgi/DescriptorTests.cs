@@ -74,6 +74,7 @@ public sealed class DescriptorTests
         Assert.Empty(third.Ended);
         bench.PassInDrain(TimeSpan.FromMilliseconds(100));
         bench.PassInDrain(TimeSpan.FromMilliseconds(100));
+        bench.PassInDrain(TimeSpan.FromMilliseconds(20));
         Assert.True(first.IsAtEnd && second.IsAtEnd);
         Assert.Equal(200, Assert.Single(third.Ended).Status);
         Assert.True(ended.IsCompletedSuccessfully);

@@ -39,6 +39,144 @@ public abstract class DrainTests(Way way) : SharedTests(way)
         Assert.Equal(0, bench.Connections);
     });
 
+    // Whoever has sent a request without an error is answered; whoever was not let knows that it was not sent.
+    [Theory]
+    [InlineData("quiet in the drain", false)]
+    [InlineData("quiet in the drain", true)]
+    [InlineData("idle for too long", false)]
+    [InlineData("idle for too long", true)]
+    [InlineData("answered in its turn", false)]
+    [InlineData("answered in its turn", true)]
+    [InlineData("answered later", false)]
+    [InlineData("answered later", true)]
+    [InlineData("answered more slowly than it reads", false)]
+    [InlineData("answered more slowly than it reads", true)]
+    public void No_request_is_lost_that_is_sent_as_its_connection_is_closed_Unix(string when, bool atClose)
+    {
+        var gate = new TaskCompletionSource();
+        RunOverUnix(
+            async call =>
+            {
+                if (call.Path == "/later")
+                {
+                    call.WriteText("begun");
+                    await call.FlushAsync();
+                    await gate.Task;
+                    call.Write(new byte[when.Contains("slowly", StringComparison.Ordinal) ? 3_000_000 : 3]);
+                }
+                else
+                {
+                    await Call.Echo(call);
+                }
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                _ = bench.Get(caller, "/first");
+                bool isSent = false;
+                void SendNow(Simulation.SimulatedSocket socket)
+                {
+                    if (isSent || socket.ReceivingEnded != atClose || caller.Answers[^1].Field("Connection") == "close")
+                    {
+                        return;
+                    }
+
+                    isSent = true;
+                    socket.ClientSend(caller.Request("/last"));
+                    socket.Deliver(int.MaxValue);
+                }
+
+                switch (when)
+                {
+                    case "quiet in the drain":
+                        bench.Drain();
+                        bench.Simulation.World.BeforeEnd = SendNow;
+                        bench.PassInDrain(TimeSpan.FromMilliseconds(300));
+                        break;
+                    case "idle for too long":
+                        bench.Simulation.World.BeforeEnd = SendNow;
+                        bench.Pass(TimeSpan.FromSeconds(11));
+                        break;
+                    case "answered in its turn":
+                        bench.Drain();
+                        bench.Simulation.World.BeforeEnd = SendNow;
+                        bench.Send(caller, caller.Request("/second"));
+                        break;
+                    default:
+                        bench.Send(caller, caller.Request("/later"));
+                        bench.Drain();
+                        bench.Simulation.World.BeforeEnd = SendNow;
+                        gate.SetResult();
+                        bench.Settle();
+                        break;
+                }
+
+                bench.Settle();
+                Assert.Equal(!(IsHttp && when == "answered in its turn"), isSent);
+                Assert.Equal(atClose && isSent, caller.Socket.RefusedToClient);
+                Assert.Equal(!atClose && isSent, caller.Answers[^1].BodyText.StartsWith("GET /last\n", StringComparison.Ordinal));
+                Assert.True(caller.IsAtEnd);
+                bench.Pass(isSent ? TimeSpan.Zero : TimeSpan.FromSeconds(5));      // whoever is told of the end may have been sending
+                Assert.Equal(0, bench.Connections);
+                Assert.Equal(0, bench.RefusedInAll);
+            },
+            static options => options.IdleTimeout = TimeSpan.FromSeconds(10));
+    }
+
+    // Over TCP nobody can end a connection so that nothing is on its way to it: what lies in the socket is served all the same.
+    [Theory]
+    [InlineData("quiet")]
+    [InlineData("answered later")]
+    public void A_request_that_lies_in_the_socket_when_its_connection_would_be_closed_in_the_drain_is_served(string when)
+    {
+        var gate = new TaskCompletionSource();
+        Run(
+            async call =>
+            {
+                if (call.Path == "/later")
+                {
+                    call.WriteText("begun");
+                    await call.FlushAsync();
+                    await gate.Task;
+                }
+                else
+                {
+                    await Call.Echo(call);
+                }
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                _ = bench.Get(caller, "/first");
+                if (when == "answered later")
+                {
+                    bench.Send(caller, caller.Request("/later"));
+                }
+
+                bench.Drain();
+                if (when == "quiet")
+                {
+                    bench.Simulation.World.NowMs += 300;
+                    bench.Simulation.Post(static loop => loop.SweepIdle());
+                    Assert.True(bench.Simulation.Loops[0].Turn(0));
+                }
+                else
+                {
+                    gate.SetResult();
+                    while (bench.Simulation.PoolStep())
+                    {
+                    }
+                }
+
+                caller.Socket.ClientSend(caller.Request("/last"));
+                caller.Socket.Deliver(int.MaxValue);
+                bench.Settle();
+                Assert.StartsWith("GET /last\n", caller.Answers[^1].BodyText, StringComparison.Ordinal);
+                bench.PassInDrain(TimeSpan.FromMilliseconds(300));
+                Assert.True(caller.IsAtEnd || IsHttp);
+            });
+    }
+
     [Fact]
     public void Listening_ends_while_a_request_is_still_running()
     {

@@ -15,14 +15,14 @@ internal sealed class SharedBench : Bench
 
     public bool IsHttp { get; }
 
-    public static void Run(Way way, Func<Call, ValueTask> handler, Action<SharedBench> test, Action<MillraceOptions>? options = null, string parameters = "") =>
-        SimulationThread.Run(() => Make(way, handler, options, parameters).RunToEnd(test));
+    public static void Run(Way way, Func<Call, ValueTask> handler, Action<SharedBench> test, Action<MillraceOptions>? options = null, string parameters = "", string place = "127.0.0.1:9000") =>
+        SimulationThread.Run(() => Make(way, handler, options, place + parameters).RunToEnd(test));
 
-    private static SharedBench Make(Way way, Func<Call, ValueTask> handler, Action<MillraceOptions>? options, string parameters)
+    private static SharedBench Make(Way way, Func<Call, ValueTask> handler, Action<MillraceOptions>? options, string place)
     {
         RequestHandler face = way is Way.FastCgiToPlain or Way.HttpToPlain ? HandlerFaces.Plain(handler) : HandlerFaces.Hosted(handler);
         string scheme = way is Way.HttpToPlain or Way.HttpToHosted ? "http" : "fastcgi";
-        return new SharedBench(way, face, Options(options), $"{scheme}://127.0.0.1:9000{parameters}");
+        return new SharedBench(way, face, Options(options), $"{scheme}://{place}");
     }
 
     private void RunToEnd(Action<SharedBench> test)

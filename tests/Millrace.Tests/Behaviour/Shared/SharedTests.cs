@@ -11,6 +11,9 @@ public abstract class SharedTests(Way way)
     private protected void Run(Func<Call, ValueTask> handler, Action<SharedBench> test, Action<MillraceOptions>? options = null, string parameters = "") =>
         SharedBench.Run(way, handler, test, options, parameters);
 
+    private protected void RunOverUnix(Func<Call, ValueTask> handler, Action<SharedBench> test, Action<MillraceOptions>? options = null) =>
+        SharedBench.Run(way, handler, test, options, place: "unix:/run/simulated.sock");
+
     /// <summary>With the handler that says what it was asked.</summary>
     private protected void Run(Action<SharedBench> test, Action<MillraceOptions>? options = null) => Run(Call.Echo, test, options);
 
