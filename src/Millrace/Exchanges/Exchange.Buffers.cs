@@ -7,7 +7,6 @@
 // All of that while the handler is running on another thread. Who looks at the head does so within a use (Exchange.Use.cs), who writes
 // within the gate (Exchange.Gate.cs): where one of them is at work just now, the driver's buffer goes with the exchange instead.
 
-using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Exchanges;
@@ -32,7 +31,7 @@ internal sealed partial class Exchange
     /// <summary>The exchange outlives its turn: what it needs of the driver's buffers goes with it.</summary>
     /// <param name="driver">Whose buffers it has used.</param>
     /// <param name="isInputShared">The loop, which is another driver's, may be copying what lies behind the head.</param>
-    public void TakeBuffers(LoopDriver driver, bool isInputShared = false)
+    public void TakeBuffers(DriverBuffers driver, bool isInputShared = false)
     {
         if (_ownsOutput)
         {

@@ -5,7 +5,6 @@
 // An exchange is used by one request after the other. Whatever user code may keep beyond its request (contexts, features,
 // header collections, streams, tokens) is made per request, carries its ticket and dies with it: Exchange.Use.cs.
 
-using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Exchanges;

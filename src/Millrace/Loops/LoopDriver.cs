@@ -1,5 +1,5 @@
 // A thread that drives a loop, stands by to take one over, or runs single handlers as a worker. With it goes the scratch
-// that makes requests cheap: an input and an output buffer, parse tables and spare exchanges, used by one connection
+// that makes requests cheap: an input and an output buffer (Exchanges/DriverBuffers.cs), parse tables and spare exchanges, used by one connection
 // after the other. The thread itself is in DriverPool.
 
 using Millrace.Exchanges;
@@ -9,16 +9,10 @@ using Millrace.Protocols.Http1;
 
 namespace Millrace.Loops;
 
-internal sealed class LoopDriver(LoopServices services)
+internal sealed class LoopDriver(LoopServices services) : DriverBuffers(services)
 {
     private readonly Stack<Exchange> _spare = new();
     private readonly ThreadTraits _traits = ThreadTraits.OfCurrent();
-
-    /// <summary>Where bytes are received and parsed in place.</summary>
-    public byte[] Input { get; private set; } = BufferPool.Rent(BufferPool.InputSize);
-
-    /// <summary>Where responses are built.</summary>
-    public OutputBuffer Output { get; private set; } = FullOutput(new OutputBuffer());
 
     public CgiHead Cgi { get; } = new()
     {
@@ -60,29 +54,6 @@ internal sealed class LoopDriver(LoopServices services)
         {
             services.Return(exchange);
         }
-    }
-
-    /// <summary>Somebody is still looking at the input: the driver takes another.</summary>
-    public byte[] GiveInputAway()
-    {
-        byte[] given = Input;
-        Input = BufferPool.Rent(BufferPool.InputSize);
-        return given;
-    }
-
-    /// <summary>The output stays with a connection whose peer does not read, or with an exchange that is writing to it.</summary>
-    public OutputBuffer GiveOutputAway()
-    {
-        OutputBuffer given = Output;
-        Output = FullOutput(services.RentOutput());
-        return given;
-    }
-
-    // What is built in it is seldom so short that it need not grow, and it stays with the driver.
-    private static OutputBuffer FullOutput(OutputBuffer output)
-    {
-        _ = output.Reserve(OutputBuffer.FullSize);
-        return output;
     }
 
     /// <summary>Before user code: an interruption that came too late for what ran before is nobody's.</summary>
