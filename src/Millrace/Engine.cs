@@ -184,10 +184,20 @@ internal sealed class Engine : IAsyncDisposable
     /// <remarks>The first call decides; each further one, and disposing, waits for its end. Any thread, any number of times.</remarks>
     public Task StopAsync(CancellationToken cancellationToken)
     {
+        TaskCompletionSource<Task> beginning;
         lock (_stopLock)
         {
-            return _stopped ??= Stop(cancellationToken);
+            if (_stopped is not null)
+            {
+                return _stopped;
+            }
+
+            beginning = new TaskCompletionSource<Task>();
+            _stopped = beginning.Task.Unwrap();
         }
+
+        beginning.SetResult(Stop(cancellationToken));       // what it calls may stop the server too: a logger, a handler's token
+        return _stopped;
     }
 
     private async Task Stop(CancellationToken cancellationToken)

@@ -5,6 +5,7 @@ using System.Diagnostics;
 using System.Globalization;
 using System.Net;
 using System.Net.Sockets;
+using Microsoft.Extensions.Logging;
 using Millrace.Loops;
 using Millrace.Platform;
 
@@ -55,6 +56,57 @@ public sealed class DrainTests : IDisposable
         await server.DisposeAsync();
         await server.StopAsync();
         await server.DisposeAsync();
+    }
+
+    // The message that connections are cut is said on the thread of whoever stops the server.
+    [Fact]
+    public async Task A_logger_that_stops_the_server_begins_no_second_stop()
+    {
+        using var entered = new SemaphoreSlim(0);
+        var logger = new StoppingLogger();
+        MillraceServer server = await MillraceServer.StartAsync(
+            _folder.NewAddress(),
+            async (request, _) =>
+            {
+                entered.Release();
+                await Task.Delay(Timeout.Infinite, request.Aborted).ContinueWith(static _ => { }, TaskScheduler.Default);
+            },
+            new MillraceOptions { Loops = 1, DrainTimeout = TimeSpan.Zero },
+            logger);
+        using FastCgiPeer busy = FastCgiPeer.Connect(server.Addresses[0]);
+        busy.Send(new FastCgiRequest("/busy").ToBytes());
+        Assert.True(await entered.WaitAsync(10_000));
+        logger.Stop = () => server.StopAsync();
+        await server.StopAsync().WaitAsync(TimeSpan.FromSeconds(20));
+        Assert.Equal([9, 14], logger.Events);
+        Assert.NotNull(logger.Stopped);
+        await logger.Stopped.WaitAsync(TimeSpan.FromSeconds(20));
+    }
+
+    private sealed class StoppingLogger : ILogger
+    {
+        private readonly ConcurrentQueue<int> _events = new();
+
+        public Func<Task>? Stop { get; set; }
+
+        public Task? Stopped { get; private set; }
+
+        public IEnumerable<int> Events => _events.Where(static id => id is 9 or 14);
+
+        public IDisposable? BeginScope<TState>(TState state)
+            where TState : notnull => null;
+
+        public bool IsEnabled(LogLevel logLevel) => true;
+
+        public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter)
+        {
+            _events.Enqueue(eventId.Id);
+            if (eventId.Id == 9 && Stopped is null)
+            {
+                Stopped = Task.CompletedTask;       // it is called again from within
+                Stopped = Stop!();
+            }
+        }
     }
 
     // Over TCP a client may have to wait for a second before it is refused.
