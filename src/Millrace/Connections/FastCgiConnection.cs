@@ -142,6 +142,11 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         {
             Hold(buffer.AsSpan(start, end - start));
         }
+
+        if (!_sequence.AtRecordStart && Exchange!.Body.State == BodyState.Complete)
+        {
+            NoteInput();        // the next request may have begun: when this one ends, its head has the time for a head, not that of an idle connection
+        }
     }
 
     /// <summary>Does what the next event asks for. False: more must come, or nothing can.</summary>

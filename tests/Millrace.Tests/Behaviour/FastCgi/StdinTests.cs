@@ -186,6 +186,34 @@ public sealed class StdinTests
             Assert.InRange(seconds, 130, 132);
         });
 
+    // A request that has outlived its turn gives its connection back by itself, without a look of the loop at what has come meanwhile.
+    [Theory]
+    [InlineData(1)]
+    [InlineData(4)]
+    [InlineData(12)]
+    public void A_head_that_began_while_a_request_was_answered_has_its_time_from_the_end_of_that_one_HeadTimeout(int bytes)
+    {
+        var answer = new TaskCompletionSource();
+        FastCgiBench.Run(
+            async (request, response) => await answer.Task,
+            bench =>
+            {
+                FrontEnd front = bench.Connect();
+                bench.Send(front, Wire.Request("/"));
+                bench.Send(front, Wire.BeginRequest().AsSpan(0, bytes));
+                bench.Pass(TimeSpan.FromSeconds(1));
+                answer.SetResult();
+                bench.Settle();
+                Assert.Single(front.Ended);
+                bench.Pass(TimeSpan.FromSeconds(8));
+                Assert.False(front.IsAtEnd);
+                bench.Pass(TimeSpan.FromSeconds(4));
+                Assert.True(front.IsAtEnd);
+                Assert.Equal(1, bench.Refused("head-timeout"));
+            },
+            Bench.Options(static options => options.HeadTimeout = TimeSpan.FromSeconds(10)));
+    }
+
     [Fact]
     public void A_record_for_nobody_that_comes_a_byte_at_a_time_has_the_time_of_a_head_HeadTimeout() => FastCgiBench.Run(
         static (_, _) => default,
