@@ -31,7 +31,7 @@ public sealed class SignalTests : IDisposable
     {
         // setsid: a service has no terminal, whatever these tests have.
         await using var app = CommandProcess.StartProgram(
-            "setsid", "--wait", "dotnet", CommandProcess.AssemblyOf("src/Millrace.Command", "Millrace.Command"), "run", Hello, "--urls", "http://unix:" + SocketPath);
+            "setsid", "--wait", "env", "--default-signal=HUP,USR1,USR2", "dotnet", CommandProcess.AssemblyOf("src/Millrace.Command", "Millrace.Command"), "run", Hello, "--urls", "http://unix:" + SocketPath);
         await app.WaitForOutputAsync("listens on ");
         int command = int.Parse((await File.ReadAllTextAsync($"/proc/{app.Id}/task/{app.Id}/children")).Split(' ')[0], System.Globalization.CultureInfo.InvariantCulture);
         using var over = new CancellationTokenSource();
@@ -54,7 +54,7 @@ public sealed class SignalTests : IDisposable
     [Fact]
     public async Task The_end_of_its_terminal_stops_the_app_as_SIGTERM_does()
     {
-        string command = $"exec dotnet '{CommandProcess.AssemblyOf("src/Millrace.Command", "Millrace.Command")}' run '{Hello}' --urls 'http://unix:{SocketPath}'";
+        string command = $"exec env --default-signal=HUP dotnet '{CommandProcess.AssemblyOf("src/Millrace.Command", "Millrace.Command")}' run '{Hello}' --urls 'http://unix:{SocketPath}'";
         await using var terminal = CommandProcess.StartProgram("script", "--quiet", "--command", command, "/dev/null");
         await terminal.WaitForOutputAsync("listens on ");
         Assert.True(File.Exists(SocketPath));
