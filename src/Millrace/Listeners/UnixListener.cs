@@ -95,29 +95,28 @@ internal static unsafe class UnixListener
             throw new MillraceStartException($"{path} exists and is not a socket; remove it or choose another path.");
         }
 
-        errno = TryConnect(found, path, out string owner);
-        if (errno != SystemCalls.ECONNREFUSED)
-        {
-            throw MillraceStartException.InUse(ExplainLive(path, owner, errno));
-        }
-
+        int answer = TryConnect(found, path, out string owner);
+        ThrowIfLive(path, owner, answer);
         between?.Invoke("stale");
-        int answer = SystemCalls.ECONNREFUSED;
         errno = found.RemoveIfSame(stays: () =>
         {
             between?.Invoke("aside");
             answer = TryConnect(found, path, out owner);
             return answer != SystemCalls.ECONNREFUSED;
         });
-        if (answer != SystemCalls.ECONNREFUSED)
-        {
-            throw new MillraceStartException(ExplainLive(path, owner, answer));
-        }
-
+        ThrowIfLive(path, owner, answer);
         if (errno != 0)
         {
             throw new MillraceStartException(
                 $"The stale socket {path} belongs to another user and cannot be removed ({SystemCalls.Describe(errno)}); remove it as its owner or choose another path.");
+        }
+    }
+
+    private static void ThrowIfLive(string path, string owner, int answer)
+    {
+        if (answer != SystemCalls.ECONNREFUSED)
+        {
+            throw MillraceStartException.InUse(ExplainLive(path, owner, answer));
         }
     }
 

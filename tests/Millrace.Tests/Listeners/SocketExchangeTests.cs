@@ -142,6 +142,7 @@ public sealed class SocketExchangeTests : IDisposable
             }
         }));
         Assert.Contains("in use by this process", refusal.Message, StringComparison.Ordinal);
+        Assert.Equal(SocketError.AddressAlreadyInUse, Assert.IsType<SocketException>(refusal.InnerException).SocketErrorCode);
         using ListenSocket socket = await starting;
         using var client = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
         client.Connect(new UnixDomainSocketEndPoint(SocketPath));
