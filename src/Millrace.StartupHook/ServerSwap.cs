@@ -28,6 +28,7 @@ internal static class ServerSwap
         {
             return;
         }
+
         RunRequest.PutHostUrlsBack();
         if (server is null)
         {

@@ -23,7 +23,7 @@ internal abstract partial class Connection<TKernel>
         Enter(Stage.Away);
         KeepHeld();
         EnsureWatched();    // the handler may have ended and given the connection back meanwhile: its next bytes are to be seen all the same
-        if (!_owner.IsLoops && _owner.TryPin())
+        if (_owner.TryPin())
         {
             StopDeferring(Exchange!);
             return FeedHeld(driver);

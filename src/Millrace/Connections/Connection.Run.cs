@@ -458,7 +458,7 @@ internal abstract partial class Connection<TKernel>
             return LookAndClose(driver);
         }
 
-        if ((reasons & (PostReason.ResumeReading | PostReason.Continue)) != 0 && !_owner.IsLoops && _owner.TryPin())
+        if ((reasons & (PostReason.ResumeReading | PostReason.Continue)) != 0 && _owner.TryPin())
         {
             if ((reasons & PostReason.ResumeReading) != 0)
             {

@@ -1,8 +1,6 @@
 // What runs requests: an ASP.NET Core application (AspNetCore/HostedHandler) or a delegate (DelegateHandler). A handler
 // knows nothing of the protocol its requests arrived by.
 
-using Millrace.Exchanges;
-
 namespace Millrace.Exchanges;
 
 internal abstract class RequestHandler
