@@ -34,9 +34,6 @@ internal abstract partial class Connection<TKernel>
     private BreakSign _sign;             // to be shown before the connection ends
     private int _signSent;
 
-    /// <summary>What <see cref="BreakSign.Bytes"/> are in this protocol.</summary>
-    protected abstract ReadOnlySpan<byte> BrokenOff { get; }
-
     /// <summary>The connection ends behind the response in progress, which is not whole. Whoever ends the exchange.</summary>
     protected void BreakWhenTaken(BreakSign sign) => _sign = sign;
 
@@ -87,7 +84,7 @@ internal abstract partial class Connection<TKernel>
             return;
         }
 
-        ReadOnlySpan<byte> sign = _sign == BreakSign.Bytes ? BrokenOff : [];
+        ReadOnlySpan<byte> sign = _sign == BreakSign.Bytes ? Framing.BrokenOff : [];
         bool hasRoom = IsTcp;
         while (_signSent < sign.Length)
         {

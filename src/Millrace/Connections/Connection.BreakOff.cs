@@ -135,9 +135,6 @@ internal abstract partial class Connection<TKernel>
         return last;
     }
 
-    /// <summary>Where the record or chunk ends of which a part has been sent: where the sending stands if there is none.</summary>
-    protected abstract int FrameEnd(OutputBuffer output);
-
     /// <summary>Nothing of the exchange in progress is sent any more.</summary>
     protected bool IsBrokenOff => _isBrokenOff;
 
@@ -175,7 +172,7 @@ internal abstract partial class Connection<TKernel>
     /// <summary>What is left to send in one buffer goes behind what is in another.</summary>
     private void Move(OutputBuffer from, OutputBuffer to)
     {
-        _ = FrameEnd(from);
+        _ = Framing.FrameEnd(from);
         to.AppendRest(from);
         Services.Return(from);
     }
@@ -200,7 +197,7 @@ internal abstract partial class Connection<TKernel>
                 _last = Services.RentOutput();
                 if (WriteLast(null, pending, _last) && _sign == BreakSign.Bytes)
                 {
-                    _last.Append(BrokenOff);
+                    _last.Append(Framing.BrokenOff);
                 }
             }
 

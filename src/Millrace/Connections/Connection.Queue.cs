@@ -132,7 +132,7 @@ internal abstract partial class Connection<TKernel>
                 Close(reset: false);
                 break;
             case SendResult.Again:
-                _ = FrameEnd(output);
+                _ = Framing.FrameEnd(output);
                 Exchange!.Output.AppendRest(output);
                 Exchange.DeferOutput();
                 break;

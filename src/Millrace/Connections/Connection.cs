@@ -18,6 +18,7 @@
 // (exchange's), FEED_HELD to UNPIN (pinned), TAKE_BACK (GivenBack and posted), EVENT, POSTED, DEADLINE (the loop's turn).
 
 using System.Diagnostics;
+using Millrace.Exchanges;
 using Millrace.Loops;
 using Millrace.Platform;
 
@@ -26,8 +27,8 @@ namespace Millrace.Connections;
 internal abstract partial class Connection<TKernel> : Connection
     where TKernel : struct, IKernel
 {
-    protected Connection(EventLoop<TKernel> loop, int descriptor, bool isTcp)
-        : base(descriptor)
+    protected Connection(EventLoop<TKernel> loop, int descriptor, bool isTcp, ResponseFraming framing)
+        : base(descriptor, framing)
     {
         Loop = loop;
         IsTcp = isTcp;

@@ -6,6 +6,7 @@
 // How far a request has arrived, and what a record means then, is the RequestSequence's to say.
 
 using Millrace.Exchanges;
+using Millrace.Framing;
 using Millrace.Loops;
 using Millrace.Observe;
 using Millrace.Platform;
@@ -19,6 +20,7 @@ namespace Millrace.Connections;
 internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     where TKernel : struct, IKernel
 {
+    private readonly FastCgiFraming _frames;
     private RequestSequence _sequence;
     private bool _isTaken;           // the request in progress has a place: it runs, or waits for its turn
 
@@ -32,9 +34,12 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     private int _queryLength;
 
     public FastCgiConnection(EventLoop<TKernel> loop, int descriptor, bool isTcp)
-        : base(loop, descriptor, isTcp)
+        : this(loop, descriptor, isTcp, new FastCgiFraming(isTcp))
     {
     }
+
+    private FastCgiConnection(EventLoop<TKernel> loop, int descriptor, bool isTcp, FastCgiFraming frames)
+        : base(loop, descriptor, isTcp, frames) => _frames = frames;
 
     protected override bool IsFastCgi => true;
 
@@ -42,6 +47,13 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     public override System.Net.IPEndPoint? RemoteEndPoint => null;
 
     public override System.Net.IPEndPoint? LocalEndPoint => null;
+
+    // The front server decides (KEEP_CONN): no response says it.
+    public override bool EndsBehind(Exchange exchange, out long nowMs)
+    {
+        nowMs = Loop.NowMs;
+        return !_sequence.KeepsConnection;
+    }
 
     protected override bool ReadsWhileExchanging => !_sequence.HasNext;
 
@@ -350,6 +362,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
 
         Exchange exchange = driver.RentExchange();
         FillHead(exchange.Head, cgi, source, origin, length, target);
+        _frames.Begin(_sequence.Id);
         exchange.Begin(this, driver.Output, assembly, Loop.NowMs);
         exchange.Body.Begin(cgi.ContentLength, Options.MaxRequestBodySize, BodyState.Open);
         Exchange = exchange;
@@ -502,7 +515,6 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     protected override void OnExchangeEnded(bool keepsOpen)
     {
         _isTaken = false;
-        _stdoutBegun = false;
         if (_sequence.End(keepsOpen))
         {
             BeginParams();

@@ -218,7 +218,7 @@ internal sealed partial class Http1Connection<TKernel>
         PostResumeReading();
     }
 
-    public override void RequestClose() => _keepAlive = false;
+    public override void RequestClose() => _frames.KeepAlive = false;
 
     /// <summary>Whether what the handler leaves unread can be drained in reasonable time, and will come at all.</summary>
     private bool CanDrain(Exchange exchange) => exchange.Body.State switch
@@ -232,10 +232,10 @@ internal sealed partial class Http1Connection<TKernel>
     // There are web servers that take an end between two chunks for the end of the body, and none that does so within a chunk.
     // Only a reset shows that a body is not whole which would end with the connection.
     private BreakSign SignOf(Exchange exchange) =>
-        exchange.FileBytesLeft > 0 && (_chunking || exchange.IsLengthDeclared) ? BreakSign.End
+        exchange.FileBytesLeft > 0 && (_frames.IsChunked || exchange.IsLengthDeclared) ? BreakSign.End
         : exchange.IsWholeToPeer ? BreakSign.None
         : exchange.IsLengthDeclared ? BreakSign.End
-        : _chunking ? BreakSign.Bytes
+        : _frames.IsChunked ? BreakSign.Bytes
         : IsTcp ? BreakSign.Reset
         : BreakSign.End;
 
@@ -245,10 +245,10 @@ internal sealed partial class Http1Connection<TKernel>
         {
             ResetsOnClose = exchange.IsAborted;
             BreakWhenTaken(SignOf(exchange));
-            _closes = true;
+            _frames.Closes = true;
             return false;
         }
 
-        return !_closes && !_upgraded && CanDrain(exchange);
+        return !_frames.Closes && !_upgraded && CanDrain(exchange);
     }
 }

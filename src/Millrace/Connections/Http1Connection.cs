@@ -4,6 +4,7 @@
 
 using System.Net;
 using Millrace.Exchanges;
+using Millrace.Framing;
 using Millrace.Listeners;
 using Millrace.Loops;
 using Millrace.Observe;
@@ -21,6 +22,7 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     private const int RequestsPerTurn = 128;    // pipelined ones; then the loop's other connections have their turn
 
     private readonly byte[] _peer;
+    private readonly Http1Framing _frames;
     private IPEndPoint? _remote;
     private IPEndPoint? _local;
 
@@ -33,12 +35,15 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     private long _headSinceMs;
 
     // The request in progress. Set by the loop before its handler runs.
-    private bool _is11;
-    private bool _keepAlive;
     private bool _offersUpgrade;
 
     public Http1Connection(EventLoop<TKernel> loop, int descriptor, bool isTcp, byte[] peer)
-        : base(loop, descriptor, isTcp) => _peer = peer;
+        : this(loop, descriptor, isTcp, peer, new Http1Framing(isTcp))
+    {
+    }
+
+    private Http1Connection(EventLoop<TKernel> loop, int descriptor, bool isTcp, byte[] peer, Http1Framing frames)
+        : base(loop, descriptor, isTcp, frames) => (_peer, _frames) = (peer, frames);
 
     protected override bool IsFastCgi => false;
 
@@ -51,7 +56,7 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     protected override bool IsMidRequest => _sequence.IsMidRequest;
 
     // A client that is told of the end, and has not asked for it, may be sending its next request at this moment.
-    protected override bool MayHaveMoreInput => _sequence.MayMoreCome || (_closes && _keepAlive) || _upgraded;
+    protected override bool MayHaveMoreInput => _sequence.MayMoreCome || _frames is { Closes: true, KeepAlive: true } || _upgraded;
 
     // ---- reading ----
 
@@ -204,11 +209,10 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
 
     private void Begin(LoopDriver driver, Http1Head reader, byte[] source, int origin, int length, byte[]? assembly)
     {
-        _is11 = reader.Version == HttpVersion.Http11;
-        _keepAlive = reader.KeepAlive && reader.Form != TargetForm.Authority;
+        _frames.Begin(is11: reader.Version == HttpVersion.Http11, keepAlive: reader.KeepAlive && reader.Form != TargetForm.Authority);
         _offersUpgrade = reader.IsUpgrade && !reader.IsChunked && reader.ContentLength <= 0;
         _expectsContinue = reader.ExpectsContinue;
-        _continueSent = _bodyWanted = _closes = _chunking = false;
+        _continueSent = _bodyWanted = false;
         Exchange exchange = driver.RentExchange();
         FillHead(exchange.Head, reader, source, origin, length);
         exchange.Begin(this, driver.Output, assembly, Loop.NowMs);

@@ -276,7 +276,7 @@ internal sealed partial class Exchange
                 AppendCounted(bytes);
                 if (Output.ChunkStart >= 0)
                 {
-                    Connection.CloseChunk(this, Output);
+                    Connection.Framing.CloseChunk(Output);
                 }
             }
 

@@ -88,7 +88,7 @@ internal sealed partial class Exchange
             begun = true;
             if (Output.ChunkStart >= 0)
             {
-                Connection.CloseChunk(this, Output);
+                Connection.Framing.CloseChunk(Output);
             }
 
             bool copies = isUnsaid || count < SendFileMin || SuppressesBody;
@@ -168,7 +168,7 @@ internal sealed partial class Exchange
         if (FileBytesLeft == 0)
         {
             IsSendingFile = true;
-            int part = Connection.WriteFileChunkHead(this, Output, count);
+            int part = Connection.Framing.WriteFileChunkHead(Output, count);
             Count(part);
             FileBytesLeft = part;
             count -= part;
@@ -226,7 +226,7 @@ internal sealed partial class Exchange
             {
                 IsSendingFile = false;
                 File = null;
-                Connection.WriteFileChunkTail(Output);
+                Connection.Framing.WriteFileChunkTail(Output);
                 Connection.SendBesides(this);
                 return;
             }

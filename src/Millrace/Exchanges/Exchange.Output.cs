@@ -103,7 +103,7 @@ internal sealed partial class Exchange
     {
         try
         {
-            Connection.WriteHead(this, Output, _declared);
+            Connection.Framing.WriteHead(this, Output, _declared);
         }
         catch (Exception error)
         {
@@ -186,9 +186,9 @@ internal sealed partial class Exchange
         }
         else
         {
-            Connection.OpenChunk(this, Output);
+            Connection.Framing.OpenChunk(Output);
             _reservedAt = -1;
-            room = Output.Reserve(sizeHint + Connection.ChunkTailMax)[..^Connection.ChunkTailMax];
+            room = Output.Reserve(sizeHint + Connection.Framing.ChunkTailMax)[..^Connection.Framing.ChunkTailMax];
         }
 
         _reserved = room.Length;
@@ -312,14 +312,14 @@ internal sealed partial class Exchange
     {
         while (bytes.Length > 0)
         {
-            Connection.OpenChunk(this, Output);
-            int room = Connection.ChunkRoom(Output);
+            Connection.Framing.OpenChunk(Output);
+            int room = Connection.Framing.ChunkRoom(Output);
             int count = Math.Min(room, bytes.Length);
             Output.Append(bytes[..count]);
             bytes = bytes[count..];
             if (count == room)
             {
-                Connection.CloseChunk(this, Output);
+                Connection.Framing.CloseChunk(Output);
             }
         }
     }
@@ -490,12 +490,12 @@ internal sealed partial class Exchange
     {
         if (Output.ChunkStart >= 0)
         {
-            Connection.CloseChunk(this, Output);
+            Connection.Framing.CloseChunk(Output);
         }
 
         if (!IsUpgraded)
         {
-            Connection.WriteEnd(this, Output);
+            Connection.Framing.WriteEnd(this, Output);
         }
     }
 

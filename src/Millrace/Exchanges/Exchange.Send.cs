@@ -62,7 +62,7 @@ internal sealed partial class Exchange
         {
             if (Output.ChunkStart >= 0 && _reserved == 0)
             {
-                Connection.CloseChunk(this, Output);
+                Connection.Framing.CloseChunk(Output);
             }
 
             // Somebody may be writing into the memory of a chunk that is still open: what lies before it is enough.
@@ -108,7 +108,7 @@ internal sealed partial class Exchange
         _reserved = 0;
         if (Output.ChunkStart >= 0)
         {
-            Connection.CloseChunk(this, Output);
+            Connection.Framing.CloseChunk(Output);
         }
 
         if (IsAborted)
@@ -400,7 +400,7 @@ internal sealed partial class Exchange
 
             if (Output.ChunkStart >= 0)
             {
-                Connection.CloseChunk(this, Output);
+                Connection.Framing.CloseChunk(Output);
             }
 
             ValueTask sent = SendAsync();

@@ -1,8 +1,9 @@
-// A connection as its exchange sees it: how a response is framed and leaves, and what of its peer a request may ask for.
+// A connection as its exchange sees it: how a response leaves, and what of its peer a request may ask for. How it looks in the
+// protocol of the connection is the ResponseFraming's to say.
 
 namespace Millrace.Exchanges;
 
-internal abstract class ResponseChannel
+internal abstract class ResponseChannel(ResponseFraming framing)
 {
     private string? _id;
     private uint _requests;
@@ -74,34 +75,18 @@ internal abstract class ResponseChannel
     /// <summary>What AspNetCore/ConnectionLogScope.cs keeps with the connection.</summary>
     public object? LogContext { get; set; }
 
-    // ---- framing: how a response looks in this protocol ----
+    // ---- how a response looks ----
+
+    public ResponseFraming Framing => framing;
+
+    /// <summary>Whether the connection ends behind the response whose head is being written, whatever that says.</summary>
+    /// <param name="exchange">The one whose response it is.</param>
+    /// <param name="nowMs">The time at which it is written, by the clock of the loops.</param>
+    public abstract bool EndsBehind(Exchange exchange, out long nowMs);
+
+    // ---- its ends ----
 
     public abstract System.Net.IPEndPoint? RemoteEndPoint { get; }
 
     public abstract System.Net.IPEndPoint? LocalEndPoint { get; }
-
-    /// <summary>Status line and fields. <paramref name="length"/>: of the body, -1 when it is not known.</summary>
-    public abstract void WriteHead(Exchange exchange, OutputBuffer output, long length);
-
-    /// <summary>Makes sure that body bytes may be appended.</summary>
-    public abstract void OpenChunk(Exchange exchange, OutputBuffer output);
-
-    /// <summary>Body bytes the open chunk has room for.</summary>
-    public abstract int ChunkRoom(OutputBuffer output);
-
-    /// <summary>Bytes that closing a chunk may add.</summary>
-    public abstract int ChunkTailMax { get; }
-
-    public abstract void CloseChunk(Exchange exchange, OutputBuffer output);
-
-    /// <summary>The end of the response.</summary>
-    public abstract void WriteEnd(Exchange exchange, OutputBuffer output);
-
-    /// <summary>A chunk whose <paramref name="count"/> bytes follow from a file: its head. Answers the bytes allowed in it.</summary>
-    public abstract int WriteFileChunkHead(Exchange exchange, OutputBuffer output, long count);
-
-    /// <summary>What follows the file's bytes.</summary>
-    public virtual void WriteFileChunkTail(OutputBuffer output)
-    {
-    }
 }

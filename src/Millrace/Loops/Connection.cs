@@ -5,7 +5,7 @@ using Millrace.Platform;
 
 namespace Millrace.Loops;
 
-internal abstract class Connection(int descriptor) : ResponseChannel
+internal abstract class Connection(int descriptor, ResponseFraming framing) : ResponseChannel(framing)
 {
     public int Descriptor => descriptor;
 

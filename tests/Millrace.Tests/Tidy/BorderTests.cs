@@ -54,7 +54,7 @@ public sealed class BorderTests
     }
 
     // From the bottom up. What stands beside the folders, Engine and what it holds, is above all but AspNetCore.
-    private static readonly string[] s_folders = ["Options", "Platform", "Observe", "Listeners", "Exchanges", "Loops", "Connections", "Handlers", "AspNetCore"];
+    private static readonly string[] s_folders = ["Options", "Platform", "Observe", "Listeners", "Exchanges", "Framing", "Loops", "Connections", "Handlers", "AspNetCore"];
 
     public static TheoryData<string> Folders => [.. s_folders];
 

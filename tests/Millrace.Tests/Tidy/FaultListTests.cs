@@ -15,7 +15,7 @@ public sealed class FaultListTests
         public int CountIn(string text) => Regex.Count(text, string.Join(@"\s*\n\s*", Find.Select(static line => Regex.Escape(line.Trim()))));
     }
 
-    private static readonly string[] s_folders = ["Connections", "Exchanges", "Loops", "AspNetCore", "Protocols"];
+    private static readonly string[] s_folders = ["Connections", "Exchanges", "Framing", "Loops", "AspNetCore", "Protocols"];
 
     private static string PathOf(string file) => file.StartsWith("Protocols/", StringComparison.Ordinal) ? $"src/Millrace.{file}" : $"src/Millrace/{file}";
 

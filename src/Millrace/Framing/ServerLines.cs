@@ -4,7 +4,7 @@
 using System.Globalization;
 using System.Text;
 
-namespace Millrace.Connections;
+namespace Millrace.Framing;
 
 /// <summary>Lines ready to be copied. Date is the time at which a response is made, to the second (RFC 9110 §6.6.1).</summary>
 internal sealed class ServerLines
