@@ -41,7 +41,7 @@ internal sealed partial class HostedFeatures :
 
         ValueTask sent;
         PipeReader reader;
-        Exchange.Enter(Ticket);
+        Exchange.Gate.Enter(Ticket);
         try
         {
             Exchange.Upgrade();
@@ -50,7 +50,7 @@ internal sealed partial class HostedFeatures :
         }
         finally
         {
-            Exchange.Exit(Ticket);
+            Exchange.Gate.Exit(Ticket);
         }
 
         await sent.ConfigureAwait(false);

@@ -141,14 +141,14 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
 
     private void StartNow()
     {
-        Exchange.Enter(Ticket);
+        Exchange.Gate.Enter(Ticket);
         try
         {
             Exchange.Start();
         }
         finally
         {
-            Exchange.Exit(Ticket);
+            Exchange.Gate.Exit(Ticket);
         }
     }
 
@@ -165,7 +165,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
         }
 
         await Exchange.WhenIdle(Ticket).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-        if (!Exchange.TryEnterAgain(Ticket))
+        if (!Exchange.Gate.TryEnterAgain(Ticket))
         {
             _ = HasEnded;   // another call has completed it meanwhile, or the request is over
             return;
@@ -178,7 +178,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
         }
         finally
         {
-            Exchange.ExitForGood(Ticket);
+            Exchange.Gate.ExitForGood(Ticket);
         }
 
         await sent.ConfigureAwait(false);

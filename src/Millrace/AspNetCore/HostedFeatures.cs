@@ -1,6 +1,6 @@
 // The feature collection of a request: one object that is the collection and implements the features of the server. It is made
 // for its request, like the HttpContext that hosting makes over it, since an application may keep both for ever; each member
-// begins a use of the exchange with the ticket of that request (Exchanges/Exchange.Use.cs). What middleware adds or replaces
+// begins a use of the exchange with the ticket of that request (Exchanges/Uses.cs). What middleware adds or replaces
 // stands in a short table before the server's own, but for the one feature that hosting itself sets. The features themselves are in HostedFeatures.Request.cs,
 // HostedFeatures.Response.cs and HostedFeatures.Http.cs.
 

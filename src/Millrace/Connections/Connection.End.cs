@@ -253,7 +253,7 @@ internal abstract partial class Connection<TKernel>
             {
                 Exchange exchange = Exchange!;
                 exchange.CutInDrain(Loop.Counters);
-                if (exchange.TrySending(out SteadyLock.Holder held))
+                if (exchange.Sending.TryHold(out SteadyLock.Holder held))
                 {
                     using (held)
                     {

@@ -328,7 +328,7 @@ internal abstract partial class Connection<TKernel>
     private long CheckPeer(Exchange exchange, long nowMs)
     {
         // Whoever sends, and begins to wait again, is within the same lock.
-        if (!exchange.TrySending(out SteadyLock.Holder held))
+        if (!exchange.Sending.TryHold(out SteadyLock.Holder held))
         {
             return nowMs + SendProgress.LookMs;
         }

@@ -45,9 +45,9 @@ internal sealed partial class Exchange
     /// <exception cref="ObjectDisposedException">The request is over.</exception>
     public Task WhenIdle(long ticket)
     {
-        if (!TryEnterAgain(ticket))
+        if (!Gate.TryEnterAgain(ticket))
         {
-            _ = IsComplete(ticket);
+            _ = Gate.IsComplete(ticket);
             return Task.CompletedTask;
         }
 
@@ -57,7 +57,7 @@ internal sealed partial class Exchange
         }
         finally
         {
-            Exit(ticket);
+            Gate.Exit(ticket);
         }
     }
 
@@ -65,20 +65,20 @@ internal sealed partial class Exchange
     public async ValueTask FlushAfter(ValueTask written, long ticket)
     {
         await written.ConfigureAwait(false);
-        if (IsComplete(ticket))
+        if (Gate.IsComplete(ticket))
         {
             return;
         }
 
         ValueTask flushed;
-        EnterAgain(ticket);
+        Gate.EnterAgain(ticket);
         try
         {
             flushed = IsBusy ? new ValueTask(Follow([], isOwed: true)) : FlushNow();
         }
         finally
         {
-            Exit(ticket);
+            Gate.Exit(ticket);
         }
 
         await flushed.ConfigureAwait(false);
@@ -168,11 +168,11 @@ internal sealed partial class Exchange
     // Ends when there are none left, when one takes the turn himself, or with the response.
     private async Task WriteFollowers(long ticket)
     {
-        while (TryEnterAgain(ticket))
+        while (Gate.TryEnterAgain(ticket))
         {
             if (NextFollower() is not { Bytes: { } bytes } next)
             {
-                Exit(ticket);
+                Gate.Exit(ticket);
                 return;
             }
 
@@ -228,7 +228,7 @@ internal sealed partial class Exchange
         }
         finally
         {
-            Exit(ticket);
+            Gate.Exit(ticket);
         }
     }
 

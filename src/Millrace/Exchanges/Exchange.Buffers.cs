@@ -4,8 +4,8 @@
 //                             copied, and the driver keeps its output
 //   while it waits            the copy of its head, and what it has written and not sent: an output that has left keeps no memory
 //
-// All of that while the handler is running on another thread. Who looks at the head does so within a use (Exchange.Use.cs), who writes
-// within the gate (Exchange.Gate.cs): where one of them is at work just now, the driver's buffer goes with the exchange instead.
+// All of that while the handler is running on another thread. Who looks at the head does so within a use (Uses.cs), who writes
+// within the gate (ResponseGate.cs): where one of them is at work just now, the driver's buffer goes with the exchange instead.
 
 using Millrace.Platform;
 
@@ -60,7 +60,7 @@ internal sealed partial class Exchange
 
         Head.MoveOut();
         Interlocked.MemoryBarrier();
-        for (int i = 0; HasUses; i++)
+        for (int i = 0; _uses.Any; i++)
         {
             if (i == LookersSpins)
             {
@@ -76,7 +76,7 @@ internal sealed partial class Exchange
     private bool TryMoveOutput()
     {
         long ticket = Ticket;
-        if (!TryEnterAtOnce(ticket))
+        if (!Gate.TryEnterAtOnce(ticket))
         {
             return false;
         }
@@ -101,7 +101,7 @@ internal sealed partial class Exchange
         }
         finally
         {
-            Exit(ticket);
+            Gate.Exit(ticket);
         }
 
         return true;
@@ -126,10 +126,10 @@ internal sealed partial class Exchange
     private void ReleaseOutputUnlessWritten()
     {
         long ticket = Ticket;
-        if (_ownsOutput && Output.HasIdleMemory && TryEnterAtOnce(ticket))
+        if (_ownsOutput && Output.HasIdleMemory && Gate.TryEnterAtOnce(ticket))
         {
             ReleaseOutput();
-            Exit(ticket);
+            Gate.Exit(ticket);
         }
     }
 

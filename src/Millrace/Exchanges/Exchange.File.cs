@@ -27,11 +27,6 @@ internal sealed partial class Exchange
     /// <summary>Bytes of the file that the record or chunk in progress has announced and not got.</summary>
     public int FileBytesLeft { get; private set; }
 
-    private bool _isInFile;     // whoever has the send lock is with the kernel, which reads the file
-
-    /// <summary>The send lock for a loop. False while the kernel reads a file for whoever has it: all that was to be sent leaves ahead of the file, or behind it.</summary>
-    public bool TrySending(out SteadyLock.Holder held) => _sending.TryHold(ref _isInFile, out held);
-
     // What the record or chunk in progress has announced does not come: whatever else were written would be taken for it.
     private bool _fileFailed;
 
@@ -49,7 +44,7 @@ internal sealed partial class Exchange
     {
         bool isUnsaid = extent == FileExtent.ToTheEnd && count == 0;
         count = isUnsaid ? UnsaidEnd - offset : count;
-        Enter(ticket);
+        Gate.Enter(ticket);
         bool entered = true;
         bool held = false;
         bool begun = false;
@@ -57,7 +52,7 @@ internal sealed partial class Exchange
         if (IsBusy)
         {
             Task turn = Follow(null);
-            Exit(ticket);
+            Gate.Exit(ticket);
             entered = false;
             await turn.ConfigureAwait(false);
         }
@@ -70,7 +65,7 @@ internal sealed partial class Exchange
         {
             if (!entered)
             {
-                EnterAgain(ticket);
+                Gate.EnterAgain(ticket);
                 entered = true;
             }
 
@@ -99,9 +94,9 @@ internal sealed partial class Exchange
                 if (!writable.IsCompletedSuccessfully)
                 {
                     entered = false;
-                    Exit(ticket);
+                    Gate.Exit(ticket);
                     await writable.ConfigureAwait(false);
-                    EnterAgain(ticket);
+                    Gate.EnterAgain(ticket);
                     entered = true;
                     writable = default;
                 }
@@ -125,9 +120,9 @@ internal sealed partial class Exchange
 
                 part ??= Steady.Rent(SendFileMin);
                 entered = false;
-                Exit(ticket);
+                Gate.Exit(ticket);
                 int got = ReadPart(file, part, offset, count, extent, out ExceptionDispatchInfo? failure);
-                EnterAgain(ticket);
+                Gate.EnterAgain(ticket);
                 entered = true;
                 failure?.Throw();
                 offset += got;
@@ -156,7 +151,7 @@ internal sealed partial class Exchange
             if (entered)
             {
                 Interlocked.Decrement(ref _unfinished);
-                Exit(ticket);
+                Gate.Exit(ticket);
                 LetFollow();
             }
         }
@@ -189,14 +184,14 @@ internal sealed partial class Exchange
             if (result == SendResult.Done)
             {
                 int left = FileBytesLeft;
-                Volatile.Write(ref _isInFile, true);
+                _sending.EnterFile();
                 try
                 {
                     result = Connection.SendFilePart((int)file.DangerousGetHandle(), ref offset, ref left);
                 }
                 finally
                 {
-                    Volatile.Write(ref _isInFile, false);
+                    _sending.LeaveFile();
                 }
 
                 Output.ResponseStart -= FileBytesLeft - left;

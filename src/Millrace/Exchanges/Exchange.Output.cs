@@ -1,5 +1,5 @@
 // The response of an exchange: head, body and end, as bytes in its output buffer. How they get to the socket is in
-// Exchange.Send.cs, who may write when in Exchange.Gate.cs.
+// Exchange.Send.cs, who may write when in ResponseGate.cs.
 
 using System.Diagnostics.CodeAnalysis;
 using System.Runtime.CompilerServices;
@@ -392,7 +392,7 @@ internal sealed partial class Exchange
     /// <summary>Writes the end of the response; the handler has finished. Never throws.</summary>
     public void End()
     {
-        CloseGate();
+        Gate.Close();
         EndOnce();
     }
 
@@ -504,7 +504,7 @@ internal sealed partial class Exchange
     /// <summary>The handler failed. Before the first byte the response becomes a 500 (or what the exception says), after it the response is cut, unless the peer has given it up.</summary>
     public void Fail(Exception error)
     {
-        CloseGate();
+        Gate.Close();
         if (_ended)
         {
             FailBehindEnd(error);
@@ -541,13 +541,13 @@ internal sealed partial class Exchange
     /// <summary>The same outside of them. False when the response is complete or the request over.</summary>
     private bool TryReport(Exception error, long ticket)
     {
-        if (!TryEnterAgain(ticket))
+        if (!Gate.TryEnterAgain(ticket))
         {
             return false;
         }
 
         Report(error);
-        Exit(ticket);
+        Gate.Exit(ticket);
         return true;
     }
 
@@ -611,7 +611,7 @@ internal sealed partial class Exchange
     /// <summary>A fault of the server itself: whatever of the response there is goes no further, and its connection ends with it.</summary>
     public void Break(Exception error)
     {
-        CloseGate();
+        Gate.Close();
         _ended = true;
         IsCut = true;
         AppStatus = 1;

@@ -15,21 +15,21 @@ internal sealed partial class Exchange
     private const int Waits = 1;
     private const int Resumes = 2;
 
-    private readonly SteadyLock _sending = new();
+    private readonly SendLock _sending = new();
     private TaskCompletionSource? _flushed;     // one for each wait: the application may keep what it was given
     private int _deferredEnd;        // output up to here was flushed but not sent yet; 0 when nothing was
     private int _flushPending;       // a handler waits on _flushed: until bytes have left (the loop sends all there is), or only until somebody tells it
     private int _unfinished;         // writes of several parts that have begun and not ended; those that the end of the response found so stay
 
-    /// <summary>Protects what the handler's thread and the loop both send. Taken before the abort lock, never inside it.</summary>
-    public SteadyLock Sending => _sending;
+    /// <summary>Protects what the handler's thread and the loop both send.</summary>
+    public SendLock Sending => _sending;
 
     /// <summary>Sends an interim response (RFC 9110 §15.2) ahead of the head, now or when the handler's synchronous part is over.</summary>
     /// <returns>False when the head has been written, or the response is over: then that is sent, since the peer holds its body back until it sees something.</returns>
     public bool SendInterim(ReadOnlySpan<byte> response)
     {
         long ticket = Ticket;
-        if (!TryEnterAgain(ticket))     // a reader may be at work while another thread writes
+        if (!Gate.TryEnterAgain(ticket))     // a reader may be at work while another thread writes
         {
             return false;
         }
@@ -52,7 +52,7 @@ internal sealed partial class Exchange
         }
         finally
         {
-            Exit(ticket);
+            Gate.Exit(ticket);
         }
     }
 
@@ -248,7 +248,7 @@ internal sealed partial class Exchange
     /// <summary>Driver or loop: sends what an inline handler flushed and nobody has sent yet.</summary>
     public void SendDeferred()
     {
-        if (!TrySending(out SteadyLock.Holder held))
+        if (!_sending.TryHold(out SteadyLock.Holder held))
         {
             return;
         }
@@ -285,7 +285,7 @@ internal sealed partial class Exchange
     /// <summary>Loop: the socket takes bytes again. True when the handler that waited can go on: call <see cref="ResumeFlush"/> then.</summary>
     public bool ContinueSending()
     {
-        if (!TrySending(out SteadyLock.Holder held))
+        if (!_sending.TryHold(out SteadyLock.Holder held))
         {
             return false;
         }
@@ -446,7 +446,7 @@ internal sealed partial class Exchange
     private ValueTask WriteOn(ref ReadOnlyMemory<byte> rest, long ticket)
     {
         ReadOnlySpan<byte> span = rest.Span;
-        EnterAgain(ticket);
+        Gate.EnterAgain(ticket);
         try
         {
             ValueTask sent = WriteParts(span, out int taken);
@@ -455,7 +455,7 @@ internal sealed partial class Exchange
         }
         finally
         {
-            Exit(ticket);
+            Gate.Exit(ticket);
         }
     }
 }

@@ -3,8 +3,10 @@
 // in Exchange.Output.cs, where they are kept in Exchange.Buffers.cs; abort and time limits are in Exchange.Abort.cs.
 //
 // An exchange is used by one request after the other. Whatever user code may keep beyond its request (contexts, features,
-// header collections, streams, tokens) is made per request, carries its ticket and dies with it: Exchange.Use.cs.
+// header collections, streams, tokens) is made per request, carries its ticket and dies with it: Uses.cs.
 
+using System.Diagnostics.CodeAnalysis;
+using System.Runtime.CompilerServices;
 using Millrace.Platform;
 
 namespace Millrace.Exchanges;
@@ -17,6 +19,7 @@ internal sealed partial class Exchange
     public Exchange(ExchangeServices services)
     {
         Services = services;
+        Gate = new ResponseGate(_sending);
         RequestHeaders = new RequestHeaders(Head);
         Body = new RequestBody(this, services.Options.RequestBodyBuffer);
         Output = null!;
@@ -25,7 +28,6 @@ internal sealed partial class Exchange
     }
 
     public ExchangeServices Services { get; }
-
     /// <summary>The connection served at the moment.</summary>
     public ResponseChannel Connection { get; private set; } = null!;
 
@@ -87,7 +89,7 @@ internal sealed partial class Exchange
         SuppressesBody = Head.IsHead;
         BeginBehindOutput();
         _answered = _sealed = false;
-        OpenGate();
+        Gate.Open();
     }
 
     /// <summary>None of the response has been written: what the output holds now comes before it.</summary>
@@ -110,7 +112,7 @@ internal sealed partial class Exchange
     /// <summary>Ends the request. True when the object may serve another one; otherwise something still hangs on to it.</summary>
     public bool Reset()
     {
-        CloseGate();
+        Gate.Close();
         NextTicket();
         Services.Handler.Reset(this);
         HandlerState = null;
@@ -131,6 +133,80 @@ internal sealed partial class Exchange
         Connection = null!;
         return reusable;
     }
+
+    // ---- who may look at it: whoever bears its ticket ----
+
+    /// <summary>Who may write the response. Used in place, never copied.</summary>
+    public ResponseGate Gate;
+
+    private UseWord _uses;
+    private HandlerStack _handlerStack;
+
+    /// <inheritdoc cref="ResponseGate.Ticket"/>
+    public long Ticket => Gate.Ticket;
+
+    // The request is over: its ticket opens nothing any more, and what it opened has ended.
+    private void NextTicket() => Gate.Renew(_uses.EndAll(Ticket));
+
+    /// <inheritdoc cref="HandlerStack.Enter"/>
+    public void EnterHandler() => _handlerStack.Enter();
+
+    /// <inheritdoc cref="HandlerStack.Leave"/>
+    public void LeaveHandler() => _handlerStack.Leave();
+
+    /// <summary>Whether the calling thread runs the handler's synchronous part, of whichever request the exchange serves.</summary>
+    public bool IsHandlerThread
+    {
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        get => _handlerStack.IsHere;
+    }
+
+    /// <summary>Begins to look at the exchange, for the request that <paramref name="ticket"/> was given to; the answer must be disposed of.</summary>
+    /// <exception cref="ObjectDisposedException">The request has ended.</exception>
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    public ExchangeUse Use(long ticket) =>
+        IsHandlerThread && ticket == Ticket ? default : UseElsewhere(ticket);
+
+    /// <summary>Says no when the request has ended: for what touches nothing of the exchange.</summary>
+    /// <exception cref="ObjectDisposedException">The request has ended.</exception>
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    public void CheckCurrent(long ticket)
+    {
+        if (ticket != Ticket)
+        {
+            ThrowEnded();
+        }
+    }
+
+    /// <summary>The same where the end of the request is no error.</summary>
+    public bool TryUse(long ticket, out ExchangeUse use)
+    {
+        if (IsHandlerThread && ticket == Ticket)
+        {
+            use = default;
+            return true;
+        }
+
+        use = new ExchangeUse(this);
+        return _uses.TryBegin(ticket);
+    }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private ExchangeUse UseElsewhere(long ticket)
+    {
+        if (!_uses.TryBegin(ticket))
+        {
+            ThrowEnded();
+        }
+
+        return new ExchangeUse(this);
+    }
+
+    internal void EndUse() => _uses.End();
+
+    [DoesNotReturn]
+    internal static void ThrowEnded() =>
+        throw new ObjectDisposedException("HTTP request", "The request has ended. What belonged to it cannot be used any more: copy what is needed longer, and await what is begun.");
 
     // ---- running ----
 

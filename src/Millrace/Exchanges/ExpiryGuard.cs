@@ -1,6 +1,6 @@
 // Says whether the reader of a body that an application has may still be used: its request may end on another thread at this
 // very moment. Two atomic operations a use keep it away from the request that has taken the place of its own. (Who may write
-// is in Exchange.Gate.cs.)
+// is in ResponseGate.cs.)
 //
 //           Enter              Exit
 //   open -----------> in use --------> open

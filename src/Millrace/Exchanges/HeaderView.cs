@@ -1,5 +1,5 @@
 // The fields of a request or of a response as an application holds them: made for one request, with its ticket. The table
-// behind it serves one request after the other; every look at it is a use of the exchange (Exchange.Use.cs).
+// behind it serves one request after the other; every look at it is a use of the exchange (Uses.cs).
 
 using System.Collections;
 using System.Diagnostics.CodeAnalysis;

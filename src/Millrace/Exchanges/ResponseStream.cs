@@ -1,4 +1,4 @@
-// A response body as a Stream. One per request that asks for it: its ticket opens the gate of no other (Exchange.Gate.cs).
+// A response body as a Stream. One per request that asks for it: its ticket opens the gate of no other (ResponseGate.cs).
 
 namespace Millrace.Exchanges;
 
@@ -11,7 +11,7 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
     public override ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default)
     {
         cancellationToken.ThrowIfCancellationRequested();
-        exchange.CheckOpen(ticket);
+        exchange.Gate.CheckOpen(ticket);
         if (start?.StartResponse() is { } starting)
         {
             return WriteLater(starting, buffer, cancellationToken);
@@ -20,7 +20,7 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
         ReadOnlySpan<byte> span = buffer.Span;
         ValueTask sent;
         int taken;
-        exchange.Enter(ticket);
+        exchange.Gate.Enter(ticket);
         try
         {
             sent = exchange.Write(span, out taken);
@@ -33,7 +33,7 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
         }
         finally
         {
-            exchange.Exit(ticket);
+            exchange.Gate.Exit(ticket);
         }
 
         // Outside the gate: what follows may run on another thread before this one has returned, and enters it again.
@@ -50,7 +50,7 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
     public override Task FlushAsync(CancellationToken cancellationToken)
     {
         cancellationToken.ThrowIfCancellationRequested();
-        if (exchange.IsComplete(ticket))
+        if (exchange.Gate.IsComplete(ticket))
         {
             return Task.CompletedTask;
         }
@@ -60,7 +60,7 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
             return FlushLater(starting, cancellationToken);
         }
 
-        exchange.Enter(ticket);
+        exchange.Gate.Enter(ticket);
         try
         {
             ValueTask flushed = exchange.While(exchange.FlushAsync(), ticket, cancellationToken);
@@ -68,7 +68,7 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
         }
         finally
         {
-            exchange.Exit(ticket);
+            exchange.Gate.Exit(ticket);
         }
     }
 

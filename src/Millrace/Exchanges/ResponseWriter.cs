@@ -1,4 +1,4 @@
-// A response body as a PipeWriter. One per request that asks for it: its ticket opens the gate of no other (Exchange.Gate.cs).
+// A response body as a PipeWriter. One per request that asks for it: its ticket opens the gate of no other (ResponseGate.cs).
 //
 // Memory that it gives is the application's for ever, and copied into what will be sent. A span cannot outlive the handler's
 // synchronous part: given there it is room in what will be sent.
@@ -28,7 +28,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
     {
         Exchange exchange = request.Exchange;
         long ticket = request.Ticket;
-        exchange.Enter(ticket);
+        exchange.Gate.Enter(ticket);
         try
         {
             CheckNotCompleted();
@@ -36,7 +36,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         }
         finally
         {
-            exchange.Exit(ticket);
+            exchange.Gate.Exit(ticket);
         }
     }
 
@@ -49,7 +49,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         }
 
         long ticket = request.Ticket;
-        exchange.Enter(ticket);
+        exchange.Gate.Enter(ticket);
         try
         {
             CheckNotCompleted();
@@ -57,7 +57,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         }
         finally
         {
-            exchange.Exit(ticket);
+            exchange.Gate.Exit(ticket);
         }
     }
 
@@ -65,7 +65,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
     {
         Exchange exchange = request.Exchange;
         long ticket = request.Ticket;
-        exchange.Enter(ticket);
+        exchange.Gate.Enter(ticket);
         try
         {
             exchange.AdvanceBody(bytes);
@@ -73,7 +73,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         }
         finally
         {
-            exchange.Exit(ticket);
+            exchange.Gate.Exit(ticket);
         }
     }
 
@@ -82,7 +82,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         cancellationToken.ThrowIfCancellationRequested();
         Exchange exchange = request.Exchange;
         long ticket = request.Ticket;
-        if (exchange.IsComplete(ticket))
+        if (exchange.Gate.IsComplete(ticket))
         {
             return new ValueTask<FlushResult>(Result);
         }
@@ -92,7 +92,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
             return FlushLater(starting, cancellationToken);
         }
 
-        exchange.Enter(ticket);
+        exchange.Gate.Enter(ticket);
         try
         {
             _unflushed = 0;
@@ -101,7 +101,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         }
         finally
         {
-            exchange.Exit(ticket);
+            exchange.Gate.Exit(ticket);
         }
     }
 
@@ -110,7 +110,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         cancellationToken.ThrowIfCancellationRequested();
         Exchange exchange = request.Exchange;
         long ticket = request.Ticket;
-        exchange.CheckOpen(ticket);
+        exchange.Gate.CheckOpen(ticket);
         if (request.StartResponse() is { } starting)
         {
             return WriteLater(starting, source, cancellationToken);
@@ -119,7 +119,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         ReadOnlySpan<byte> span = source.Span;
         ValueTask sent;
         int taken;
-        exchange.Enter(ticket);
+        exchange.Gate.Enter(ticket);
         try
         {
             CheckNotCompleted();
@@ -134,7 +134,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         }
         finally
         {
-            exchange.Exit(ticket);
+            exchange.Gate.Exit(ticket);
         }
 
         // Outside the gate: what follows may run on another thread before this one has returned, and enters it again.

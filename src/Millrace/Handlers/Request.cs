@@ -1,4 +1,4 @@
-// A request as a plain handler sees it: a handle with the ticket of its request (Exchanges/Exchange.Use.cs).
+// A request as a plain handler sees it: a handle with the ticket of its request (Exchanges/Uses.cs).
 
 using System.Net;
 using Microsoft.Extensions.Primitives;

@@ -1,4 +1,4 @@
-// A response as a plain handler makes it: a handle with the ticket of its request (Exchanges/Exchange.Use.cs).
+// A response as a plain handler makes it: a handle with the ticket of its request (Exchanges/Uses.cs).
 
 using System.Text;
 using Microsoft.Extensions.Primitives;
@@ -116,7 +116,7 @@ public readonly struct Response
         }
         finally
         {
-            exchange.Exit(_ticket);
+            exchange.Gate.Exit(_ticket);
         }
     }
 
@@ -139,7 +139,7 @@ public readonly struct Response
         }
         finally
         {
-            exchange.Exit(_ticket);
+            exchange.Gate.Exit(_ticket);
         }
     }
 
@@ -161,7 +161,7 @@ public readonly struct Response
         }
         finally
         {
-            exchange.Exit(_ticket);
+            exchange.Gate.Exit(_ticket);
         }
 
         ValueTask written = taken == span.Length ? sent : exchange.WriteRest(sent, bytes[taken..], _ticket);
@@ -182,7 +182,7 @@ public readonly struct Response
         }
         finally
         {
-            exchange.Exit(_ticket);
+            exchange.Gate.Exit(_ticket);
         }
     }
 
@@ -209,7 +209,7 @@ public readonly struct Response
     private Exchange Enter()
     {
         Exchange exchange = Served;
-        exchange.Enter(_ticket);
+        exchange.Gate.Enter(_ticket);
         return exchange;
     }
 

@@ -7,7 +7,7 @@ using System.Runtime.CompilerServices;
 
 namespace Millrace.Platform;
 
-internal sealed class SteadyLock
+internal class SteadyLock
 {
     private readonly Lock _lock = new();
 

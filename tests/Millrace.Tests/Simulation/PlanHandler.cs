@@ -217,7 +217,7 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
         long ticket = exchange.Ticket;
         await exchange.WhenIdle(ticket).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         plan.HasEnded = true;
-        if (!exchange.TryEnterAgain(ticket))
+        if (!exchange.Gate.TryEnterAgain(ticket))
         {
             return;
         }
@@ -229,7 +229,7 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
         }
         finally
         {
-            exchange.ExitForGood(ticket);
+            exchange.Gate.ExitForGood(ticket);
         }
 
         await sent;

@@ -339,9 +339,9 @@ public sealed class AbortTests
                 response.ContentLength = 1_000;
                 response.WriteText("half");
                 await response.FlushAsync();
-                exchange.Enter(exchange.Ticket);
+                exchange.Gate.Enter(exchange.Ticket);
                 ValueTask sent = exchange.Complete();
-                exchange.ExitForGood(exchange.Ticket);
+                exchange.Gate.ExitForGood(exchange.Ticket);
                 await sent;
                 await Bench.Cancelled(request.Aborted);
                 throw new OperationCanceledException();

@@ -287,7 +287,7 @@ public abstract class UnawaitedTests(Way way) : SharedTests(way)
                 Caller caller = bench.Connect();
                 bench.Reads = false;
                 bench.Send(caller, caller.Request("/"));
-                exchange!.CloseGate();
+                exchange!.Gate.Close();
                 bench.Reads = true;
                 bench.Settle();
                 Assert.IsType<InvalidOperationException>(first!.Exception?.InnerException);

@@ -2,36 +2,36 @@
 // its handler has ended. Streams and writers that an application keeps, and threads that it leaves behind, find the gate
 // closed; the server closes it before it writes the end of the response.
 //
-//   word = ticket | state          Open --Enter--> Writing --Exit--> Open --CloseGate--> Closed
+//   word = ticket | state          Open --Enter--> Writing --Exit--> Open --Close--> Closed
 //
 // Two atomic operations a write. Writes of several threads follow one another (those that find one under way which waits for
 // the peer: Exchange.Behind.cs). A ticket is never used twice, so that of a request that is over opens nothing. Who may look
-// at the exchange without writing its response is in Exchange.Use.cs.
+// at the exchange without writing its response is in Uses.cs.
 
 using System.Diagnostics.CodeAnalysis;
 using System.Runtime.CompilerServices;
 
 namespace Millrace.Exchanges;
 
-internal sealed partial class Exchange
+internal struct ResponseGate(SendLock sending)
 {
-    private const long Open = 0;
+    private const long Opened = 0;
     private const long Writing = 1;
     private const long Closed = 2;
     private const long StateMask = 3;
     private const long EnterMs = 10_000;
 
-    private long _gate = Closed;
+    private long _word = Closed;
 
-    /// <summary>What <see cref="Enter"/> and <see cref="Use"/> want: says which request its bearer belongs to.</summary>
-    public long Ticket => Volatile.Read(ref _gate) & ~StateMask;
+    /// <summary>What <see cref="Enter"/> and <see cref="Exchange.Use"/> want: says which request its bearer belongs to.</summary>
+    public readonly long Ticket => Volatile.Read(in _word) & ~StateMask;
 
     /// <summary>Begins to touch the response; another thread that does so is waited for. <see cref="Exit"/> must follow.</summary>
     /// <exception cref="ObjectDisposedException">The request is over.</exception>
     /// <exception cref="InvalidOperationException">Its response is complete, or is being written by whoever calls this.</exception>
     public void Enter(long ticket)
     {
-        if (Interlocked.CompareExchange(ref _gate, ticket | Writing, ticket) != ticket)
+        if (Interlocked.CompareExchange(ref _word, ticket | Writing, ticket) != ticket)
         {
             EnterAfterAnother(ticket);
         }
@@ -44,14 +44,14 @@ internal sealed partial class Exchange
     {
         long until = Environment.TickCount64 + EnterMs;
         var spin = default(SpinWait);
-        while (Interlocked.CompareExchange(ref _gate, ticket | Writing, ticket) is long was && was != ticket)
+        while (Interlocked.CompareExchange(ref _word, ticket | Writing, ticket) is long was && was != ticket)
         {
             if (was != (ticket | Writing) || Environment.TickCount64 > until)
             {
                 ThrowNotOpen(ticket);
             }
 
-            until = Volatile.Read(ref _isInFile) ? Environment.TickCount64 + EnterMs : until;
+            until = sending.IsInFile ? Environment.TickCount64 + EnterMs : until;
             WaitForWriter(ref spin);
         }
     }
@@ -71,7 +71,7 @@ internal sealed partial class Exchange
         var spin = default(SpinWait);
         while (true)
         {
-            long was = Interlocked.CompareExchange(ref _gate, ticket | Writing, ticket);
+            long was = Interlocked.CompareExchange(ref _word, ticket | Writing, ticket);
             if (was != (ticket | Writing))
             {
                 return was == ticket;
@@ -82,32 +82,32 @@ internal sealed partial class Exchange
     }
 
     // Who is within the gate leaves it at once, unless the kernel reads a file for him.
-    private void WaitForWriter(ref SpinWait spin)
+    private readonly void WaitForWriter(ref SpinWait spin)
     {
-        if (Volatile.Read(ref _isInFile))
+        if (sending.IsInFile)
         {
-            _sending.Hold().Dispose();
+            sending.Hold().Dispose();
         }
 
         spin.SpinOnce(sleep1Threshold: -1);    // never a wait that could be interrupted
     }
 
     /// <summary>False as well while anybody else writes.</summary>
-    private bool TryEnterAtOnce(long ticket) => Interlocked.CompareExchange(ref _gate, ticket | Writing, ticket) == ticket;
+    public bool TryEnterAtOnce(long ticket) => Interlocked.CompareExchange(ref _word, ticket | Writing, ticket) == ticket;
 
-    public void Exit(long ticket) => Volatile.Write(ref _gate, ticket | Open);
+    public void Exit(long ticket) => Volatile.Write(ref _word, ticket | Opened);
 
     /// <summary>Exits, and nobody enters again for this request.</summary>
-    public void ExitForGood(long ticket) => Volatile.Write(ref _gate, ticket | Closed);
+    public void ExitForGood(long ticket) => Volatile.Write(ref _word, ticket | Closed);
 
     /// <summary>Whether the response is complete: nothing can be written any more, and nothing is left to flush.</summary>
     /// <exception cref="ObjectDisposedException">The request is over.</exception>
-    public bool IsComplete(long ticket)
+    public readonly bool IsComplete(long ticket)
     {
-        long word = Volatile.Read(ref _gate);
+        long word = Volatile.Read(in _word);
         if ((word & ~StateMask) != ticket)
         {
-            ThrowEnded();
+            Exchange.ThrowEnded();
         }
 
         return (word & StateMask) == Closed;
@@ -115,9 +115,9 @@ internal sealed partial class Exchange
 
     /// <exception cref="ObjectDisposedException">The request is over.</exception>
     /// <exception cref="InvalidOperationException">Its response is complete.</exception>
-    public void CheckOpen(long ticket)
+    public readonly void CheckOpen(long ticket)
     {
-        long word = Volatile.Read(ref _gate);
+        long word = Volatile.Read(in _word);
         if ((word & ~StateMask) != ticket || (word & StateMask) == Closed)
         {
             ThrowNotOpen(ticket);
@@ -125,33 +125,34 @@ internal sealed partial class Exchange
     }
 
     /// <summary>The handler has ended: waits for a thread that is writing just now, and lets no further one in.</summary>
-    public void CloseGate()
+    public void Close()
     {
         long ticket = Ticket;
-        if (Volatile.Read(ref _gate) == (ticket | Closed))
+        if (Volatile.Read(ref _word) == (ticket | Closed))
         {
             return;     // for good: nothing opens it before the next request
         }
 
         var spin = default(SpinWait);
-        while (Interlocked.CompareExchange(ref _gate, ticket | Closed, ticket) == (ticket | Writing))
+        while (Interlocked.CompareExchange(ref _word, ticket | Closed, ticket) == (ticket | Writing))
         {
             WaitForWriter(ref spin);
         }
     }
 
-    private void OpenGate() => Volatile.Write(ref _gate, Ticket | Open);
+    /// <summary>The next request begins.</summary>
+    public void Open() => Volatile.Write(ref _word, Ticket | Opened);
 
-    // The request is over: its ticket opens nothing any more, and what it opened has ended.
-    private void NextTicket() => Volatile.Write(ref _gate, EndUses() | Closed);
+    /// <summary>The request is over. The ticket of the next opens nothing before it has begun.</summary>
+    public void Renew(long ticket) => Volatile.Write(ref _word, ticket | Closed);
 
     [DoesNotReturn]
-    private void ThrowNotOpen(long ticket)
+    private readonly void ThrowNotOpen(long ticket)
     {
-        long word = Volatile.Read(ref _gate);
+        long word = Volatile.Read(in _word);
         if ((word & ~StateMask) != ticket)
         {
-            ThrowEnded();
+            Exchange.ThrowEnded();
         }
 
         throw new InvalidOperationException((word & StateMask) == Closed
