@@ -8,6 +8,9 @@ namespace Millrace.Listeners;
 /// <summary>A file at the moment it was looked at. Two are the same file when device and inode are.</summary>
 internal readonly unsafe struct FileFacts
 {
+    private const UnixFileMode RightsOfOthers =
+        UnixFileMode.GroupRead | UnixFileMode.GroupWrite | UnixFileMode.GroupExecute | UnixFileMode.OtherRead | UnixFileMode.OtherWrite | UnixFileMode.OtherExecute;
+
     private readonly SystemCalls.FileStatus _status;
 
     private FileFacts(in SystemCalls.FileStatus status) => _status = status;
@@ -18,6 +21,8 @@ internal readonly unsafe struct FileFacts
 
     public bool IsLink => Kind == SystemCalls.S_IFLNK;
 
+    public bool IsFile => Kind == SystemCalls.S_IFREG;
+
     public UnixFileMode Mode => (UnixFileMode)(_status.Mode & 0xFFF);
 
     /// <summary>The mode as people write it: <c>755</c>, <c>1777</c>.</summary>
@@ -25,6 +30,9 @@ internal readonly unsafe struct FileFacts
 
     /// <summary>For a directory: whether its group or everybody may make files in it. Where there are access lists the group's bits are their mask.</summary>
     public bool IsWritableByOthers => (Mode & (UnixFileMode.GroupWrite | UnixFileMode.OtherWrite)) != 0;
+
+    /// <summary>Whether anybody but the owner has any right.</summary>
+    public bool IsOpenToOthers => (Mode & RightsOfOthers) != 0;
 
     public uint User => _status.User;
 

@@ -2,6 +2,7 @@
 // and group are as asked. One descriptor for all loops.
 //
 //   open the directory; for root: nobody else may exchange what is in it (GuardedWalk)
+//   wait for others who start here (StartLock)
 //   look: nothing ............................ go on
 //         not a socket ....................... refuse
 //         a socket, something answers ........ refuse, and say who
@@ -11,9 +12,9 @@
 // bind gives the file the descriptor's mode, so it is never wider than its owner's rights before it is what was asked for; and until
 // listen, connect is refused whatever the mode says. The umask is the whole process's and is left alone.
 //
-// Of two servers that start at the same moment one may find the other's file between its bind and its listen, and take it for a stale one.
-// So the one asks whether anybody answers when the name is gone, and the other looks for its name when it answers: one of them sees the other.
-// A name that the one has put back is waited for.
+// Servers that start at the same moment on one path go ahead one by one, if they are one user's (StartLock). Where that cannot be had, one of
+// two may find the other's file between its bind and its listen, and take it for a stale one. So the one asks whether anybody answers when the
+// name is gone, and the other looks for its name when it answers: one of them sees the other. A name that the one has put back is waited for.
 //
 // Between bind and the rest somebody who may write in the directory can put another file under the name. So the file is held open, must
 // bear the marks of the one that was made this moment, and owner and mode are given to what is held, never to what a path leads to.
@@ -31,9 +32,6 @@ internal static unsafe class UnixListener
     private const int LooksMax = 200;
     private const int LookAgainMs = 5;
 
-    private const UnixFileMode RightsOfOthers =
-        UnixFileMode.GroupRead | UnixFileMode.GroupWrite | UnixFileMode.GroupExecute | UnixFileMode.OtherRead | UnixFileMode.OtherWrite | UnixFileMode.OtherExecute;
-
     /// <param name="address">Where, and with what rights.</param>
     /// <param name="backlog">See <see cref="ListenSockets.DefaultBacklog"/>.</param>
     /// <param name="between">Called after each step that makes or changes the file, with its name; a test steps in there.</param>
@@ -43,6 +41,22 @@ internal static unsafe class UnixListener
         uint? group = address.Group is null ? null : Accounts.GroupId(address.Group);
         uint? user = address.Owner is null ? null : Accounts.UserId(address.Owner);
         SocketDirectory directory = SocketDirectory.Open(path, out int errno) ?? throw CannotCreate(path, errno);
+        try
+        {
+            using StartLock? turn = StartLock.Take(directory, Path.GetFileName(path), between);
+            return Open(address, directory, user, group, backlog, between);
+        }
+        catch
+        {
+            directory.Dispose();
+            throw;
+        }
+    }
+
+    // The directory is the socket's from here on, unless this throws.
+    private static ListenSocket Open(ListenAddress address, SocketDirectory directory, uint? user, uint? group, int backlog, Action<string>? between)
+    {
+        string path = address.Path!;
         int descriptor = -1;
         SocketFile? file = null;
         try
@@ -67,7 +81,6 @@ internal static unsafe class UnixListener
         {
             file?.RemoveIfSame();
             file?.Dispose();
-            directory.Dispose();
             if (descriptor >= 0)
             {
                 _ = SystemCalls.Close(descriptor);
@@ -146,7 +159,7 @@ internal static unsafe class UnixListener
 
     // The umask may have taken rights of the owner's away.
     private static bool IsNew(in FileFacts facts) =>
-        facts.User == SystemCalls.GetEffectiveUser() && facts.Links == 1 && facts.Mode.HasFlag(UnixFileMode.StickyBit) && (facts.Mode & RightsOfOthers) == 0;
+        facts.User == SystemCalls.GetEffectiveUser() && facts.Links == 1 && facts.Mode.HasFlag(UnixFileMode.StickyBit) && !facts.IsOpenToOthers;
 
     private static MillraceStartException Exchanged(string path) =>
         new($"The socket {path} was exchanged for another file, or removed, at the moment it was made, and that file was left as it is; find out who may write in {Path.GetDirectoryName(path)} (ls -ld), take that right from others (chmod go-w), or choose another directory.");

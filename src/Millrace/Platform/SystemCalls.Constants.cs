@@ -82,9 +82,16 @@ internal static unsafe partial class SystemCalls
     public const int F_SETFL = 4;
     public const int F_DUPFD_CLOEXEC = 1030;
     public const int FD_CLOEXEC = 1;
+    public const int O_RDWR = 2;
+    public const int O_CREAT = 0x40;
+    public const int O_EXCL = 0x80;
     public const int O_NONBLOCK = 0x800;
     public const int O_CLOEXEC = 0x80000;
     public const int O_PATH = 0x20_0000;
+
+    // flock(2)
+    public const int LOCK_EX = 2;
+    public const int LOCK_NB = 4;
 
     // statx(2), inode(7), chown(2), rename(2)
     public const int AT_FDCWD = -100;
@@ -93,6 +100,7 @@ internal static unsafe partial class SystemCalls
     public const uint STATX_BASIC_STATS = 0x7ff;
     public const int S_IFMT = 0xF000;
     public const int S_IFSOCK = 0xC000;
+    public const int S_IFREG = 0x8000;
     public const int S_IFLNK = 0xA000;
     public const int S_IFDIR = 0x4000;
     public const int RENAME_NOREPLACE = 1;

@@ -12,9 +12,17 @@ namespace Millrace.Platform;
 
 internal static unsafe partial class SystemCalls
 {
-    /// <summary>Variadic in C; the mode is for files that are created, which is not done here.</summary>
+    /// <summary>Variadic in C; the mode is for files that are created (<see cref="CreateAt"/>).</summary>
     [LibraryImport("libc", EntryPoint = "openat")]
     public static partial int OpenAt(int directory, byte* path, int flags);
+
+    /// <summary>The same with O_CREAT, and the mode of what is created; on x64 and arm64 Linux an integer argument travels like any other.</summary>
+    [LibraryImport("libc", EntryPoint = "openat")]
+    public static partial int CreateAt(int directory, byte* path, int flags, uint mode);
+
+    /// <summary>Of the open file, not of the process: one process can hold, or wait for, several.</summary>
+    [LibraryImport("libc", EntryPoint = "flock")]
+    public static partial int LockFile(int descriptor, int operation);
 
     [LibraryImport("libc", EntryPoint = "mkdirat")]
     public static partial int MakeDirectoryAt(int directory, byte* name, uint mode);

@@ -112,11 +112,13 @@ public sealed class SocketExchangeTests : IDisposable
     }
 
     // The second finds the first's file before anybody answers there; then the first goes on: to its end, or to its look for a name that is gone.
+    // So it is for servers of different users, and where a lock cannot be had.
     [Theory]
     [InlineData("stale")]
     [InlineData("aside")]
     public async Task Of_two_servers_that_start_at_the_same_moment_on_one_path_one_listens_there(string second)
     {
+        NobodyWaitsForTheOthers();
         using var isBound = new SemaphoreSlim(0);
         using var mayListen = new SemaphoreSlim(0);
         using var listens = new SemaphoreSlim(0);
@@ -146,7 +148,132 @@ public sealed class SocketExchangeTests : IDisposable
         using ListenSocket socket = await starting;
         using var client = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
         client.Connect(new UnixDomainSocketEndPoint(SocketPath));
+        Assert.Equal([StartLock.NameFor("app.sock"), "app.sock"], _directory.GetFileSystemInfos().Select(static entry => entry.Name).Order());
+    }
+
+    // The second finds the first's file before anybody answers there, and has its name in hand when the first listens; so a third finds nothing.
+    [Fact]
+    public async Task Of_three_servers_that_start_at_the_same_moment_on_one_path_one_listens()
+    {
+        using var isStaleOrWaits = new SemaphoreSlim(0);
+        using var listens = new ManualResetEventSlim();
+        Task<ListenSocket>? second = null, third = null;
+        Task<ListenSocket> first = Task.Run(() => Open("?mode=600", step =>
+        {
+            if (step == "bind")
+            {
+                second = Task.Run(() => Open("?mode=600", other =>
+                {
+                    if (other == "aside")
+                    {
+                        third = Task.Run(() => Open("?mode=600"));
+                        ((IAsyncResult)third).AsyncWaitHandle.WaitOne();
+                    }
+                    else if (other is "stale" or "wait")
+                    {
+                        isStaleOrWaits.Release();
+                        listens.Wait(30_000);
+                    }
+                }));
+                Assert.True(isStaleOrWaits.Wait(30_000));
+            }
+        }));
+        _ = await Task.WhenAny(first);
+        listens.Set();
+        _ = await Task.WhenAny(second!);
+        Task<ListenSocket>[] all = [first, second!, third ?? Task.Run(() => Open("?mode=600"))];
+        _ = await Task.WhenAny(Task.WhenAll(all));
+        _open.AddRange(all.Where(static one => one.IsCompletedSuccessfully).Select(static one => one.Result));
+        _ = Assert.Single(all, static one => one.IsCompletedSuccessfully);
+        Assert.All(all.Where(static one => one.IsFaulted), static one =>
+            Assert.Contains("in use by this process", Assert.IsType<MillraceStartException>(one.Exception!.InnerException).Message, StringComparison.Ordinal));
         Assert.Equal("app.sock", Assert.Single(_directory.GetFileSystemInfos()).Name);
+    }
+
+    // What is made there is the lock of nobody who starts: it is left alone, and nobody waits for it.
+    [Theory]
+    [InlineData("file of his own, open to all")]
+    [InlineData("file of his own, closed")]
+    [InlineData("file that others may open")]
+    [InlineData("link")]
+    [InlineData("pipe")]
+    [InlineData("directory")]
+    public void Hostile_74_Another_user_cannot_hold_up_the_start_of_a_server(string what)
+    {
+        File.SetUnixFileMode(_directory.FullName, Everything | UnixFileMode.StickyBit);
+        string name = StartLock.NameFor("app.sock");
+        MakeVictims();
+        if (what == "file that others may open")
+        {
+            NobodyWaitsForTheOthers();
+        }
+        else
+        {
+            AnotherUser.Run($"cd {_directory.FullName} && " + what switch
+            {
+                "file of his own, open to all" => $"umask 0; touch {name}",
+                "file of his own, closed" => $"umask 077; touch {name}",
+                "link" => $"ln -s {Secret} {name}",
+                "pipe" => $"umask 0; mkfifo {name}",
+                _ => $"mkdir {name}",
+            });
+        }
+
+        string lockPath = Path.Combine(_directory.FullName, name);
+        (FileFacts secret, FileFacts put) = (Look(Secret), Look(lockPath));
+        using FileStream? held = what.StartsWith("file", StringComparison.Ordinal) ? new FileStream(lockPath, FileMode.Open, FileAccess.Read, FileShare.None) : null;
+        bool isAlone = !AnotherUser.Exists && what == "file of his own, closed";       // then it is his own in truth
+        int waits = 0;
+        using ListenSocket socket = Open("?mode=600", step => waits += step == "wait" ? 1 : 0);
+        Assert.Equal(isAlone, waits > 0);
+        AssertUntouched(secret, Secret);
+        AssertUntouched(put, lockPath);
+    }
+
+    [Fact]
+    public void A_lock_that_nobody_lets_go_of_holds_up_a_start_for_a_second_and_no_longer()
+    {
+        using SocketDirectory directory = SocketDirectory.Open(SocketPath, out _)!;
+        using StartLock held = StartLock.Take(directory, "app.sock")!;
+        int waits = 0;
+        using ListenSocket socket = Open("?mode=600", step => waits += step == "wait" ? 1 : 0);
+        Assert.Equal(200, waits);
+    }
+
+    [Fact]
+    public void A_lock_whose_holder_was_killed_is_taken_and_its_file_goes()
+    {
+        string lockPath = Path.Combine(_directory.FullName, StartLock.NameFor("app.sock"));
+        File.WriteAllText(lockPath, string.Empty);
+        File.SetUnixFileMode(lockPath, OwnerOnly);
+        using ListenSocket socket = Open("?mode=600", static step => Assert.NotEqual("wait", step));
+        Assert.False(File.Exists(lockPath));
+    }
+
+    // Who waited for the file that its holder takes away has a lock on nothing.
+    [Fact]
+    public async Task A_lock_is_had_by_one_at_a_time_whoever_comes_and_goes()
+    {
+        using SocketDirectory directory = SocketDirectory.Open(SocketPath, out _)!;
+        int inside = 0, had = 0;
+        await Task.WhenAll(Enumerable.Range(0, 4).Select(_ => Task.Factory.StartNew(
+            () =>
+            {
+                for (int i = 0; i < 200; i++)
+                {
+                    using StartLock? mine = StartLock.Take(directory, "app.sock");
+                    if (mine is not null)
+                    {
+                        Assert.Equal(1, Interlocked.Increment(ref inside));
+                        Thread.Yield();
+                        Interlocked.Increment(ref had);
+                        Interlocked.Decrement(ref inside);
+                    }
+                }
+            },
+            TaskCreationOptions.LongRunning)));
+        Assert.True(had > 0);
+        Assert.Empty(_directory.GetFileSystemInfos());
     }
 
     [Fact]
@@ -172,6 +299,14 @@ public sealed class SocketExchangeTests : IDisposable
         Assert.Equal(0, byProc ? SystemCalls.ChangeModeByProc(descriptor, 0x1B0) : SystemCalls.ChangeMode(descriptor, 0x1B6));
         Assert.Equal(byProc ? "660" : "666", Look(SocketPath).ModeText);
         _ = SystemCalls.Close(descriptor);
+    }
+
+    // Like the lock of another user: nobody takes it.
+    private void NobodyWaitsForTheOthers()
+    {
+        string path = Path.Combine(_directory.FullName, StartLock.NameFor("app.sock"));
+        File.WriteAllText(path, string.Empty);
+        File.SetUnixFileMode(path, Everything);
     }
 
     private static FileFacts Look(string path) => FileFacts.At(path, out _)!.Value;

@@ -27,6 +27,7 @@ internal static class CHeaders
         #include <stdio.h>
         #include <sys/epoll.h>
         #include <sys/eventfd.h>
+        #include <sys/file.h>
         #include <sys/ioctl.h>
         #include <sys/resource.h>
         #include <sys/sendfile.h>
