@@ -135,9 +135,40 @@ internal abstract partial class Connection<TKernel>
                 _ = Framing.FrameEnd(output);
                 Exchange!.Output.AppendRest(output);
                 Exchange.DeferOutput();
+                WatchAhead(Exchange);
                 break;
         }
 
         output.Clear();
+    }
+
+    // Answers to earlier requests that the socket has not taken whole.
+    private void WatchAhead(Exchange exchange)
+    {
+        if (!exchange.Output.IsEmpty)
+        {
+            WatchWriting();
+        }
+    }
+
+    // The socket takes more of them, or nobody waits for that.
+    private void SendAheadWhileWaiting()
+    {
+        Exchange exchange = Exchange!;
+        SendResult sent = exchange.Output.IsEmpty ? SendResult.Done : SendOutput(null, exchange.Output);
+        exchange.DeferOutput();
+        switch (sent)
+        {
+            case SendResult.Broken:
+                Close(reset: false);
+                break;
+            case SendResult.Again:
+                WatchWriting();
+                break;
+            default:
+                UnwatchWriting();
+                PostSelf(PostReason.Continue);      // what has come was not looked at before
+                break;
+        }
     }
 }

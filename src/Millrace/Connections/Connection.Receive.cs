@@ -146,7 +146,11 @@ internal abstract partial class Connection<TKernel>
             return true;
         }
 
-        if (Stage != Stage.Sending && (ready & Readiness.Write) != 0)
+        if (Stage == Stage.Queued && (ready & Readiness.Write) != 0)
+        {
+            SendAheadWhileWaiting();
+        }
+        else if (Stage != Stage.Sending && (ready & Readiness.Write) != 0)
         {
             UnwatchWriting();
         }

@@ -60,6 +60,7 @@ internal abstract partial class Connection<TKernel>
                 exchange.TakeBuffers(driver);
                 KeepHeld();
                 EnsureWatched();
+                WatchAhead(exchange);
                 SetDeadline(Options.RequestQueueTimeout);
                 if (_finNoted || ReadsWhileWaiting)
                 {
@@ -180,11 +181,16 @@ internal abstract partial class Connection<TKernel>
         EnsureWatched();
         Enter(Stage.Away);
         _owner.Lend();
+        if (!exchange.Output.IsEmpty)
+        {
+            exchange.SendDeferred();
+        }
+
         Services.Standby.Run(this);
         return LookAfter(driver);
     }
 
-    // Answers to earlier requests need not wait for this one's; what stays leaves with it.
+    // Answers to earlier requests need not wait for this one's; what the socket does not take leaves as the peer reads.
     private void SendAheadOf(LoopDriver driver, Exchange exchange)
     {
         if (!driver.Output.IsEmpty)

@@ -1,4 +1,4 @@
-// A server of one loop over the simulated kernel for tests of behaviour: everything happens at once and in order, time passes
+// A server of one loop, where a test does not ask for more, over the simulated kernel for tests of behaviour: everything happens at once and in order, time passes
 // only when a test says so, and whatever the server does wrong with a system call fails the test. What the clients speak is
 // in FastCgiBench, HttpBench and SharedBench.
 
@@ -15,12 +15,13 @@ internal abstract class Bench
 
     protected Bench(RequestHandler handler, MillraceOptions? options, string address)
     {
+        options ??= new MillraceOptions { Loops = 1 };
         Simulation = new Simulation.Simulation(1, new SimulationSetup
         {
-            Loops = 1,
+            Loops = options.Loops,
             IsTcp = !address.Contains("unix:", StringComparison.Ordinal),
             Address = address,
-            Options = (options ?? new MillraceOptions { Loops = 1 }).Validate(),
+            Options = options.Validate(),
             Handler = _ => handler,
         });
     }
@@ -218,6 +219,6 @@ internal abstract class Bench
 
         Assert.Equal(0, Connections);
         Assert.Equal(0, Simulation.Handler.Running);
-        Assert.Equal(1, Simulation.World.Open);     // the event queue
+        Assert.Equal(Simulation.Loops.Length, Simulation.World.Open);     // the event queues
     }
 }

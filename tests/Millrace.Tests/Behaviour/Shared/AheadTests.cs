@@ -1,0 +1,172 @@
+// Answers that the socket has not taken whole when the request behind them begins to take its time: they go on as their peer reads, whatever
+// becomes of that request.
+
+using Millrace.Tests.Simulation;
+
+namespace Millrace.Tests.Behaviour.Shared;
+
+public abstract class AheadTests(Way way) : SharedTests(way)
+{
+    private const int Size = 5_000;
+    private const int Room = 1_000;
+
+    private static readonly string s_text = new('x', Size);
+
+    private readonly TaskCompletionSource _gate = new();
+
+    private async ValueTask Handle(Call call, Action? first)
+    {
+        if (call.Path == "/first")
+        {
+            first?.Invoke();
+            call.WriteText(s_text);
+            return;
+        }
+
+        await _gate.Task;
+        call.WriteText(call.Path);
+    }
+
+    private void Arrives(SharedBench bench, Caller caller, byte[] both)
+    {
+        bench.Simulation.World.SendCapacityMax = Room;
+        caller.Socket.ClientSend(both);
+        caller.Socket.Deliver(int.MaxValue);
+        bench.Settle();
+        Assert.Equal(s_text, Assert.Single(caller.Answers).BodyText);
+        _gate.SetResult();
+        bench.Settle();
+        Assert.Equal([s_text, "/waits"], caller.Answers.Select(static answer => answer.BodyText));
+        Assert.Equal(0, bench.RefusedInAll);
+        bench.StillServes(caller);
+    }
+
+    private static byte[] Both(Caller caller) => [.. caller.Request("/first"), .. caller.Request("/waits")];
+
+    [Fact]
+    public void An_answer_arrives_whole_while_the_request_behind_it_waits()
+    {
+        Run(
+            call => Handle(call, null),
+            bench =>
+            {
+                bench.Simulation.World.SendCapacityMax = Room;
+                Caller caller = bench.Connect();
+                Arrives(bench, caller, Both(caller));
+            });
+    }
+
+    [Fact]
+    public void An_answer_arrives_whole_while_a_worker_runs_the_request_behind_it()
+    {
+        SharedBench? on = null;
+        Run(
+            call => Handle(call, () =>
+            {
+                for (int i = 0; i < 3; i++)
+                {
+                    on!.Simulation.Loops[0].Loop.Dispatch.HandedOver();     // as if handlers had blocked: the next one is for a worker
+                }
+            }),
+            bench =>
+            {
+                on = bench;
+                bench.Simulation.World.SendCapacityMax = Room;
+                Caller caller = bench.Connect();
+                Arrives(bench, caller, Both(caller));
+                Assert.NotEqual(0, bench.Simulation.Loops[0].Loop.Counters.Workers);
+            });
+    }
+
+    [Fact]
+    public void An_answer_arrives_whole_while_the_request_behind_it_waits_for_its_turn_MaxConcurrentRequests()
+    {
+        SharedBench? on = null;
+        Caller? other = null;
+        Run(
+            call => Handle(call, () =>
+            {
+                other!.Socket.ClientSend(other.Request("/other"));      // takes the place that this one leaves, on another loop
+                other.Socket.Deliver(int.MaxValue);
+                _ = on!.Simulation.Loops[1].Turn(0);
+                _ = on.Simulation.Loops[1].Turn(0);
+            }),
+            bench =>
+            {
+                on = bench;
+                bench.Simulation.World.SendCapacityMax = Room;
+                other = ConnectTo(bench, 1);
+                Caller caller = ConnectTo(bench, 0);
+                Arrives(bench, caller, Both(caller));
+                Assert.Equal("/other", other.Answers[0].BodyText);
+            },
+            static options =>
+            {
+                options.Loops = 2;
+                options.MaxConcurrentRequests = 1;
+            });
+    }
+
+    private static Caller ConnectTo(SharedBench bench, int loop)
+    {
+        while (true)
+        {
+            int before = bench.Simulation.Loops[loop].Loop.ConnectionCount;
+            Caller caller = bench.Connect();
+            if (bench.Simulation.Loops[loop].Loop.ConnectionCount > before)
+            {
+                return caller;
+            }
+        }
+    }
+}
+
+public sealed class FastCgiAheadTests() : AheadTests(Way.FastCgiToPlain)
+{
+    // Answers that no handler gives leave together with those behind them.
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void Refusals_arrive_while_the_request_behind_them_waits_for_its_turn_MaxConcurrentRequests(bool laterAgain)
+    {
+        const int Refused = 60;
+        byte[] bad = [.. Wire.BeginRequest(), .. Wire.Stream(Wire.Params, 1, Wire.Pairs([("REQUEST_URI", "/")])), .. Wire.Record(Wire.Stdin, 1, [])];
+        var gate = new TaskCompletionSource();
+        Run(
+            async call =>
+            {
+                await gate.Task;
+                call.WriteText(call.Path);
+            },
+            bench =>
+            {
+                bench.Simulation.World.SendCapacityMax = 1_000;
+                Caller other = bench.Connect();
+                bench.Send(other, other.Request("/other"));
+                Caller caller = bench.Connect();
+                caller.Socket.ClientSend([.. Enumerable.Repeat(bad, Refused).SelectMany(static bytes => bytes), .. caller.Request("/waits")]);
+                caller.Socket.Deliver(int.MaxValue);
+                bench.Settle();
+                Assert.Equal(Refused, caller.Answers.Count);
+                Assert.All(caller.Answers, static answer => Assert.Equal(400, answer.Status));
+                if (laterAgain)
+                {
+                    byte[] values = Wire.Record(Wire.GetValues, 0, Wire.Pairs([("FCGI_MAX_CONNS", ""), ("FCGI_MAX_REQS", ""), ("FCGI_MPXS_CONNS", "")]));
+                    bench.Send(caller, [.. Enumerable.Repeat(values, Refused).SelectMany(static bytes => bytes)]);
+                    Assert.Equal(Refused, ((FastCgiCaller)caller).Front.Management.Count);
+                }
+
+                gate.SetResult();
+                bench.Settle();
+                Assert.Equal("/waits", caller.Answers[^1].BodyText);
+                bench.StillServes(caller);
+            },
+            static options => options.MaxConcurrentRequests = 1);
+    }
+}
+
+public sealed class HttpAheadTests() : AheadTests(Way.HttpToPlain);
+
+public sealed class FastCgiHostedAheadTests() : AheadTests(Way.FastCgiToHosted);
+
+public sealed class HttpHostedAheadTests() : AheadTests(Way.HttpToHosted);
