@@ -58,7 +58,7 @@ internal sealed partial class Exchange
         }
         else
         {
-            Interlocked.Increment(ref _unfinished);
+            _order.BeginParts();
         }
 
         try
@@ -150,7 +150,7 @@ internal sealed partial class Exchange
             // Where the end of the response has found it under way, it stays so: whoever ends it may not have looked yet.
             if (entered)
             {
-                Interlocked.Decrement(ref _unfinished);
+                _order.EndParts();
                 Gate.Exit(ticket);
                 LetFollow();
             }

@@ -400,7 +400,7 @@ internal sealed partial class Exchange
     public ValueTask Complete()
     {
         EndOnce();
-        return Volatile.Read(ref _flushPending) == 0 ? FlushNow() : FlushWithAnother();
+        return _order.Flush.IsPending ? FlushWithAnother() : FlushNow();
     }
 
     private void EndOnce()
@@ -420,12 +420,12 @@ internal sealed partial class Exchange
                 FailAsReported();
             }
 
-            if (_hasFollowers)
+            if (_order.HasFollowers)
             {
                 EndFollowers(null);
             }
 
-            if (_unfinished != 0)
+            if (_order.HasUnfinished)
             {
                 // What was begun will never be whole, whatever it looked like.
                 Start();
@@ -473,7 +473,7 @@ internal sealed partial class Exchange
             FailInside(error);
         }
 
-        if (IsInline && _flushPending == 0)
+        if (IsInline && !_order.Flush.IsPending)
         {
             WriteEnd();
             return;
@@ -615,7 +615,7 @@ internal sealed partial class Exchange
         _ended = true;
         IsCut = true;
         AppStatus = 1;
-        if (_hasFollowers)
+        if (_order.HasFollowers)
         {
             EndFollowers(error);
         }
@@ -661,8 +661,8 @@ internal sealed partial class Exchange
 
     private bool ResetOutput()
     {
-        bool reusable = _flushPending == 0 && _unfinished == 0;
-        if (_flushPending != 0)
+        bool reusable = !_order.Flush.IsPending && !_order.HasUnfinished;
+        if (_order.Flush.IsPending)
         {
             EndWaitSoon();      // whoever still waits for bytes to leave finds the gate closed
         }

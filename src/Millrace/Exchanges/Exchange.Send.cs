@@ -12,14 +12,8 @@ namespace Millrace.Exchanges;
 
 internal sealed partial class Exchange
 {
-    private const int Waits = 1;
-    private const int Resumes = 2;
-
     private readonly SendLock _sending = new();
-    private TaskCompletionSource? _flushed;     // one for each wait: the application may keep what it was given
     private int _deferredEnd;        // output up to here was flushed but not sent yet; 0 when nothing was
-    private int _flushPending;       // a handler waits on _flushed: until bytes have left (the loop sends all there is), or only until somebody tells it
-    private int _unfinished;         // writes of several parts that have begun and not ended; those that the end of the response found so stay
 
     /// <summary>Protects what the handler's thread and the loop both send.</summary>
     public SendLock Sending => _sending;
@@ -134,12 +128,13 @@ internal sealed partial class Exchange
     {
         using (_sending.Hold())
         {
-            if (_flushPending == Waits)
+            FlushState flush = _order.Flush.State;
+            if (flush == FlushState.Leaving)
             {
-                return new ValueTask(_flushed!.Task);       // all there is leaves before it goes on
+                return new ValueTask(_order.Flush.Task);       // all there is leaves before it goes on
             }
 
-            if (_flushPending == Resumes)
+            if (flush == FlushState.Resuming)
             {
                 if (Connection.SendOutput(this, Output) == SendResult.Again)
                 {
@@ -182,7 +177,7 @@ internal sealed partial class Exchange
         using (_sending.Hold())
         {
             _sendsEnd = true;
-            if (_flushPending == Waits)
+            if (_order.Flush.State == FlushState.Leaving)
             {
                 return;     // the loop is sending all there is
             }
@@ -233,16 +228,9 @@ internal sealed partial class Exchange
     // Under the lock. The loop calls ContinueSending when the socket takes bytes again, perhaps at once.
     private ValueTask WaitWritable()
     {
-        if (_flushPending != 0)
-        {
-            throw new InvalidOperationException("A flush of this response is already waiting; await it before writing on.");
-        }
-
-        var flushed = new TaskCompletionSource();
-        _flushed = flushed;
-        Volatile.Write(ref _flushPending, Waits);
+        Task flushed = _order.Flush.Begin();
         Connection.WantWritable(this);
-        return new ValueTask(flushed.Task);
+        return new ValueTask(flushed);
     }
 
     /// <summary>Driver or loop: sends what an inline handler flushed and nobody has sent yet.</summary>
@@ -261,7 +249,7 @@ internal sealed partial class Exchange
             }
 
             int end = Volatile.Read(ref _deferredEnd);
-            if (end > Output.Start && IsOwed && _flushPending != Waits)
+            if (end > Output.Start && IsOwed && _order.Flush.State != FlushState.Leaving)
             {
                 Connection.SendUpTo(this, Output, end);
                 if (Output.Start < end && IsOwed)
@@ -273,7 +261,7 @@ internal sealed partial class Exchange
             }
 
             _deferredEnd = 0;
-            if (_flushPending != Waits)
+            if (_order.Flush.State != FlushState.Leaving)
             {
                 NoteSent();
                 Connection.SendBesides(this);
@@ -299,10 +287,10 @@ internal sealed partial class Exchange
 
             if (Connection.ContinueBreakingOff(this))
             {
-                return TryEndWait();      // what was flushed is of no use to anybody
+                return _order.Flush.TryEnd();     // what was flushed is of no use to anybody
             }
 
-            if (_flushPending != Waits)
+            if (_order.Flush.State != FlushState.Leaving)
             {
                 SendDeferred();     // whoever waited may be writing on: no more than was meant to leave
                 return false;
@@ -312,7 +300,7 @@ internal sealed partial class Exchange
             {
                 NoteSent();
                 ReleaseOutput();    // what is written while a flush waits is a follower
-                return TryEndWait();
+                return _order.Flush.TryEnd();
             }
 
             Connection.WantWritable(this);
@@ -320,22 +308,10 @@ internal sealed partial class Exchange
         }
     }
 
-    // Under the lock. True: whoever asked calls ResumeFlush, once. The exchange serves no other request before that.
-    private bool TryEndWait()
-    {
-        if (_flushPending != Waits)
-        {
-            return false;
-        }
-
-        Volatile.Write(ref _flushPending, Resumes);
-        return true;
-    }
-
     // Under the lock.
     private void EndWaitSoon()
     {
-        if (TryEndWait())
+        if (_order.Flush.TryEnd())
         {
             Services.RunUserCode(static exchange => ((Exchange)exchange!).ResumeFlush(), this);
         }
@@ -344,15 +320,14 @@ internal sealed partial class Exchange
     /// <summary>Runs the code that waited for its bytes to leave.</summary>
     public void ResumeFlush()
     {
-        TaskCompletionSource? flushed = _flushed;
-        if (Interlocked.Exchange(ref _flushPending, 0) != 0)
+        if (_order.Flush.TryFinish(out TaskCompletionSource? flushed))
         {
             LetFollow();
-            flushed!.SetResult();
+            flushed.SetResult();
         }
     }
 
-    public bool IsFlushPending => Volatile.Read(ref _flushPending) != 0;
+    public bool IsFlushPending => _order.Flush.IsPending;
 
     /// <summary>
     /// Writes, and sends where there is enough of it. Within the gate. The span of an application's memory is taken before: what
@@ -379,7 +354,7 @@ internal sealed partial class Exchange
         ValueTask sent = WriteParts(span, out taken);
         if (taken < span.Length)
         {
-            Interlocked.Increment(ref _unfinished);
+            _order.BeginParts();
         }
 
         return sent;
@@ -437,7 +412,7 @@ internal sealed partial class Exchange
         {
             if (!isLeft)
             {
-                Interlocked.Decrement(ref _unfinished);
+                _order.EndParts();
                 LetFollow();
             }
         }

@@ -5,7 +5,7 @@
 //   word = ticket | state          Open --Enter--> Writing --Exit--> Open --Close--> Closed
 //
 // Two atomic operations a write. Writes of several threads follow one another (those that find one under way which waits for
-// the peer: Exchange.Behind.cs). A ticket is never used twice, so that of a request that is over opens nothing. Who may look
+// the peer: WriteOrder.cs). A ticket is never used twice, so that of a request that is over opens nothing. Who may look
 // at the exchange without writing its response is in Uses.cs.
 
 using System.Diagnostics.CodeAnalysis;

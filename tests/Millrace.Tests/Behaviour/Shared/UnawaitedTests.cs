@@ -14,7 +14,7 @@ public abstract class UnawaitedTests(Way way) : SharedTests(way)
 
     private const int Mebibyte = 1024 * 1024;
     private const int Besides = 256;        // what a write that waits takes besides its bytes
-    private const int Room = Exchange.BehindMax / Mebibyte;
+    private const int Room = WriteOrder.BehindMax / Mebibyte;
 
     private static byte[] Large => Plan.Bytes("large", 0, Size);
 
@@ -216,7 +216,7 @@ public abstract class UnawaitedTests(Way way) : SharedTests(way)
                 aborted = call.Aborted;
                 byte[] part = Plan.Bytes("part", 0, Mebibyte - Besides);
                 Task first = call.WriteAsync(Large).AsTask();
-                for (int i = 0; i < (what == "flushes" ? Exchange.BehindMax / Besides : Room); i++)
+                for (int i = 0; i < (what == "flushes" ? WriteOrder.BehindMax / Besides : Room); i++)
                 {
                     if (what == "kept bytes")
                     {
