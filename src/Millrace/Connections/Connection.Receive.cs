@@ -11,6 +11,9 @@ internal abstract partial class Connection<TKernel>
 {
     private const int ReadsPerTurn = 2;     // full ones: a peer that sends without end does not keep the loop to itself
 
+    /// <summary>Of those that come one behind the other; then the loop's other connections have their turn.</summary>
+    protected const int RequestsPerTurn = 128;
+
     private OwnershipWord _owner;
     private PostReasons _posted;
     private OutputBuffer? _pending;      // Sending: what the socket did not take
@@ -301,7 +304,7 @@ internal abstract partial class Connection<TKernel>
             return false;
         }
 
-        while (true)
+        for (int requests = 1; ; requests++)
         {
             if (IsClosed)
             {
@@ -317,6 +320,13 @@ internal abstract partial class Connection<TKernel>
             SendDriverOutput(driver);
             if (_held is null || Stage != Stage.Receiving || _yields)
             {
+                return true;
+            }
+
+            if (requests == RequestsPerTurn)
+            {
+                _yields = true;
+                PostSelf(PostReason.Continue);
                 return true;
             }
 

@@ -19,8 +19,6 @@ namespace Millrace.Connections;
 internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     where TKernel : struct, IKernel
 {
-    private const int RequestsPerTurn = 128;    // pipelined ones; then the loop's other connections have their turn
-
     private readonly byte[] _peer;
     private readonly Http1Framing _frames;
     private IPEndPoint? _remote;

@@ -52,6 +52,36 @@ public abstract class TurnTests(Way way) : SharedTests(way)
             bench.StillServes(greedy);
         });
 
+    [Fact]
+    public void Requests_one_behind_the_other_do_not_keep_the_loop_from_others()
+    {
+        const int Requests = 1_500;
+        const int RequestsPerTurn = 2 * 2 * 128;    // of two reads, for its event, and for what it has put off until the others have been served
+        Run(
+            AtOnce(static call => call.WriteText(call.Path)),
+            static bench =>
+            {
+                Caller greedy = bench.Connect();
+                for (int i = 0; i < Requests; i++)
+                {
+                    greedy.Socket.ClientSend(greedy.Request("/"));
+                }
+
+                greedy.Socket.Deliver(int.MaxValue);
+                while (bench.Simulation.Handler.Started < Requests)
+                {
+                    int before = bench.Simulation.Handler.Started;
+                    _ = bench.Simulation.Loops[0].Turn(0);
+                    Assert.InRange(bench.Simulation.Handler.Started - before, 0, RequestsPerTurn);
+                    _ = greedy.End.Read();
+                }
+
+                bench.Settle();
+                Assert.Equal(Requests, greedy.Answers.Count);
+                bench.StillServes(greedy);
+            });
+    }
+
     // The read has used the edge up: nothing but the server itself remembers that there may be more.
     [Fact]
     public void A_request_behind_a_full_read_is_answered_though_the_handler_before_it_was_handed_over_and_ended_at_once()
