@@ -62,7 +62,7 @@ internal abstract partial class Connection<TKernel>
     private void NoteDrained()
     {
         Exchange!.Body.OnDrained();
-        if (_pausedSinceMs != 0)
+        if (_pausedSinceMs != 0 && !Exchange.Body.IsPaused)
         {
             _bodySinceMs += Loop.NowMs - _pausedSinceMs;
             _bodyLastMs = Loop.NowMs;
