@@ -234,13 +234,13 @@ internal sealed partial class HostedFeatures :
         get
         {
             using ExchangeUse use = Use();
-            return Exchange.RequestAborted;
+            return Exchange.Life.Token;
         }
 
         set
         {
             using ExchangeUse use = Use();
-            Exchange.RequestAborted = value;
+            Exchange.Life.Token = value;
         }
     }
 

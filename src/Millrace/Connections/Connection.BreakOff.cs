@@ -211,7 +211,7 @@ internal abstract partial class Connection<TKernel>
     protected void BreakOffNow(Exchange exchange)
     {
         exchange.Cut();
-        exchange.Abort();
+        exchange.Life.Abort();
         using (exchange.Sending.Hold())
         {
             BreakOff(exchange, atOnce: true);

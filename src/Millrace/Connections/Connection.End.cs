@@ -292,7 +292,7 @@ internal abstract partial class Connection<TKernel>
             Exchange exchange = Exchange!;
             exchange.Cut();
             exchange.Body.Break(new IOException("The server failed while the request was in progress."));
-            exchange.Abort();
+            exchange.Life.Abort();
             bool caught = exchange.Body.Readers.TryTake(out Action<object?> action, out object? state);
             _owner.Unpin();
             if (caught)

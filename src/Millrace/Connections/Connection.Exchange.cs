@@ -89,7 +89,7 @@ internal abstract partial class Connection<TKernel>
 
         if (_finNoted)
         {
-            exchange.CancelHandler();   // the end came along with the request, or behind its body: no further event tells of it
+            exchange.Life.Cancel();    // the end came along with the request, or behind its body: no further event tells of it
         }
 
         bool caught = exchange.Body.Readers.TryTake(out Action<object?> action, out object? state);
@@ -120,11 +120,11 @@ internal abstract partial class Connection<TKernel>
 
         if ((ready & (Readiness.HangUp | Readiness.Error)) != 0)
         {
-            exchange.Abort();
+            exchange.Life.Abort();
         }
         else if ((ready & Readiness.PeerFinished) != 0)
         {
-            exchange.CancelHandler();
+            exchange.Life.Cancel();
         }
 
         if ((ready & ~Readiness.Write) == 0)
@@ -203,18 +203,18 @@ internal abstract partial class Connection<TKernel>
         if (finished && exchange.IsUpgraded)
         {
             exchange.Body.Complete();
-            exchange.CancelHandler();   // one that only writes, or waits, hears of it in no other way
+            exchange.Life.Cancel();    // one that only writes, or waits, hears of it in no other way
         }
         else if (finished)
         {
             // It may have finished sending alone, and still listen.
             exchange.Body.Break(new BadHttpRequestException("The peer finished sending before the end of the request body (RFC 9112 §8)."));
-            exchange.CancelHandler();
+            exchange.Life.Cancel();
         }
         else
         {
             exchange.Body.Break(new ConnectionResetException("The peer reset the connection before the end of the request body."));
-            exchange.Abort();
+            exchange.Life.Abort();
         }
     }
 
@@ -291,8 +291,7 @@ internal abstract partial class Connection<TKernel>
             long due = exchange.StartedMs + (long)Options.RequestTimeout.TotalMilliseconds;
             if (nowMs >= due)
             {
-                exchange.HasTimedOut |= !exchange.IsCancelled;
-                if (exchange.CancelHandler())
+                if (exchange.Life.Cancel(CancelCause.TimeLimit))
                 {
                     Loop.Counters.Refused(Observe.Refusal.RequestTimeout);
                 }
@@ -344,7 +343,7 @@ internal abstract partial class Connection<TKernel>
             {
                 Loop.Counters.Refused(refusal);
                 exchange.Cut();
-                exchange.Abort();
+                exchange.Life.Abort();
                 BreakOff(exchange, atOnce: true);
                 return nowMs + SendProgress.LookMs;
             }

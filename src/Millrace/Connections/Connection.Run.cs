@@ -230,7 +230,7 @@ internal abstract partial class Connection<TKernel>
     private void FinishInline(LoopDriver driver, Exchange exchange)
     {
         exchange.EnsureEnded();
-        exchange.SealInline();
+        exchange.Life.SealInline();
         bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut && (!Loop.IsDraining || MayLeaveBehind(exchange));
         LeaveGate();
         CountEnd(exchange);
@@ -293,7 +293,7 @@ internal abstract partial class Connection<TKernel>
     {
         exchange.IsInline = false;
         exchange.EnsureEnded();
-        exchange.Seal();
+        exchange.Life.Seal();
         OutputBuffer? rest;
         bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut;
         if (keepsOpen && Loop.IsDraining && MayLeaveBehind(exchange))

@@ -27,7 +27,7 @@ internal abstract partial class Connection<TKernel>
                     return SendResult.Again;
                 }
 
-                exchange?.Abort();
+                exchange?.Life.Abort();
                 output.Clear();
                 return SendResult.Broken;
             }
@@ -112,7 +112,7 @@ internal abstract partial class Connection<TKernel>
             {
                 if (sent == KernelResult.Broken)
                 {
-                    exchange.Abort();
+                    exchange.Life.Abort();
                     output.Start = end;     // nobody gets them
                 }
 

@@ -14,7 +14,7 @@ internal sealed partial class FastCgiConnection<TKernel>
     protected override bool ProcessWhileWaiting(LoopDriver driver, byte[] buffer, int start, int end)
     {
         Exchange exchange = Exchange!;
-        while (start < end && !IsClosed && !_sequence.HasNext && !exchange.IsGivenUp && Take(driver, buffer, ref start, end))
+        while (start < end && !IsClosed && !_sequence.HasNext && !exchange.Life.IsGivenUp && Take(driver, buffer, ref start, end))
         {
         }
 
@@ -29,7 +29,7 @@ internal sealed partial class FastCgiConnection<TKernel>
         }
 
         _ = exchange.Body.Flush(exchange.OnBodyDrained);
-        return exchange.IsGivenUp;
+        return exchange.Life.IsGivenUp;
     }
 
     protected override void EndGivenUp(LoopDriver driver, Exchange exchange)

@@ -116,7 +116,7 @@ internal sealed partial class FastCgiConnection<TKernel>
             {
                 Loop.Counters.Refused(Refusal.ControlFlood);
                 Exchange.Cut();
-                Exchange.Abort();
+                Exchange.Life.Abort();
                 BreakOff(Exchange, atOnce: true);
             }
 

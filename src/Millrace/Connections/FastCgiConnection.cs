@@ -68,13 +68,13 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
 
     private ResponseProgress Progress =>
         !_isTaken ? ResponseProgress.None
-        : Exchange!.HasEnded || Exchange.IsGivenUp ? ResponseProgress.Over
+        : Exchange!.HasEnded || Exchange.Life.IsGivenUp ? ResponseProgress.Over
         : Exchange.IsWholeToPeer ? ResponseProgress.Whole
         : ResponseProgress.Awaited;
 
     protected override bool KeepsOpen(Exchange exchange)
     {
-        if (exchange.IsCut && (!exchange.IsAborted || exchange.IsGivenUp))
+        if (exchange.IsCut && (!exchange.Life.IsAborted || exchange.Life.IsGivenUp))
         {
             BreakWhenTaken(IsTcp && !exchange.IsUnanswered ? BreakSign.Reset : BreakSign.Bytes);
         }
@@ -453,7 +453,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     private void AbortTaken(string message)
     {
         Exchange!.Body.Break(new IOException(message));
-        Exchange.GiveUp();
+        Exchange.Life.GiveUp();
     }
 
     private void TakeValues(LoopDriver driver, ReadOnlySpan<byte> content, in RecordPart part)

@@ -243,7 +243,7 @@ internal sealed partial class Http1Connection<TKernel>
     {
         if (exchange.IsCut)
         {
-            ResetsOnClose = exchange.IsAborted;
+            ResetsOnClose = exchange.Life.IsAborted;
             BreakWhenTaken(SignOf(exchange));
             _frames.Closes = true;
             return false;

@@ -84,7 +84,7 @@ internal sealed partial class Exchange
     {
         var error = new InvalidOperationException(
             $"{WriteOrder.BehindMax / (1024 * 1024)} MiB of the response wait for a peer that takes them too slowly, and the connection is broken off: await each write before the next.");
-        if (!IsAborted)
+        if (!Life.IsAborted)
         {
             Report(error);
             AbortByApplication(Ticket);

@@ -104,7 +104,7 @@ internal sealed partial class Exchange
                 // A record or chunk that has begun is sent to its end, whatever happens.
                 if (FileBytesLeft == 0)
                 {
-                    if (IsAborted || count == 0)
+                    if (Life.IsAborted || count == 0)
                     {
                         return;
                     }
@@ -212,7 +212,7 @@ internal sealed partial class Exchange
             if (result == SendResult.Broken)
             {
                 IsCut = true;
-                Abort();
+                Life.Abort();
                 Connection.BreakOff(this, atOnce: false);
                 FileBytesLeft = 0;
             }

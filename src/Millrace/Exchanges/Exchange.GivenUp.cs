@@ -30,11 +30,11 @@ internal sealed partial class Exchange
     public bool IsUnanswered { get; private set; }
 
     // The exception handler of ASP.NET Core makes 499 of it before the server sees anything.
-    private bool IsGivenUpByStatus => IsCancelled && StatusCode == StatusCodes.Status499ClientClosedRequest;
+    private bool IsGivenUpByStatus => Life.IsCancelled && StatusCode == StatusCodes.Status499ClientClosedRequest;
 
     private void ReplaceGivenUp(Exception? error)
     {
-        if (HasTimedOut)
+        if (Life.HasTimedOut)
         {
             ReplaceByStatus(StatusCodes.Status504GatewayTimeout);
             return;
@@ -48,14 +48,14 @@ internal sealed partial class Exchange
 
         ReplaceByStatus(StatusCodes.Status499ClientClosedRequest);
         IsUnanswered = true;
-        IsCut |= !_givenUp;
+        IsCut |= !Life.IsGivenUp;
     }
 
     // The response has been completed, and may have arrived: it stays what it is, and what is sent behind it is the next one.
     private void FailBehindEnd(Exception error)
     {
         Rejection = error as BadHttpRequestException;
-        if (!IsCancelled || error is not (OperationCanceledException or IOException))
+        if (!Life.IsCancelled || error is not (OperationCanceledException or IOException))
         {
             Services.Log.HandlerFailed(TraceIdentifier, error);
         }

@@ -91,7 +91,7 @@ internal sealed partial class Exchange
         {
             int early = _earlyLength;
             _earlyLength = 0;
-            if (!SuppressesBody && !IsAborted)
+            if (!SuppressesBody && !Life.IsAborted)
             {
                 AppendBody(_early.AsSpan(0, early));
             }
@@ -129,7 +129,7 @@ internal sealed partial class Exchange
     // RFC 9110 §9.3.6: to the client all that follows is the tunnel's, and has no length. There is none here.
     private bool OpensTunnel => StatusCode is >= 200 and < 300 && Head.IsConnect;
 
-    private bool IsLengthLeftOut => Head.IsHead || HasNoBodyStatus || OpensTunnel || IsAborted;
+    private bool IsLengthLeftOut => Head.IsHead || HasNoBodyStatus || OpensTunnel || Life.IsAborted;
 
     public bool HasNoBodyStatus => StatusCode is 204 or 205 or 304 || (StatusCode == 101 && !IsUpgraded);
 
@@ -240,7 +240,7 @@ internal sealed partial class Exchange
         {
             _earlyLength += count;
         }
-        else if (!SuppressesBody && !IsAborted)
+        else if (!SuppressesBody && !Life.IsAborted)
         {
             if (_reservedAt >= 0)
             {
@@ -302,7 +302,7 @@ internal sealed partial class Exchange
             bytes.CopyTo(_early.AsSpan(_earlyLength));
             _earlyLength += bytes.Length;
         }
-        else if (!SuppressesBody && !IsAborted)
+        else if (!SuppressesBody && !Life.IsAborted)
         {
             AppendBody(bytes);
         }
@@ -451,12 +451,12 @@ internal sealed partial class Exchange
                 }
 
                 Start(_earlyLength);
-                if (_aborted)
+                if (Life.IsAborted)
                 {
                     StatusCode = StatusCodes.Status499ClientClosedRequest;      // hosting's name for it: nothing of the response has left, or will
                 }
             }
-            else if (!IsCut && !_givenUp && _declared >= 0 && _written < _declared && !SuppressesBody)
+            else if (!IsCut && !Life.IsGivenUp && _declared >= 0 && _written < _declared && !SuppressesBody)
             {
                 FailInside(new InvalidOperationException(MismatchText(_declared)));
             }
@@ -557,7 +557,7 @@ internal sealed partial class Exchange
     private void FailInside(Exception error)
     {
         Rejection = error as BadHttpRequestException;
-        if (IsCancelled && error is OperationCanceledException or IOException)
+        if (Life.IsCancelled && error is OperationCanceledException or IOException)
         {
             AppStatus = 1;
             if (!HasStarted)
@@ -587,7 +587,7 @@ internal sealed partial class Exchange
 
     // RFC 9110 §9.3.2, §15.3.5: of a response without a body nothing is missing once its head is there. A web server that has the head
     // alone of a broken FastCGI response answers with an error of its own, or not at all; over HTTP the end of the connection takes nothing away.
-    private void CutUnlessWhole() => IsCut |= !_givenUp && !(Head.IsFastCgi && SuppressesBody && !IsAborted);
+    private void CutUnlessWhole() => IsCut |= !Life.IsGivenUp && !(Head.IsFastCgi && SuppressesBody && !Life.IsAborted);
 
     /// <summary>What was found wrong when the handler had ended as if nothing were: fewer bytes than announced, a failure that it had reported.</summary>
     public Exception? EndFailure { get; private set; }

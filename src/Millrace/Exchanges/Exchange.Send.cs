@@ -105,7 +105,7 @@ internal sealed partial class Exchange
             Connection.Framing.CloseChunk(Output);
         }
 
-        if (IsAborted)
+        if (Life.IsAborted)
         {
             return default;
         }
@@ -173,7 +173,7 @@ internal sealed partial class Exchange
     /// <summary>Sends the end of the response, because something is to happen after it that may take its time. What the socket does not take the loop sends on meanwhile.</summary>
     public void SendEnd()
     {
-        StopCancelling();
+        Life.StopCancelling();
         using (_sending.Hold())
         {
             _sendsEnd = true;
@@ -213,7 +213,7 @@ internal sealed partial class Exchange
     }
 
     // Who has given a request up by a record waits for its end.
-    private bool IsOwed => !IsAborted || (_sendsEnd && IsGivenUp);
+    private bool IsOwed => !Life.IsAborted || (_sendsEnd && Life.IsGivenUp);
 
     // Under the lock. What was flushed has been sent.
     private void NoteSent()
@@ -221,7 +221,7 @@ internal sealed partial class Exchange
         if (_sendsEnd && !IsEndSent && Output.IsEmpty)
         {
             IsEndSent = true;
-            StopCancelling();
+            Life.StopCancelling();
         }
     }
 
@@ -363,7 +363,7 @@ internal sealed partial class Exchange
     // Until all has been written, or what has been must wait for the socket.
     private ValueTask WriteParts(ReadOnlySpan<byte> span, out int taken)
     {
-        for (taken = 0; !IsAborted;)
+        for (taken = 0; !Life.IsAborted;)
         {
             int count = Math.Min(Math.Max(1024, OutputBuffer.SendAt - Output.Length), span.Length - taken);
             AppendNow(span.Slice(taken, count));

@@ -42,7 +42,7 @@ internal sealed partial class Exchange
             counters.CutInDrain++;
         }
 
-        Abort();
+        Life.Abort();
     }
 
     /// <summary>Counts the end of the request during a drain, on whatever thread.</summary>

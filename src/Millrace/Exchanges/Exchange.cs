@@ -1,6 +1,6 @@
 // One request and its response: what both protocols fill and what every handler sees, through the features of ASP.NET
 // Core or through Request and Response. Knows nothing of the protocol it arrived by. How bytes of the response leave is
-// in Exchange.Output.cs, where they are kept in Exchange.Buffers.cs; abort and time limits are in Exchange.Abort.cs.
+// in Exchange.Output.cs, where they are kept in Exchange.Buffers.cs; what ends a request early is in RequestLife.cs.
 //
 // An exchange is used by one request after the other. Whatever user code may keep beyond its request (contexts, features,
 // header collections, streams, tokens) is made per request, carries its ticket and dies with it: Uses.cs.
@@ -20,6 +20,7 @@ internal sealed partial class Exchange
     {
         Services = services;
         Gate = new ResponseGate(_sending);
+        Life = new RequestLife(services);
         RequestHeaders = new RequestHeaders(Head);
         Body = new RequestBody(this, services.Options.RequestBodyBuffer);
         Output = null!;
@@ -38,6 +39,9 @@ internal sealed partial class Exchange
     public RequestHeaders RequestHeaders { get; }
 
     public RequestBody Body { get; }
+
+    /// <summary>Whether the request is still wanted, and what of it. Used in place, never copied.</summary>
+    public RequestLife Life;
 
     /// <summary>Fields behind a chunked body (RFC 9112 §7.1.2), there before the body is complete; null when none came.</summary>
     public Microsoft.AspNetCore.Http.IHeaderDictionary? Trailers { get; set; }
@@ -88,7 +92,7 @@ internal sealed partial class Exchange
         Head.NoteMethod();
         SuppressesBody = Head.IsHead;
         BeginBehindOutput();
-        _answered = _sealed = false;
+        Life.Begin();
         Gate.Open();
     }
 
@@ -117,7 +121,7 @@ internal sealed partial class Exchange
         Services.Handler.Reset(this);
         HandlerState = null;
         bool reusable = Body.Reset() & ResetOutput();
-        ResetAbort();
+        Life.Reset();
         FileBytesLeft = 0;
         _fileFailed = false;
         IsSendingFile = false;
@@ -221,6 +225,38 @@ internal sealed partial class Exchange
     private void BodyDrained() => Connection?.PostResumeReading();
 
     public void OnBodyWanted() => Connection.OnBodyWanted(this);
+
+    /// <summary>The application gives the connection up (HttpContext.Abort).</summary>
+    /// <param name="ticket">Says for which request; nothing happens when it is over.</param>
+    public void AbortByApplication(long ticket)
+    {
+        if (!TryUse(ticket, out ExchangeUse use))
+        {
+            return;
+        }
+
+        // Within the use: afterwards the descriptor may be another connection's.
+        using (use)
+        {
+            using (_sending.Hold())
+            {
+                using (Life.Hold())
+                {
+                    if (!Life.TryDrop())
+                    {
+                        return;
+                    }
+
+                    IsCut = true;
+                    AppStatus = 1;
+                    Connection.BreakOff(this, atOnce: false);
+                    Life.Cancel();
+                }
+
+                EndWaitSoon();      // the peer may be given more time, whoever writes for it has no reason to wait
+            }
+        }
+    }
 
     /// <summary>The handler has ended on a thread of no loop, and nothing that it ran for may escape to that thread.</summary>
     public void EnsureEnded()

@@ -88,7 +88,7 @@ internal sealed class FastCgiFraming(bool isTcp) : ResponseFraming(chunkTailMax:
 
     public override void WriteHead(Exchange exchange, OutputBuffer output, long length)
     {
-        if (exchange.IsAborted || exchange.IsUnanswered)
+        if (exchange.Life.IsAborted || exchange.IsUnanswered)
         {
             return;
         }
@@ -192,7 +192,7 @@ internal sealed class FastCgiFraming(bool isTcp) : ResponseFraming(chunkTailMax:
     // Once, as a whole stream: what an exception tells the front server's log.
     private void WriteErrorLine(Exchange exchange, OutputBuffer output)
     {
-        if (exchange.ErrorLine is not { } line || exchange.IsAborted)
+        if (exchange.ErrorLine is not { } line || exchange.Life.IsAborted)
         {
             return;
         }

@@ -55,7 +55,7 @@ internal sealed class Http1Framing(bool isTcp) : ResponseFraming(ChunkTail)
 
     public override void WriteHead(Exchange exchange, OutputBuffer output, long length)
     {
-        if (exchange.IsAborted || exchange.IsUnanswered)
+        if (exchange.Life.IsAborted || exchange.IsUnanswered)
         {
             return;
         }
@@ -339,7 +339,7 @@ internal sealed class Http1Framing(bool isTcp) : ResponseFraming(ChunkTail)
     // A response that was cut has no last chunk: see Connection.Break.cs.
     public override void WriteEnd(Exchange exchange, OutputBuffer output)
     {
-        if (IsChunked && !exchange.IsCut && !exchange.IsAborted)
+        if (IsChunked && !exchange.IsCut && !exchange.Life.IsAborted)
         {
             output.Append("0\r\n\r\n"u8);
         }

@@ -137,7 +137,7 @@ public readonly struct Request
         get
         {
             using ExchangeUse use = Use(out Exchange exchange);
-            return exchange.RequestAborted;
+            return exchange.Life.Token;
         }
     }
 

@@ -1,0 +1,205 @@
+// How a request ends early: the peer goes away or aborts it, a time limit passes, or the application gives up. Three matters, each of which goes
+// one way, and none of which follows from another:
+//
+//   the handler is told that nobody may be waiting       None ──▶ Peer | TimeLimit                CancelCause
+//   the response is of use                               Wanted ──▶ Useless ──▶ GivenUp            ResponseWorth
+//   there is something left to end early                 Running ──▶ Answered ──▶ Sealed           RequestPhase
+//
+// A peer that has only finished sending has the handler told, and still wants its response. One that leaves when the handler has ended makes the
+// response useless, and there is nobody to tell. What is cut, and how the peer sees it, is the response's.
+//
+// The token is made when somebody asks for it; its callbacks are user code and never run on a loop.
+
+using Millrace.Platform;
+
+namespace Millrace.Exchanges;
+
+internal enum CancelCause
+{
+    /// <summary>The handler has not been told anything.</summary>
+    None,
+
+    /// <summary>The peer has gone, has finished sending, or has aborted the request; or the application has.</summary>
+    Peer,
+
+    /// <summary>A time limit came first: the peer still waits.</summary>
+    TimeLimit,
+}
+
+internal enum ResponseWorth
+{
+    Wanted,
+
+    /// <summary>Nobody waits for the response any more: its bytes are dropped.</summary>
+    Useless,
+
+    /// <summary>The peer has given the request up and the connection goes on: it waits for the end of the request alone, however much of the response it has.</summary>
+    GivenUp,
+}
+
+internal enum RequestPhase
+{
+    Running,
+
+    /// <summary>The handler has ended, and the end of its response is about to be sent: nobody is left to tell that the peer has gone.</summary>
+    Answered,
+
+    /// <summary>The connection is no longer the application's to abort.</summary>
+    Sealed,
+}
+
+[System.Diagnostics.CodeAnalysis.SuppressMessage("Reliability", "CA1001", Justification = "The token source is left to the garbage collector: a cancellation may be on its way to it. It holds no timer.")]
+internal struct RequestLife(ExchangeServices services)
+{
+    private readonly SteadyLock _lock = new();          // taken within the send lock, never around it: a send that fails aborts
+    private CancellationTokenSource? _source;           // the request's own: a token may be kept for ever
+    private CancellationToken? _token;
+    private volatile CancelCause _cancelled;            // all three are written under the lock, or while nobody else is there (Begin, SealInline, Reset)
+    private volatile ResponseWorth _worth;
+    private RequestPhase _phase;
+
+    /// <summary>The response is of no use to anybody any more: its bytes are dropped.</summary>
+    public readonly bool IsAborted => _worth != ResponseWorth.Wanted;
+
+    /// <inheritdoc cref="ResponseWorth.GivenUp"/>
+    public readonly bool IsGivenUp => _worth == ResponseWorth.GivenUp;
+
+    /// <summary>The handler has been told that nobody may be waiting any more.</summary>
+    public readonly bool IsCancelled => _cancelled != CancelCause.None;
+
+    /// <inheritdoc cref="CancelCause.TimeLimit"/>
+    public readonly bool HasTimedOut => _cancelled == CancelCause.TimeLimit;
+
+    /// <summary>Fires when the peer has gone, has aborted the request, or a limit has passed, while the handler is at work. Once it has ended and the end of its response is being sent, a peer that leaves has aborted nothing.</summary>
+    public CancellationToken Token
+    {
+        get
+        {
+            using (_lock.Hold())
+            {
+                if (_token is { } token)
+                {
+                    return token;
+                }
+
+                if (IsCancelled)
+                {
+                    _token = new CancellationToken(canceled: true);
+                }
+                else
+                {
+                    _source ??= new CancellationTokenSource();
+                    _token = _source.Token;
+                }
+
+                return _token.Value;
+            }
+        }
+
+        set
+        {
+            using (_lock.Hold())
+            {
+                _token = value;
+            }
+        }
+    }
+
+    // ---- what comes early ----
+
+    /// <summary>Tells the handler; the response may still be wanted (a peer that has only finished sending still listens).</summary>
+    /// <returns>False when it has been told before, or has ended.</returns>
+    public bool Cancel(CancelCause cause = CancelCause.Peer)
+    {
+        using (_lock.Hold())
+        {
+            if (IsCancelled || _phase != RequestPhase.Running)
+            {
+                return false;
+            }
+
+            _cancelled = cause;
+            if (_source is { } source)
+            {
+                services.Cancel(source);
+            }
+        }
+
+        return true;
+    }
+
+    /// <summary>Nobody waits for the response any more.</summary>
+    public void Abort() => End(ResponseWorth.Useless);
+
+    /// <summary>The peer has given the request up and the connection goes on: half a response will not be taken for a whole one.</summary>
+    public void GiveUp() => End(ResponseWorth.GivenUp);
+
+    private void End(ResponseWorth worth)
+    {
+        using (_lock.Hold())
+        {
+            Lower(worth);
+            Cancel();
+        }
+    }
+
+    private void Lower(ResponseWorth worth)
+    {
+        if (_worth < worth)
+        {
+            _worth = worth;
+        }
+    }
+
+    /// <summary>Keeps the connection the application's to abort until the answer is disposed of; <see cref="TryDrop"/> says whether it is.</summary>
+    public readonly SteadyLock.Holder Hold() => _lock.Hold();
+
+    /// <summary>Within <see cref="Hold"/>. Nobody waits for the response any more, because the application says so. False when that is too late.</summary>
+    public bool TryDrop()
+    {
+        if (_phase == RequestPhase.Sealed)
+        {
+            return false;
+        }
+
+        Lower(ResponseWorth.Useless);
+        return true;
+    }
+
+    // ---- what comes in its time ----
+
+    public void Begin() => _phase = RequestPhase.Running;
+
+    /// <summary>The handler has ended, and the end of its response is about to be sent: from here on the peer may leave.</summary>
+    public void StopCancelling()
+    {
+        using (_lock.Hold())
+        {
+            if (_phase == RequestPhase.Running)
+            {
+                _phase = RequestPhase.Answered;
+            }
+        }
+    }
+
+    /// <summary>All that the application does for the request is over: its connection is about to be given back, and cannot be aborted through this request any more.</summary>
+    public void Seal()
+    {
+        using (_lock.Hold())
+        {
+            _phase = RequestPhase.Sealed;
+        }
+    }
+
+    /// <summary>The same for a request that has ended in its driver's turn: its connection is given on when the last use of the exchange has ended.</summary>
+    public void SealInline() => _phase = RequestPhase.Sealed;
+
+    /// <summary>After the loop has let go: nobody else is here.</summary>
+    public void Reset()
+    {
+        _source = null;
+        _token = null;
+        _cancelled = CancelCause.None;
+        _worth = ResponseWorth.Wanted;
+    }
+}
