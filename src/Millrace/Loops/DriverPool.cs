@@ -42,7 +42,8 @@ internal interface IStandbyDriver
 /// <summary>Threads that drive loops and run handlers.</summary>
 internal sealed class DriverPool : IDriverSource, IDisposable
 {
-    private const int StartAgainMs = 100;    // after the system has refused a thread: a refusal costs more than a request
+    private const int StartAgainMs = 100;           // after the system has refused a thread: a refusal costs more than a request
+    private const int StartSparesAgainMs = 1_000;   // where there were spare ones: to ask again takes from the runtime, for a moment, what they have left it
 
     private readonly LoopServices _services;
     private readonly SteadyLock _lock = new();
@@ -50,6 +51,7 @@ internal sealed class DriverPool : IDriverSource, IDisposable
     private readonly Queue<Connection> _waiting = new();
     private readonly int _standbyMin;
     private readonly int _max;
+    private readonly int _loops;
     private readonly TimeSpan _retireAfter;
     private int _count;
     private bool _hasSeeker;        // a thread has been woken or started for those who wait, and has not come yet
@@ -61,11 +63,14 @@ internal sealed class DriverPool : IDriverSource, IDisposable
         _services = services;
         _standbyMin = services.Options.StandbyDriversMin;
         _max = services.Options.DriversMax;
+        _loops = services.Options.EffectiveLoops;
         _retireAfter = TimeSpan.FromSeconds(10);
     }
 
     /// <summary>For tests: a system that refuses threads.</summary>
     internal Action<DriverThread> StartThread { get; init; } = static thread => thread.Start();
+
+    internal SpareThreads Spares { get; init; } = new();
 
     public int Count
     {
@@ -127,6 +132,7 @@ internal sealed class DriverPool : IDriverSource, IDisposable
             idle = [.. _idle];
             _idle.Clear();
             _count -= idle.Length;
+            Spares.GiveUp();
         }
 
         foreach (DriverThread thread in idle)
@@ -137,7 +143,8 @@ internal sealed class DriverPool : IDriverSource, IDisposable
 
     // The system may refuse a thread (pids.max, RLIMIT_NPROC, no memory for its stack). Then it is as if the maximum were
     // reached: loops stay with the drivers they have, handlers wait. A thread that becomes free takes the first that waits;
-    // where none can, since all of them drive loops or there are none, the monitor asks again (ServeWaiting).
+    // where none can, since all of them drive loops or there are none, the monitor asks again (ServeWaiting). What the system allows
+    // is not for drivers alone: where there are many, spare threads are there before the next, and end when it is refused.
     private DriverThread? TryAdd()
     {
         if (_count >= _max || _stopped || Environment.TickCount64 < _startAgainAtMs)
@@ -148,17 +155,22 @@ internal sealed class DriverPool : IDriverSource, IDisposable
         var thread = new DriverThread(this, _services);
         try
         {
+            Spares.Keep(SparesFor(_count));
             StartThread(thread);
         }
         catch (Exception error) when (error is OutOfMemoryException or ThreadStartException)
         {
-            _startAgainAtMs = Environment.TickCount64 + StartAgainMs;
+            _startAgainAtMs = Environment.TickCount64 + (Spares.GiveUp() ? StartSparesAgainMs : StartAgainMs);
+            _services.Log.ThreadRefused(_count);
             return null;
         }
 
         _count++;
         return thread;
     }
+
+    // None for a server that blocks little: what a small one may start is all for its loops.
+    private int SparesFor(int drivers) => Math.Clamp((drivers / 2) - _loops, 0, SpareThreads.Most);
 
     public bool ServeWaiting()
     {
@@ -225,6 +237,7 @@ internal sealed class DriverPool : IDriverSource, IDisposable
             _idle.Clear();
             Array.ForEach(others, _idle.Push);
             _count--;
+            Spares.Keep(Math.Min(Spares.Count, SparesFor(_count)));
             return true;
         }
     }

@@ -14,6 +14,7 @@ internal sealed class LoopServices : ExchangeServices, IDisposable
     private int _users = 1;     // loops that have not ended, and whoever made this
     private int _connections;
     private long _handOversRefused;
+    private int _saidDrivers;
 
     public LoopServices(MillraceOptions options, RequestHandler handler, Log log, IDriverSource? drivers = null, Action<DriverThread>? startThread = null)
         : base(options, handler, log)
@@ -139,9 +140,11 @@ internal sealed class LoopServices : ExchangeServices, IDisposable
 
     public long HandOversRefused => Interlocked.Read(ref _handOversRefused);
 
+    // Where there are fewer than may be the system has refused one, and the pool says so.
     public void HandOverRefused()
     {
-        if (Interlocked.Increment(ref _handOversRefused) == 1)
+        Interlocked.Increment(ref _handOversRefused);
+        if (Standby.Count >= Options.DriversMax && Interlocked.Exchange(ref _saidDrivers, 1) == 0)
         {
             Log.DriversExhausted(Options.DriversMax);
         }

@@ -14,6 +14,7 @@ internal sealed partial class Log
     private readonly LogQueue _queue;
     private long _lastConnectionLimit;
     private long _lastDescriptors;
+    private long _lastThread;
     private long _lastPath;
 
     /// <param name="logger">The application's.</param>
@@ -49,6 +50,15 @@ internal sealed partial class Log
         if (MaySay(ref _lastDescriptors))
         {
             _queue.Add(() => Descriptors(address));
+        }
+    }
+
+    /// <summary>At most once in ten seconds.</summary>
+    public void ThreadRefused(int drivers)
+    {
+        if (MaySay(ref _lastThread))
+        {
+            _queue.Add(() => NoThread(drivers));
         }
     }
 
@@ -90,6 +100,9 @@ internal sealed partial class Log
 
     [LoggerMessage(7, LogLevel.Warning, "A handler blocks its event loop and all {Limit} threads are busy (DriversMax): other connections of the loop wait. Raise DriversMax or make the handlers asynchronous.")]
     private partial void Drivers(int limit);
+
+    [LoggerMessage(26, LogLevel.Warning, "The system refuses another thread beside {Count} that drive loops and run handlers: handlers wait for one of these, and loops whose handlers block wait for them. Allow the process more threads (ulimit -u, TasksMax, pids.max) or memory, set DriversMax lower, or make the handlers asynchronous.")]
+    private partial void NoThread(int count);
 
     [LoggerMessage(8, LogLevel.Warning, "{Address} can be reached from other machines.")]
     public partial void WideAddress(string address);

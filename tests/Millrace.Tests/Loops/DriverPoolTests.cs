@@ -102,6 +102,88 @@ public sealed class DriverPoolTests
         loop.Release();
     }
 
+    // A runtime that finds no thread for SIGTERM ends the process, and one without a thread for timers fails every delay.
+    [Fact]
+    public void Handlers_that_block_do_not_take_the_last_threads_that_the_system_allows()
+    {
+        const int Allowed = 40;
+        var system = new FewThreads(Allowed);
+        using var log = new Hosting.CollectedLog();
+        using var ran = new SemaphoreSlim(0);
+        var all = new CountdownEvent(100);
+        var options = new MillraceOptions { Loops = 2 };
+        using var services = new LoopServices(options, new EndlessHandler(ran, all), new Log(log.CreateLogger("Millrace"), static say => say()));
+        using var pool = new DriverPool(services) { StartThread = system.Start, Spares = new SpareThreads { Start = system.Start } };
+        var loop = new EventLoop<LinuxKernel>(0, services, default, ConnectionFactory.Create);
+        for (int i = 0; i < 100; i++)
+        {
+            pool.Run(Waiting(loop));
+        }
+
+        long giveUpAt = Environment.TickCount64 + 20_000;
+        while (system.Refusals == 0)
+        {
+            Assert.True(Environment.TickCount64 < giveUpAt, "no thread was refused");
+            Thread.Sleep(1);
+        }
+
+        Assert.Equal(Allowed - SpareThreads.Most, pool.Count);
+        system.JoinSpares();
+        _ = pool.ServeWaiting();
+        Assert.Equal(1, system.Refusals);       // what they have left is not asked for again at once
+        string said = Assert.Single(log.Lines, static line => line.Contains("refuses another thread", StringComparison.Ordinal));
+        Assert.Contains($"beside {pool.Count} that", said, StringComparison.Ordinal);
+
+        system.Allowed = 1_000;
+        while (!all.Wait(10))
+        {
+            Assert.True(Environment.TickCount64 < giveUpAt, "handlers wait although there are threads again");
+            _ = pool.ServeWaiting();
+        }
+
+        loop.Release();
+    }
+
+    [Fact]
+    public void A_server_that_blocks_little_has_no_spare_threads_and_one_that_blocks_no_more_gives_them_up()
+    {
+        var system = new FewThreads(1_000);
+        using var services = new LoopServices(new MillraceOptions { Loops = 2, StandbyDriversMin = 0 }, new EndlessHandler(new SemaphoreSlim(0)), new Log(NullLogger.Instance));
+        using var pool = new DriverPool(services) { StartThread = static _ => { }, Spares = new SpareThreads { Start = system.Start } };
+        var drivers = new List<DriverThread>();
+        while (drivers.Count < 5)
+        {
+            drivers.Add((DriverThread)pool.TryReserve()!);
+        }
+
+        Assert.Equal(0, pool.Spares.Count);
+        while (drivers.Count < 30)
+        {
+            drivers.Add((DriverThread)pool.TryReserve()!);
+        }
+
+        Assert.Equal(SpareThreads.Most, pool.Spares.Count);
+        drivers.ForEach(pool.Release);
+        Assert.All(drivers, driver => Assert.True(pool.MayRetire(driver)));
+        Assert.Equal(0, pool.Spares.Count);
+        system.JoinSpares();
+    }
+
+    [Fact]
+    public void Spare_threads_end_with_their_pool()
+    {
+        var system = new FewThreads(1_000);
+        using var services = new LoopServices(new MillraceOptions { Loops = 2 }, new EndlessHandler(new SemaphoreSlim(0)), new Log(NullLogger.Instance));
+        var pool = new DriverPool(services) { StartThread = static _ => { }, Spares = new SpareThreads { Start = system.Start } };
+        for (int i = 0; i < 30; i++)
+        {
+            Assert.NotNull(pool.TryReserve());
+        }
+
+        pool.Dispose();
+        system.JoinSpares();
+    }
+
     [Fact]
     public void Handlers_that_wait_because_the_maximum_is_reached_are_left_to_the_threads_there_are()
     {
@@ -145,6 +227,43 @@ public sealed class DriverPoolTests
 
     private static FastCgiConnection<LinuxKernel> Waiting(EventLoop<LinuxKernel> loop) =>
         new(loop, descriptor: -1, isTcp: false) { Exchange = new Exchange(loop.Services) };
+
+    // pids.max, as seen by whoever starts threads.
+    private sealed class FewThreads(int allowed)
+    {
+        public int Allowed { get; set; } = allowed;
+
+        private readonly List<Thread> _spares = [];
+        private int _drivers;
+        private int _refusals;
+
+        public int Refusals => Volatile.Read(ref _refusals);
+
+        public void Start(DriverThread driver)
+        {
+            Require();
+            _drivers++;
+            driver.Start();
+        }
+
+        public void Start(Thread spare)
+        {
+            Require();
+            _spares.Add(spare);
+            spare.UnsafeStart();
+        }
+
+        public void JoinSpares() => Assert.All(_spares, static spare => Assert.True(spare.Join(10_000), "a spare thread is still there"));
+
+        private void Require()
+        {
+            if (_drivers + _spares.Count(static spare => spare.IsAlive) >= Allowed)
+            {
+                Interlocked.Increment(ref _refusals);
+                throw new InsufficientMemoryException();
+            }
+        }
+    }
 
     // Goes on for ever, so that nothing is to be sent.
     private sealed class EndlessHandler(SemaphoreSlim ran, CountdownEvent? all = null) : RequestHandler
