@@ -10,34 +10,9 @@ using Millrace.Platform;
 
 namespace Millrace.Connections;
 
-/// <summary>What tells the peer that the response is not whole.</summary>
-internal enum BreakSign : byte
-{
-    /// <summary>There is nothing to tell.</summary>
-    None,
-
-    /// <summary>The end of the connection: the framing shows that bytes are missing. Or nothing can.</summary>
-    End,
-
-    /// <summary>Bytes after which the end of the connection is no end of a response.</summary>
-    Bytes,
-
-    /// <summary>A reset instead of an end. TCP only.</summary>
-    Reset,
-}
-
 internal abstract partial class Connection<TKernel>
 {
-    /// <summary>At least so long the peer has time for what it was sent, before the sign. The deadline wheel makes up to 148 of it.</summary>
-    private const long BreakPauseMs = 20;
-
-    private BreakSign _sign;             // to be shown before the connection ends
     private int _signSent;
-
-    /// <summary>The connection ends behind the response in progress, which is not whole. Whoever ends the exchange.</summary>
-    protected void BreakWhenTaken(BreakSign sign) => _sign = sign;
-
-    private bool IsBreaking => _sign != BreakSign.None;
 
     // All of the response is in the socket.
     private void BeginBreaking()
@@ -125,5 +100,53 @@ internal abstract partial class Connection<TKernel>
         }
 
         Close(reset: IsBreaking);
+    }
+
+    // The exchange has ended: the loop goes on with what there is to send, and to wait for.
+    private OutputBuffer? TakeLast()
+    {
+        ResetsOnClose = _isCut && !IsFastCgi;
+        BreakWhenTaken(_isCut || !IsTcp || (IsFastCgi && _last is not null && !_followsAnswers) ? BreakSign.None : BreakSign.Reset);
+        OutputBuffer? last = _last;
+        _last = null;
+        return last;
+    }
+
+    /// <summary>What is left to send in one buffer goes behind what is in another.</summary>
+    private void Move(OutputBuffer from, OutputBuffer to)
+    {
+        _ = Framing.FrameEnd(from);
+        to.AppendRest(from);
+        Services.Return(from);
+    }
+
+    /// <summary>The loop owns the connection: there is no time left, for this peer or for the server.</summary>
+    private void CloseAtOnce()
+    {
+        if (_pending is not { } pending)
+        {
+            ShowBreakNow();
+            return;
+        }
+
+        if (!IsTcp)
+        {
+            if (_isBrokenOff)
+            {
+                (_last, _pending) = (pending, null);
+            }
+            else
+            {
+                _last = Services.RentOutput();
+                if (WriteLast(null, pending, _last) && _sign == BreakSign.Bytes)
+                {
+                    _last.Append(Framing.BrokenOff);
+                }
+            }
+
+            _ = SendLast();
+        }
+
+        Close(reset: true);
     }
 }

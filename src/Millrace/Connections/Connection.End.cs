@@ -11,23 +11,11 @@ internal abstract partial class Connection<TKernel>
     private const long LingerMs = 2_000;
     private const long DrainQuietMs = 250;
 
-    private bool _closeWhenSent;         // the last answer has been written
-    private bool _isLeaving;             // answered in a drain: closed when its socket has been looked at
+    private Ending _ending;
     private long _lastLookMs;            // the deadline while its socket is about to be looked at for the last time
     private long _overdueMs;             // ... and the one before it
 
     // ---- time ----
-
-    protected void SetDeadline(long deadlineMs)
-    {
-        DeadlineMs = deadlineMs;
-        if (deadlineMs < WheelDueMs)
-        {
-            Loop.Arm(this);
-        }
-    }
-
-    protected void SetDeadline(TimeSpan fromNow) => SetDeadline(Loop.NowMs + (long)fromNow.TotalMilliseconds);
 
     // A next request may have begun behind the one that has ended: its head is waited for. Or the end of that one's body.
     protected void SetIdleDeadline()
@@ -39,7 +27,7 @@ internal abstract partial class Connection<TKernel>
         else
         {
             SetDeadline(Options.IdleTimeout);
-            if (_isLeaving)
+            if (_ending == Ending.Leaving)
             {
                 PostLastLook(Loop.NowMs);
             }
@@ -164,31 +152,14 @@ internal abstract partial class Connection<TKernel>
 
     private bool IsIdleStill => Stage == Stage.Receiving && DeadlineMs == _lastLookMs && !IsMidRequest && !IsHolding;
 
-    /// <summary>
-    /// The peer can send nothing more, and knows of each request whether it has been sent: no close is over one that nobody has read. Unix sockets alone can do
-    /// that. Then the socket is read to its end, which closes the connection. Whoever owns the connection.
-    /// </summary>
-    private void EndReceiving()
-    {
-        if (!IsTcp && !_receivingEnded)
-        {
-            _receivingEnded = true;
-            Loop.Kernel.EndReceiving(Descriptor);
-        }
-    }
-
     /// <summary>No request can be served on this connection behind those whose bytes have come.</summary>
     protected bool IsLast => _receivingEnded || Loop.IsDraining;
-
-    // In the drain a peer that has not been told of the end may have sent its next request when it gets an answer. Behind a body that is not whole
-    // that cannot be seen.
-    private static bool MayLeaveBehind(Exchange exchange) => exchange.Body.State == BodyState.Complete;
 
     private void LeaveIfDraining()
     {
         if (Loop.IsDraining && !IsMidRequest)
         {
-            _isLeaving = true;
+            _ending = _ending == Ending.None ? Ending.Leaving : _ending;
             EndReceiving();
         }
     }
@@ -305,10 +276,10 @@ internal abstract partial class Connection<TKernel>
     }
 
     /// <summary>Closes once everything written has been sent. The peer's unread bytes are read first, so that no reset overtakes the answer.</summary>
-    protected void CloseWhenSent() => _closeWhenSent = true;
+    protected void CloseWhenSent() => _ending = Ending.WhenSent;
 
     /// <summary>The last answer of this connection has been written.</summary>
-    protected bool IsClosing => _closeWhenSent;
+    protected bool IsClosing => _ending == Ending.WhenSent;
 
     /// <summary>Whether bytes may still arrive that would turn a close into a reset.</summary>
     protected abstract bool MayHaveMoreInput { get; }
@@ -331,7 +302,7 @@ internal abstract partial class Connection<TKernel>
 
     private void EndSending()
     {
-        if (_peerFinished || !(MayHaveMoreInput || IsHolding))
+        if (_peerEnd == PeerEnd.Seen || !(MayHaveMoreInput || IsHolding))
         {
             Close(reset: false);
             return;

@@ -59,10 +59,8 @@ internal abstract partial class Connection<TKernel>
         for (int reads = 0; MayLookWhileWaiting;)
         {
             bool givenUp;
-            if (_held is { } held)
+            if (_held.TryTake(out byte[] held, out int from, out int to))
             {
-                (int from, int to) = (_heldStart, _heldEnd);
-                _held = null;
                 givenUp = ProcessWhileWaiting(driver, held, from, to);
                 BufferPool.Return(held);
             }
@@ -111,7 +109,7 @@ internal abstract partial class Connection<TKernel>
                 Close(reset: false);
                 break;
             default:
-                _peerFinished = _finNoted = true;
+                _peerEnd = PeerEnd.Seen;
                 PostSelf(PostReason.LeftQueue);
                 break;
         }

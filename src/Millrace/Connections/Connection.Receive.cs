@@ -1,4 +1,4 @@
-// How a connection's bytes come in, and leave while the loop owns them: events, reading, holding. The loop's side only. Its end
+// How a connection's bytes come in: events, reading, holding. The loop's side only. What it answers is sent in Connection.Send.cs, its end
 // is in Connection.End.cs.
 
 using Millrace.Exchanges;
@@ -9,31 +9,14 @@ namespace Millrace.Connections;
 
 internal abstract partial class Connection<TKernel>
 {
-    private const int ReadsPerTurn = 2;     // full ones: a peer that sends without end does not keep the loop to itself
-
     /// <summary>Of those that come one behind the other; then the loop's other connections have their turn.</summary>
     protected const int RequestsPerTurn = 128;
 
-    private OwnershipWord _owner;
-    private PostReasons _posted;
-    private OutputBuffer? _pending;      // Sending: what the socket did not take
-    private byte[]? _held;               // received bytes that cannot be looked at yet
-    private int _heldStart;
-    private int _heldEnd;
-    private bool _heldInPlace;           // they lie in the driver's input still: copied only if the request outlives its turn
-    private WatchWord _watch;
-    private bool _readable;              // an edge came while nobody read
     private bool _yields;                // held bytes wait for the other connections of the loop
-    private bool _peerFinished;
-    private bool _finNoted;              // an event said that the peer has finished: read until the end shows
-    private volatile bool _receivingEnded;      // by this side (EndReceiving): the end that shows is no sign of the peer's
     private long _discarded;
-    private long _lastActiveMs;
-
-    protected bool IsHolding => _held is not null;
 
     // The end of what the peer has sent shows behind bytes that fill no buffer, and brings no edge of its own.
-    private bool IsEndNear => _finNoted || _receivingEnded;
+    private bool IsEndNear => _peerEnd != PeerEnd.Open || _receivingEnded;
 
     /// <summary>Nothing has to be waited for before the next bytes are read.</summary>
     private bool MayReadOn => Stage is Stage.Receiving or Stage.Lingering && !IsHolding;
@@ -41,16 +24,10 @@ internal abstract partial class Connection<TKernel>
     /// <summary>The connection is reset at once, with whatever has not reached the peer: the application has asked for that.</summary>
     protected bool ResetsOnClose { get; set; }
 
-    /// <summary>The exchange of the request in progress; the loop's field.</summary>
-    protected internal Exchange? Exchange { get; set; }
-
     // ---- what a protocol does with bytes ----
 
     /// <summary>Bytes in the order they came. False: the loop was taken over. What must wait is held with <see cref="Hold"/>.</summary>
     protected abstract bool Process(LoopDriver driver, byte[] buffer, int start, int end);
-
-    /// <summary>Whether bytes are read while an exchange runs.</summary>
-    protected abstract bool ReadsWhileExchanging { get; }
 
     /// <summary>Whether a request is in the middle of arriving.</summary>
     protected abstract bool IsMidRequest { get; }
@@ -85,41 +62,6 @@ internal abstract partial class Connection<TKernel>
         return true;
     }
 
-    protected void EnsureWatched()
-    {
-        if (_watch.Begin())
-        {
-            Register();
-        }
-    }
-
-    public sealed override void Register()
-    {
-        bool writing = _watch.IsWriting;
-        if (!IsClosed && Loop.Watch(this, writing) && !writing && _watch.IsWriting)
-        {
-            Loop.Rewatch(this, writing: true);   // asked for while it was being registered
-        }
-    }
-
-    /// <summary>Any thread, while it owns what is to be sent.</summary>
-    private void WatchWriting()
-    {
-        if (_watch.BeginWriting())
-        {
-            Loop.Rewatch(this, writing: true);
-        }
-    }
-
-    // A writable edge that nobody waits for: the wait is over.
-    private void UnwatchWriting()
-    {
-        if (_watch.EndWriting())
-        {
-            Loop.Rewatch(this, writing: false);
-        }
-    }
-
     public sealed override bool OnEvent(LoopDriver driver, Readiness ready)
     {
         if (_receivingEnded)
@@ -127,7 +69,11 @@ internal abstract partial class Connection<TKernel>
             ready &= ~Readiness.PeerFinished;       // one that has gone shows as HangUp
         }
 
-        _finNoted |= (ready & (Readiness.PeerFinished | Readiness.HangUp | Readiness.Error)) != 0;
+        if (_peerEnd == PeerEnd.Open && (ready & (Readiness.PeerFinished | Readiness.HangUp | Readiness.Error)) != 0)
+        {
+            _peerEnd = PeerEnd.Noted;
+        }
+
         if (!_owner.IsLoops)
         {
             if (_owner.TryPin())
@@ -176,7 +122,7 @@ internal abstract partial class Connection<TKernel>
         {
             case Stage.Away:
                 return OnEvent(driver, ready & ~Readiness.Write);    // the sending made way for a request that goes on
-            case Stage.Queued when _finNoted:
+            case Stage.Queued when _peerEnd != PeerEnd.Open:
                 _readable = true;
                 PostSelf(PostReason.LeftQueue);
                 return true;
@@ -269,7 +215,7 @@ internal abstract partial class Connection<TKernel>
     // The peer will send nothing more. It may still read.
     private void OnPeerFinished()
     {
-        _peerFinished = true;
+        _peerEnd = PeerEnd.Seen;
         if (Stage == Stage.Sending)
         {
             CloseWhenSent();
@@ -318,7 +264,7 @@ internal abstract partial class Connection<TKernel>
             }
 
             SendDriverOutput(driver);
-            if (_held is null || Stage != Stage.Receiving || _yields)
+            if (Stage != Stage.Receiving || _yields || !IsHolding)
             {
                 return true;
             }
@@ -330,8 +276,7 @@ internal abstract partial class Connection<TKernel>
                 return true;
             }
 
-            (byte[] held, int from, int to) = (_held, _heldStart, _heldEnd);
-            _held = null;
+            _ = _held.TryTake(out byte[] held, out int from, out int to);
             bool mine = Process(driver, held, from, to);
             ReturnHeld(held, mine);
             if (!mine)
@@ -350,20 +295,14 @@ internal abstract partial class Connection<TKernel>
         }
     }
 
-    /// <summary>Keeps bytes that cannot be processed before a request has ended or the peer has read its answers.</summary>
-    protected void Hold(ReadOnlySpan<byte> bytes)
-    {
-        if (bytes.Length == 0)
-        {
-            return;
-        }
+    /// <inheritdoc cref="HeldInput.Keep"/>
+    protected void Hold(ReadOnlySpan<byte> bytes) => _held.Keep(bytes);
 
-        byte[] held = BufferPool.Rent(bytes.Length);
-        bytes.CopyTo(held);
-        _held = held;
-        _heldStart = 0;
-        _heldEnd = bytes.Length;
-    }
+    /// <inheritdoc cref="HeldInput.KeepInPlace"/>
+    protected void HoldInPlace(byte[] input, int start, int end) => _held.KeepInPlace(input, start, end);
+
+    /// <inheritdoc cref="HeldInput.Drop"/>
+    protected void Unhold() => _held.Drop();
 
     /// <summary>Keeps bytes for which it is not this connection's turn any more: others go first.</summary>
     protected void Yield(ReadOnlySpan<byte> bytes)
@@ -371,44 +310,6 @@ internal abstract partial class Connection<TKernel>
         Hold(bytes);
         _yields = true;
         PostSelf(PostReason.Continue);
-    }
-
-    /// <summary>Keeps bytes behind a request that is about to run, where they are: in the driver's input.</summary>
-    protected void HoldInPlace(byte[] input, int start, int end)
-    {
-        if (start < end)
-        {
-            _held = input;
-            _heldStart = start;
-            _heldEnd = end;
-            _heldInPlace = true;
-        }
-    }
-
-    /// <summary>Holds nothing any more: the request has ended in its turn, and whoever held the bytes behind it goes on with them.</summary>
-    protected void Unhold()
-    {
-        if (_held is { } held)
-        {
-            _held = null;
-            if (!_heldInPlace)
-            {
-                BufferPool.Return(held);
-            }
-        }
-
-        _heldInPlace = false;
-    }
-
-    /// <summary>The driver's input goes with the exchange: what is held in it gets a buffer of its own.</summary>
-    private void KeepHeld()
-    {
-        if (_heldInPlace)
-        {
-            ReadOnlySpan<byte> bytes = _held.AsSpan(_heldStart, _heldEnd - _heldStart);
-            Hold(bytes);
-            _heldInPlace = false;
-        }
     }
 
     /// <summary>Counts bytes that nobody wants; false when there have been too many.</summary>
@@ -422,70 +323,6 @@ internal abstract partial class Connection<TKernel>
 
     /// <summary>Bytes counted since the request.</summary>
     protected long Discarded => _discarded;
-
-    // ---- sending what the loop owns ----
-
-    /// <summary>Sends what is in the driver's output; what the socket does not take is kept, and reading pauses until it has left.</summary>
-    private protected void SendDriverOutput(LoopDriver driver)
-    {
-        OutputBuffer output = driver.Output;
-        if (!output.IsEmpty)
-        {
-            switch (SendOutput(null, output))
-            {
-                case SendResult.Broken:
-                    output.Clear();
-                    Close(reset: false);
-                    return;
-                case SendResult.Again:
-                    _pending = driver.GiveOutputAway();
-                    Enter(Stage.Sending);
-                    BeginWaitingForPeer();
-                    EnsureWatched();
-                    WatchWriting();
-                    return;
-                default:
-                    output.Clear();
-                    break;
-            }
-        }
-
-        if (_closeWhenSent && Stage != Stage.Sending)
-        {
-            FinishClosing();
-        }
-    }
-
-    private bool SendPending(LoopDriver driver)
-    {
-        OutputBuffer output = _pending!;
-        switch (SendOutput(null, output))
-        {
-            case SendResult.Again:
-                if (!_isStuck)
-                {
-                    BeginWaitingForPeer();
-                }
-
-                WatchWriting();
-                return true;
-            case SendResult.Broken:
-                Close(reset: false);
-                return true;
-        }
-
-        _pending = null;
-        Enter(Stage.Receiving);
-        Services.Return(output);
-        if (_closeWhenSent)
-        {
-            FinishClosing();
-            return IsClosed || Receive(driver);     // lingering: the edge of what has come meanwhile is gone
-        }
-
-        SetIdleDeadline();
-        return Continue(driver);
-    }
 
     /// <summary>Goes on with what had to wait: held bytes first, then the socket.</summary>
     private bool Continue(LoopDriver driver)
@@ -501,10 +338,8 @@ internal abstract partial class Connection<TKernel>
         }
 
         _yields = false;
-        if (_held is { } held)
+        if (_held.TryTake(out byte[] held, out int from, out int to))
         {
-            (int from, int to) = (_heldStart, _heldEnd);
-            _held = null;
             bool mine = ProcessAll(driver, held, from, to);
             ReturnHeld(held, mine);
             if (!mine)
@@ -518,7 +353,7 @@ internal abstract partial class Connection<TKernel>
             }
         }
 
-        if (_readable || _peerFinished || _receivingEnded)
+        if (_readable || _peerEnd == PeerEnd.Seen || _receivingEnded)
         {
             _readable = false;
             return Receive(driver);

@@ -1,5 +1,5 @@
 // How a request is run and its connection comes back: inline on the loop, on a worker, or asynchronously. What the loop does
-// for an exchange meanwhile is in Connection.Exchange.cs. See Connection.cs for the word that says who owns what.
+// for an exchange meanwhile is in LentConnection.cs. See Connection.cs for the word that says who owns what.
 
 using Millrace.Exchanges;
 using Millrace.Loops;
@@ -9,22 +9,6 @@ namespace Millrace.Connections;
 
 internal abstract partial class Connection<TKernel>
 {
-    private OutputBuffer? _rest;         // what a detached exchange could not send
-    private bool _restKeepsOpen;
-    private bool _countedByGate;
-
-    /// <summary>Whether the connection serves further requests after this one.</summary>
-    protected abstract bool KeepsOpen(Exchange exchange);
-
-    /// <summary>Bytes that arrive while an exchange runs; pinned.</summary>
-    protected abstract void ProcessWhileExchanging(LoopDriver driver, byte[] buffer, int start, int end);
-
-    /// <summary>Whether the peer has reason to send the body: not before it has been asked for, where it waits for that.</summary>
-    protected virtual bool IsBodyExpected => true;
-
-    /// <summary>Whether bytes wait that belong to no exchange, and that <see cref="SendOutput"/> sends behind its own.</summary>
-    protected virtual bool HasMoreToSend => false;
-
     /// <summary>The next request has begun while this one was running: a drain waits for it too.</summary>
     protected virtual bool HasNextRequest => false;
 
@@ -58,13 +42,13 @@ internal abstract partial class Connection<TKernel>
                 Loop.Counters.Queued++;
                 SendAheadOf(driver, exchange);
                 exchange.TakeBuffers(driver);
-                KeepHeld();
+                _held.LeaveInput();
                 EnsureWatched();
                 WatchAhead(exchange);
                 SetDeadline(Options.RequestQueueTimeout);
-                if (_finNoted || ReadsWhileWaiting)
+                if (_peerEnd != PeerEnd.Open || ReadsWhileWaiting)
                 {
-                    PostSelf(_finNoted ? PostReason.LeftQueue : PostReason.Continue);     // the peer's end, or more, may have come along with its request
+                    PostSelf(_peerEnd != PeerEnd.Open ? PostReason.LeftQueue : PostReason.Continue);     // the peer's end, or more, may have come along with its request
                 }
 
                 return false;
@@ -89,7 +73,7 @@ internal abstract partial class Connection<TKernel>
         Enter(Stage.Running);
         _owner.Lend();
         exchange.IsInline = true;
-        bool isHeldInPlace = _heldInPlace;      // the driver that takes the loop over copies it, if there is one
+        bool isHeldInPlace = _held.IsInPlace;      // the driver that takes the loop over copies it, if there is one
         driver.ForgetInterruption();
         long mark = Loop.Enter(this);
         Task? task = RunHandler(exchange);
@@ -124,7 +108,7 @@ internal abstract partial class Connection<TKernel>
             if (mine)
             {
                 Enter(Stage.Away);
-                KeepHeld();
+                _held.LeaveInput();
                 Loop.Counters.WentAsync++;
                 EnsureWatched();
             }
@@ -165,19 +149,12 @@ internal abstract partial class Connection<TKernel>
         }
     }
 
-    private static void StopDeferring(Exchange exchange)
-    {
-        exchange.IsInline = false;
-        Interlocked.MemoryBarrier();
-        exchange.SendDeferred();
-    }
-
     private bool SendToWorker(LoopDriver driver, Exchange exchange)
     {
         Loop.Counters.Workers++;
         SendAheadOf(driver, exchange);
         exchange.TakeBuffers(driver);
-        KeepHeld();
+        _held.LeaveInput();
         EnsureWatched();
         Enter(Stage.Away);
         _owner.Lend();
@@ -270,144 +247,7 @@ internal abstract partial class Connection<TKernel>
         }
     }
 
-    // Nothing may escape from here: the caller is a thread of the application's, or a driver without a loop.
-    public sealed override void FinishDetached(Exchange exchange)
-    {
-        try
-        {
-            SendRest(exchange);
-        }
-        catch (Exception error)
-        {
-            LeaveGate();
-            Cut();          // what has been sent must not pass for a whole answer
-            Services.Log.InternalError(error);
-            _rest = null;
-            _restKeepsOpen = false;
-            _owner.GiveBack();
-            PostSelf(PostReason.GivenBack);
-        }
-    }
-
-    private void SendRest(Exchange exchange)
-    {
-        exchange.IsInline = false;
-        exchange.EnsureEnded();
-        exchange.Life.Seal();
-        OutputBuffer? rest;
-        bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut;
-        if (keepsOpen && Loop.IsDraining && MayLeaveBehind(exchange))
-        {
-            EndReceiving();     // before the peer has the whole answer, and thinks of its next request
-        }
-
-        using (exchange.Sending.Hold())
-        {
-            SendResult sent = SendOutput(exchange, exchange.Output);
-            if (sent == SendResult.Broken)
-            {
-                exchange.Output.Clear();
-                keepsOpen = false;
-            }
-
-            _rest = rest = exchange.DetachOutput();
-        }
-
-        LeaveGate();
-        LogIfSlow(exchange);
-        CountEnd(exchange);
-        _ownRates = exchange.OwnRates;
-        Services.OffLoop.CountStatusShared(exchange.StatusCode);
-
-        // Nobody acts for the request from here on: its connection may serve the next at once.
-        exchange.Retire();
-
-        // Read without the lock: what the loop adds from now on it notes in the word.
-        if (rest is null && !HasMoreToSend && keepsOpen && !Loop.IsDraining && !_readable && !_receivingEnded && !IsHolding && exchange.Body.State == BodyState.Complete && TryGiveBack(exchange))
-        {
-            Recycle(exchange);
-            return;
-        }
-
-        _restKeepsOpen = keepsOpen;
-        _owner.GiveBack();
-        PostSelf(PostReason.GivenBack);
-    }
-
-    private void Recycle(Exchange exchange)
-    {
-        try
-        {
-            if (exchange.Reset())
-            {
-                Services.Return(exchange);
-            }
-        }
-        catch (Exception error)
-        {
-            Services.Log.InternalError(error);      // the connection is the loop's again
-        }
-    }
-
-    // Calls the logger: on a loop only between Enter and Leave.
-    private void LogIfSlow(Exchange exchange)
-    {
-        if (Services.SlowRequestMs != long.MaxValue)
-        {
-            LogIfSlower(exchange);
-        }
-    }
-
-    private void LogIfSlower(Exchange exchange)
-    {
-        try
-        {
-            exchange.LogIfSlow(Loop.Kernel.NowMs);
-        }
-        catch (Exception error)
-        {
-            Services.Log.InternalError(error);      // the loop must still be left
-        }
-    }
-
-    private void CountEnd(Exchange exchange)
-    {
-        if (Loop.IsDraining)
-        {
-            exchange.EndedInDrain();
-        }
-    }
-
-    // One compare-exchange, if the loop has noted nothing and the wheel will look in time. Afterwards the connection may not be touched.
-    private bool TryGiveBack(Exchange exchange)
-    {
-        if (exchange.IsFlushPending || Options.IdleTimeout.TotalMilliseconds < DeadlineWheel.HorizonMs)
-        {
-            return false;
-        }
-
-        DeadlineMs = Loop.Kernel.NowMs + (long)Options.IdleTimeout.TotalMilliseconds;
-        return _owner.TryGiveBack();
-    }
-
-    private void LeaveGate()
-    {
-        if (_countedByGate)
-        {
-            _countedByGate = false;
-            Services.Gate!.Leave();
-        }
-    }
-
     // ---- posted work ----
-
-    protected void PostSelf(PostReason reason)
-    {
-        if (_posted.Add(reason))
-        {
-            Loop.Post(this);
-        }
-    }
 
     public sealed override void PostResumeReading() => PostSelf(PostReason.ResumeReading);
 
@@ -419,7 +259,7 @@ internal abstract partial class Connection<TKernel>
 
     public sealed override bool OnPosted(LoopDriver driver)
     {
-        PostReason reasons = _posted.TakeAll();
+        PostReason reasons = TakePosted();
         if (IsClosed)
         {
             if ((reasons & PostReason.Admitted) != 0)
@@ -516,7 +356,7 @@ internal abstract partial class Connection<TKernel>
 
         if (Stage == Stage.Sending)
         {
-            if (_isStuck && !_isBrokenOff)
+            if (_progress.IsStuck && !_isBrokenOff)
             {
                 SetDeadline(_progress.NextLookMs(Loop.NowMs, SendTimeoutMs));       // the end of the handler is nothing that its peer has done
             }

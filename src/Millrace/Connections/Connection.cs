@@ -1,6 +1,9 @@
-// One connection over the kernel it runs on. What protocol it speaks is in the classes below it; how it is
-// received, run, answered, given back and ended is in Connection.Receive.cs, .Run.cs, .Queue.cs, .Exchange.cs, .Send.cs, .End.cs,
-// .Break.cs and .BreakOff.cs. What loops see of it is in Loops/Connection.cs, what its exchange sees in Exchanges/ResponseChannel.cs.
+// One connection over the kernel it runs on: what its loop does while the connection is its own. What protocol it speaks is in the classes
+// below it; how it is received, run, answered and ended is in Connection.Receive.cs, .Run.cs, .Queue.cs, .Send.cs, .End.cs and .Break.cs.
+//
+//   SendingConnection   whoever owns its output uses it, on any thread
+//   LentConnection      its loop uses it while the connection is its exchange's
+//   Connection          its loop uses it while the connection is its own; loops see it as Loops/Connection, exchanges as Exchanges/ResponseChannel
 //
 // A connection belongs to its loop or to its exchange, never to both. Ownership is one bit of the word (Ownership.cs):
 //
@@ -17,41 +20,17 @@
 // Connection.pml checks this exhaustively. Its states: PROCESS (loop's, until Exchanging is set), HANDLER, LEAVE and FINISH
 // (exchange's), FEED_HELD to UNPIN (pinned), TAKE_BACK (GivenBack and posted), EVENT, POSTED, DEADLINE (the loop's turn).
 
-using System.Diagnostics;
 using Millrace.Exchanges;
 using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Connections;
 
-internal abstract partial class Connection<TKernel> : Connection
+internal abstract partial class Connection<TKernel> : LentConnection<TKernel>
     where TKernel : struct, IKernel
 {
     protected Connection(EventLoop<TKernel> loop, int descriptor, bool isTcp, ResponseFraming framing)
-        : base(descriptor, framing)
+        : base(loop, descriptor, isTcp, framing)
     {
-        Loop = loop;
-        IsTcp = isTcp;
-    }
-
-    /// <summary>What it is doing; the loop's.</summary>
-    public Stage Stage { get; private set; }
-
-    public sealed override bool IsClosed => Stage == Stage.Closed;
-
-    protected EventLoop<TKernel> Loop { get; }
-
-    protected LoopServices Services => Loop.Services;
-
-    protected MillraceOptions Options => Loop.Services.Options;
-
-    protected bool IsTcp { get; }
-
-    protected abstract bool IsFastCgi { get; }
-
-    protected void Enter(Stage next)
-    {
-        Debug.Assert(next.MayFollow(Stage), $"from {Stage} to {next}");
-        Stage = next;
     }
 }

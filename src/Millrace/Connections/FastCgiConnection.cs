@@ -13,7 +13,6 @@ using Millrace.Platform;
 using Millrace.Protocols;
 using Millrace.Protocols.Cgi;
 using Millrace.Protocols.FastCgi;
-using Millrace.Protocols.Text;
 
 namespace Millrace.Connections;
 
@@ -24,14 +23,8 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     private RequestSequence _sequence;
     private bool _isTaken;           // the request in progress has a place: it runs, or waits for its turn
 
-    // PARAMS: in place in the buffer being processed, or gathered when they come in pieces.
-    private int _inPlaceStart = -1;
-    private int _inPlaceLength;
-    private byte[]? _assembly;
-    private int _assemblyLength;
-
-    private byte[]? _query;          // GET_VALUES that comes in pieces
-    private int _queryLength;
+    private ParamsAssembly _params;
+    private GatheredBytes _query;    // GET_VALUES that comes in pieces
 
     public FastCgiConnection(EventLoop<TKernel> loop, int descriptor, bool isTcp)
         : this(loop, descriptor, isTcp, new FastCgiFraming(isTcp))
@@ -111,7 +104,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
                 SendDriverOutput(driver);
                 if (Stage == Stage.Sending)
                 {
-                    KeepParams(buffer);
+                    _params.Keep(buffer);
                     Hold(buffer.AsSpan(start, end - start));
                     return true;
                 }
@@ -130,7 +123,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
 
         if (_sequence.State == SequenceState.Params)
         {
-            KeepParams(buffer);
+            _params.Keep(buffer);
         }
 
         SetDeadlineOfRest();
@@ -262,149 +255,53 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     {
         _headSinceMs = _recordSinceMs != 0 ? _recordSinceMs : Loop.NowMs;
         _recordSinceMs = _idleUntilMs = 0;
-        _inPlaceStart = -1;
-        _assemblyLength = 0;
+        _params.Begin();
     }
 
     // ---- PARAMS, §5.2 ----
 
     private void TakeParams(LoopDriver driver, in RecordPart part, byte[] buffer, int at)
     {
-        int total = _assemblyLength + (_inPlaceStart >= 0 ? _inPlaceLength : 0) + part.Length;
-        if (total > Options.MaxHeadBytes)
+        if (_params.Length + part.Length > Options.MaxHeadBytes)
         {
             Refuse(driver, CgiFault.ParametersTooLarge);
             return;
         }
 
-        if (_assemblyLength == 0 && _inPlaceStart < 0)
-        {
-            _inPlaceStart = at;
-            _inPlaceLength = part.Length;
-            return;
-        }
-
-        KeepParams(buffer);
-        Gather(ref _assembly, ref _assemblyLength, buffer.AsSpan(at, part.Length));
-    }
-
-    // The buffer is about to be used for something else, or more pieces follow.
-    private void KeepParams(byte[] buffer)
-    {
-        if (_inPlaceStart >= 0)
-        {
-            Gather(ref _assembly, ref _assemblyLength, buffer.AsSpan(_inPlaceStart, _inPlaceLength));
-            _inPlaceStart = -1;
-        }
-    }
-
-    private static void Gather(ref byte[]? store, ref int length, ReadOnlySpan<byte> bytes)
-    {
-        int needed = length + bytes.Length;
-        if (store is null || store.Length < needed)
-        {
-            byte[] larger = BufferPool.Rent(Math.Max(needed, Math.Max(1024, length * 2)));
-            if (store is not null)
-            {
-                Buffer.BlockCopy(store, 0, larger, 0, length);
-                BufferPool.Return(store);
-            }
-
-            store = larger;
-        }
-
-        bytes.CopyTo(store.AsSpan(length));
-        length = needed;
+        _params.Add(buffer, at, part.Length);
     }
 
     private void FinishHead(LoopDriver driver, byte[] buffer)
     {
         if (!ReferenceEquals(buffer, driver.Input))
         {
-            KeepParams(buffer);     // bytes that had been held: their buffer does not stay with a request that goes on
+            _params.Keep(buffer);     // bytes that had been held: their buffer does not stay with a request that goes on
         }
 
-        bool inPlace = _inPlaceStart >= 0;
-        byte[] source = inPlace ? buffer : _assembly ?? [];
-        int origin = inPlace ? _inPlaceStart : 0;
-        int length = inPlace ? _inPlaceLength : _assemblyLength;
+        int length = _params.Length;
+        byte[] source = _params.Source(buffer, out int origin);
         CgiHead cgi = driver.Cgi;
         CgiFault fault = cgi.Read(source.AsSpan(origin, length), Options.MaxParameters);
+        Slice target = cgi.RequestUri;
+        if (fault == CgiFault.None && target.IsEmpty)
+        {
+            target = _params.AddTarget(cgi, buffer);
+            source = _params.Source(buffer, out origin);
+            fault = target.Length > cgi.TargetLengthMax ? CgiFault.TargetTooLong : cgi.JudgePath(target.In(source), source.AsSpan(0, length));
+        }
+
         if (fault != CgiFault.None)
         {
             Refuse(driver, fault);
             return;
         }
 
-        Slice target = cgi.RequestUri;
-        if (target.IsEmpty)
-        {
-            // No REQUEST_URI: the target is rebuilt behind the parameters.
-            KeepParams(buffer);
-            source = _assembly!;
-            origin = 0;
-            target = RebuildTarget(cgi, length);
-            source = _assembly!;
-            fault = target.Length > cgi.TargetLengthMax ? CgiFault.TargetTooLong : cgi.JudgePath(target.In(source), source.AsSpan(0, length));
-            if (fault != CgiFault.None)
-            {
-                Refuse(driver, fault);
-                return;
-            }
-        }
-
-        byte[]? assembly = source == _assembly ? _assembly : null;
-        if (assembly is not null)
-        {
-            _assembly = null;
-            _assemblyLength = 0;
-        }
-
         Exchange exchange = driver.RentExchange();
-        FillHead(exchange.Head, cgi, source, origin, length, target);
+        exchange.Head.Fill(cgi, source, origin, length, target);
         _frames.Begin(_sequence.Id);
-        exchange.Begin(this, driver.Output, assembly, Loop.NowMs);
+        exchange.Begin(this, driver.Output, _params.Detach(), Loop.NowMs);
         exchange.Body.Begin(cgi.ContentLength, Options.MaxRequestBodySize, BodyState.Open);
         Exchange = exchange;
-    }
-
-    private Slice RebuildTarget(CgiHead cgi, int length)
-    {
-        int room = TargetPath.RebuildSizeMax(cgi.ScriptName.Length, cgi.PathInfo.Length, cgi.QueryString.Length);
-        byte[] whole = BufferPool.Rent(length + room);
-        _assembly.AsSpan(0, length).CopyTo(whole);
-        BufferPool.Return(_assembly!);
-        ReadOnlySpan<byte> old = whole.AsSpan(0, length);
-        int written = TargetPath.Rebuild(cgi.ScriptName.In(old), cgi.PathInfo.In(old), cgi.QueryString.In(old), whole.AsSpan(length));
-        _assembly = whole;
-        return new Slice(length, written);
-    }
-
-    private static void FillHead(RequestHead head, CgiHead cgi, byte[] source, int origin, int length, Slice target)
-    {
-        head.Buffer = source;
-        head.Origin = origin;
-        head.Length = length;
-        head.IsFastCgi = true;
-        head.Method = cgi.Method;
-        head.Target = target;
-        ReadOnlySpan<byte> text = head[target];
-        TargetPath.Split(text, out Slice path, out Slice query);
-        head.Path = new Slice(target.Start + Math.Max(path.Start, 0), path.Length);
-        head.Query = query.IsPresent ? new Slice(target.Start + query.Start, query.Length) : default;
-        head.Protocol = cgi.Protocol;
-        head.Host = cgi.Host;
-        head.HasHostInTargetOnly = cgi.HasHostInTargetOnly;
-        head.ServerName = cgi.ServerName;
-        head.ServerPort = cgi.ServerPort;
-        head.ServerAddress = cgi.ServerAddress;
-        head.RemoteAddress = cgi.RemoteAddress;
-        head.RemotePort = cgi.RemotePort;
-        head.ContentType = cgi.ContentType;
-        head.ContentLength = cgi.ContentLength;
-        head.IsHttps = cgi.IsHttps;
-        head.Parameters = new Slice(0, length);
-        head.SetFields(cgi.Headers);
     }
 
     // ---- STDIN, §5.3 ----
@@ -460,13 +357,13 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     {
         if (!part.IsFirst || !part.IsLast)
         {
-            Gather(ref _query, ref _queryLength, content);
+            _query.Add(content);
             if (!part.IsLast)
             {
                 return;
             }
 
-            content = _query.AsSpan(0, _queryLength);
+            content = _query.Bytes;
         }
 
         Span<byte> result = stackalloc byte[ManagementValues.ResultSizeMax];
@@ -478,8 +375,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
             _sequence.TellOneAtATime();
         }
 
-        ReturnStore(ref _query);
-        _queryLength = 0;
+        _query.Drop();
     }
 
     private void RefuseType(LoopDriver driver, RecordType type)
@@ -506,7 +402,6 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     {
         Hold(buffer.AsSpan(start, end - start));
         _isTaken = true;
-        _inPlaceStart = -1;
         ResetDiscarded();
         Exchange!.BeginBehindOutput();      // what has been answered behind its head
         return Dispatch(driver, Exchange);
@@ -547,8 +442,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         _isTaken = false;
         _sequence.Drop();
         SetDeadline(Options.IdleTimeout);
-        _inPlaceStart = -1;
-        ReleaseAssembly();
+        _params.Drop();
         if (Exchange is { } exchange)
         {
             Exchange = null;
@@ -559,25 +453,10 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         }
     }
 
-    private void ReleaseAssembly()
-    {
-        ReturnStore(ref _assembly);
-        _assemblyLength = 0;
-    }
-
-    private static void ReturnStore(ref byte[]? store)
-    {
-        if (store is { } bytes)
-        {
-            BufferPool.Return(bytes);
-            store = null;
-        }
-    }
-
     protected override void OnClosed(bool wasQueued)
     {
-        ReleaseAssembly();
-        ReturnStore(ref _query);
+        _params.Drop();
+        _query.Drop();
 
         if (Exchange is { } exchange && (!_isTaken || wasQueued))
         {

@@ -125,7 +125,7 @@ internal sealed partial class Http1Connection<TKernel>
     {
         while (true)
         {
-            int before = _partialLength;
+            int before = _partial.Length;
             ReadOnlySpan<byte> bytes = WithPartial(buffer.AsSpan(start, end - start));
             SequenceEvent its = _sequence.Read(bytes, null!, Services.HttpLimits, out int consumed, out ByteRange piece);
             Feed(exchange, piece.Of(bytes));
@@ -135,7 +135,7 @@ internal sealed partial class Http1Connection<TKernel>
                     Announce(exchange);
                     if (before == 0)
                     {
-                        Gather(bytes[consumed..]);      // an unfinished trailer section, if anything
+                        _partial.Add(bytes[consumed..]);      // an unfinished trailer section, if anything
                     }
 
                     return end;

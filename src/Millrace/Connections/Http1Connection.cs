@@ -28,8 +28,7 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
 
     // A head, or the trailers of a body, that comes in pieces: all its bytes so far, and the reader that knows where it stopped.
     private Http1Head? _reader;
-    private byte[]? _partial;
-    private int _partialLength;
+    private GatheredBytes _partial;
     private long _headSinceMs;
 
     // The request in progress. Set by the loop before its handler runs.
@@ -140,11 +139,11 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
 
     // ---- the head ----
 
-    /// <summary>True: <see cref="Connection{TKernel}.Exchange"/> has a whole head. False: more must come, or the request was refused.</summary>
+    /// <summary>True: <see cref="LentConnection{TKernel}.Exchange"/> has a whole head. False: more must come, or the request was refused.</summary>
     private bool ReadHead(LoopDriver driver, byte[] buffer, ref int start, int end)
     {
         Http1Head reader = _reader ?? driver.TakeHttp1Head();
-        int before = _partialLength;
+        int before = _partial.Length;
         ReadOnlySpan<byte> bytes = WithPartial(buffer.AsSpan(start, end - start));
         switch (_sequence.Read(bytes, reader, Services.HttpLimits, out int consumed, out _))
         {
@@ -159,7 +158,7 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
             case SequenceEvent.NeedMore:
                 _reader = reader;
                 _headSinceMs = Loop.NowMs;
-                Gather(bytes);
+                _partial.Add(bytes);
                 SetDeadline(_headSinceMs + (long)Options.HeadTimeout.TotalMilliseconds);
                 return false;
             default:
@@ -174,23 +173,21 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     /// <summary>All the bytes of what comes in pieces, or these where nothing does.</summary>
     private ReadOnlySpan<byte> WithPartial(ReadOnlySpan<byte> bytes)
     {
-        if (_partialLength == 0)
+        if (_partial.IsEmpty)
         {
             return bytes;
         }
 
-        Gather(bytes);
-        return _partial.AsSpan(0, _partialLength);
+        _partial.Add(bytes);
+        return _partial.Bytes;
     }
 
     // The exchange has the bytes of the head where they are, in the driver's input, or gets a buffer of its own.
     private void Begin(LoopDriver driver, Http1Head reader, byte[] buffer, int start, int length)
     {
-        if (_partialLength > 0)
+        if (!_partial.IsEmpty)
         {
-            byte[] assembly = _partial!;
-            _partial = null;
-            _partialLength = 0;
+            byte[] assembly = _partial.Detach();
             Begin(driver, reader, assembly, 0, 0, assembly);
         }
         else if (ReferenceEquals(buffer, driver.Input))
@@ -212,59 +209,9 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
         _expectsContinue = reader.ExpectsContinue;
         _continueSent = _bodyWanted = false;
         Exchange exchange = driver.RentExchange();
-        FillHead(exchange.Head, reader, source, origin, length);
+        exchange.Head.Fill(reader, source, origin, length);
         exchange.Begin(this, driver.Output, assembly, Loop.NowMs);
         Exchange = exchange;
-    }
-
-    private static void FillHead(RequestHead head, Http1Head reader, byte[] source, int origin, int length)
-    {
-        head.Buffer = source;
-        head.Origin = origin;
-        head.Length = length;
-        head.Method = SliceOf(reader.Method);
-        head.Target = SliceOf(reader.Target);
-        head.Path = SliceOf(reader.Path);
-        head.Query = SliceOf(reader.Query);
-        head.Protocol = new Slice(reader.Target.End + 1, "HTTP/1.1".Length);
-        head.Host = SliceOf(reader.Authority);
-        head.ContentLength = reader.ContentLength;
-        ReadOnlySpan<HeaderField> fields = reader.Headers;
-        Span<HeaderSlice> slices = head.ReserveFields(fields.Length);
-        for (int i = 0; i < fields.Length; i++)
-        {
-            ref readonly HeaderField field = ref fields[i];
-            slices[i] = new HeaderSlice(field.NameStart, field.NameLength, field.ValueStart, field.ValueLength);
-        }
-
-        // RFC 9112 §3.2.2: the authority of an absolute target stands in for whatever Host says, and for a Host that HTTP/1.0 does not need.
-        head.HasHostInTargetOnly = reader.HostIndex < 0 && reader.Authority.Length > 0;
-        if (reader.Form == TargetForm.Absolute && reader.HostIndex >= 0)
-        {
-            ref HeaderSlice host = ref slices[reader.HostIndex];
-            host = new HeaderSlice(host.NameStart, host.NameLength, reader.Authority.Start, reader.Authority.Length);
-        }
-    }
-
-    private static Slice SliceOf(ByteRange range) => range.Length == 0 ? default : new Slice(range.Start, range.Length);
-
-    private void Gather(ReadOnlySpan<byte> bytes)
-    {
-        int needed = _partialLength + bytes.Length;
-        if (_partial is null || _partial.Length < needed)
-        {
-            byte[] larger = BufferPool.Rent(Math.Max(needed, Math.Max(1024, _partialLength * 2)));
-            if (_partial is not null)
-            {
-                Buffer.BlockCopy(_partial, 0, larger, 0, _partialLength);
-                BufferPool.Return(_partial);
-            }
-
-            _partial = larger;
-        }
-
-        bytes.CopyTo(_partial.AsSpan(_partialLength));
-        _partialLength = needed;
     }
 
     // ---- between requests ----
@@ -291,11 +238,6 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     private void DropPartial()
     {
         _reader = null;
-        _partialLength = 0;
-        if (_partial is { } partial)
-        {
-            BufferPool.Return(partial);
-            _partial = null;
-        }
+        _partial.Drop();
     }
 }

@@ -24,6 +24,9 @@ internal struct SendProgress
     private int _unsentAtFirst;
     private int _unsent;
 
+    /// <summary>The socket has taken no byte since it took no more.</summary>
+    public bool IsStuck { get; private set; }
+
     /// <summary>When the socket took no more.</summary>
     public long FullSinceMs { get; private set; }
 
@@ -40,9 +43,13 @@ internal struct SendProgress
     public void Begin(long nowMs, int unsent)
     {
         FullSinceMs = TakenAtMs = nowMs;
+        IsStuck = true;
         _slowSinceMs = 0;
         _unsentAtFirst = _unsent = unsent;
     }
+
+    /// <summary>The socket has taken bytes.</summary>
+    public void NoteSent() => IsStuck = false;
 
     // A peer's system tells in steps that there is room, up to 64 KiB on loopback. On average a peer is judged when a step has just
     // been told, so that one that is slow by little more than the rate asks for is not cut between two of them.

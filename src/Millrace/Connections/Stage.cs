@@ -37,6 +37,30 @@ internal enum Stage : byte
     Closed,
 }
 
+/// <summary>How far the peer's end is known. Whoever reads.</summary>
+internal enum PeerEnd : byte
+{
+    Open,
+
+    /// <summary>An event has said that the peer has finished, or gone: what it sent before is read until the end shows.</summary>
+    Noted,
+
+    /// <summary>Nothing comes any more.</summary>
+    Seen,
+}
+
+/// <summary>Whether the connection is about to end of itself.</summary>
+internal enum Ending : byte
+{
+    None,
+
+    /// <summary>It has answered in a drain, and is closed when its socket has been looked at.</summary>
+    Leaving,
+
+    /// <summary>The last answer has been written.</summary>
+    WhenSent,
+}
+
 internal static class Stages
 {
     /// <summary>Whether a connection may go from one stage to another.</summary>

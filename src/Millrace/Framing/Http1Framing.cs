@@ -281,7 +281,7 @@ internal sealed class Http1Framing(bool isTcp) : ResponseFraming(ChunkTail)
 
     // To a Unix socket there is no reset: a chunked response ends within the data of a chunk. Within the head of one, or its last CRLF, there are
     // web servers that take it for whole (H2O). What has no chunks shows by its length that bytes are missing, or nothing does.
-    /// <inheritdoc cref="Connections.Connection{TKernel}.WriteLast"/>
+    /// <summary>Gathers what still leaves of a response that is broken off. See SendingConnection.WriteLast.</summary>
     public bool WriteLast(Exchange? exchange, OutputBuffer output, OutputBuffer last)
     {
         if (output.Start < output.ResponseStart)

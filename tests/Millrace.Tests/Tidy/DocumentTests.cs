@@ -18,7 +18,7 @@ public sealed partial class DocumentTests
         Assert.True(missing.Length == 0, "ARCHITECTURE.md names what is not there: " + string.Join(", ", missing));
     }
 
-    // | 12 | what happens | `Connections/Connection.Send.cs` | `SendOutput` |
+    // | 12 | what happens | `Connections/SendingConnection.cs` | `SendOutput` |
     [Fact]
     public void Every_step_of_a_requests_journey_begins_in_a_method_of_the_files_that_are_named_for_it()
     {

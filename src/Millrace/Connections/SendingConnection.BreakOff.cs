@@ -13,14 +13,34 @@ using Millrace.Loops;
 
 namespace Millrace.Connections;
 
-internal abstract partial class Connection<TKernel>
+/// <summary>What tells the peer that the response is not whole.</summary>
+internal enum BreakSign : byte
 {
-    private OutputBuffer? _last;            // what still leaves of a connection that is broken off; null: all of it has left
-    private volatile bool _isBrokenOff;     // the exchange sends nothing any more
-    private bool _isCut;                    // nothing goes in either direction
-    private bool _followsAnswers;           // its peer's system may not have earlier answers
+    /// <summary>There is nothing to tell.</summary>
+    None,
+
+    /// <summary>The end of the connection: the framing shows that bytes are missing. Or nothing can.</summary>
+    End,
+
+    /// <summary>Bytes after which the end of the connection is no end of a response.</summary>
+    Bytes,
+
+    /// <summary>A reset instead of an end. TCP only.</summary>
+    Reset,
+}
+
+internal abstract partial class SendingConnection<TKernel>
+{
+    /// <summary>At least so long the peer has time for what it was sent, before the sign. The deadline wheel makes up to 148 of it.</summary>
+    private protected const long BreakPauseMs = 20;
+
+    private protected BreakSign _sign;      // to be shown before the connection ends
+    private protected OutputBuffer? _last;            // what still leaves of a connection that is broken off; null: all of it has left
+    private protected volatile bool _isBrokenOff;     // the exchange sends nothing any more
+    private protected bool _isCut;                    // nothing goes in either direction
+    private protected bool _followsAnswers;           // its peer's system may not have earlier answers
     private bool _awaitsPeer;               // it has been given time
-    private long _mayBeLost;                // bytes of the response that is broken off: the peer need not have them before a reset
+    private protected long _mayBeLost;                // bytes of the response that is broken off: the peer need not have them before a reset
 
     /// <summary>
     /// Gathers what still leaves of <paramref name="output"/>: answers to earlier requests, or what makes the break visible behind what the peer
@@ -31,6 +51,11 @@ internal abstract partial class Connection<TKernel>
     /// <param name="last">Where to put it.</param>
     /// <returns>Whether that is all there is, and the sign of the break can follow.</returns>
     protected abstract bool WriteLast(Exchange? exchange, OutputBuffer output, OutputBuffer last);
+
+    /// <summary>The connection ends behind the response in progress, which is not whole. Whoever ends the exchange.</summary>
+    protected void BreakWhenTaken(BreakSign sign) => _sign = sign;
+
+    private protected bool IsBreaking => _sign != BreakSign.None;
 
     public sealed override void BreakOff(Exchange exchange, bool atOnce)
     {
@@ -101,7 +126,7 @@ internal abstract partial class Connection<TKernel>
         }
     }
 
-    private SendResult SendLast()
+    private protected SendResult SendLast()
     {
         if (_last is not { } last)
         {
@@ -123,16 +148,6 @@ internal abstract partial class Connection<TKernel>
         }
 
         return result;
-    }
-
-    // The exchange has ended: the loop goes on with what there is to send, and to wait for.
-    private OutputBuffer? TakeLast()
-    {
-        ResetsOnClose = _isCut && !IsFastCgi;
-        BreakWhenTaken(_isCut || !IsTcp || (IsFastCgi && _last is not null && !_followsAnswers) ? BreakSign.None : BreakSign.Reset);
-        OutputBuffer? last = _last;
-        _last = null;
-        return last;
     }
 
     /// <summary>Nothing of the exchange in progress is sent any more.</summary>
@@ -167,44 +182,6 @@ internal abstract partial class Connection<TKernel>
         }
 
         rest.Clear();
-    }
-
-    /// <summary>What is left to send in one buffer goes behind what is in another.</summary>
-    private void Move(OutputBuffer from, OutputBuffer to)
-    {
-        _ = Framing.FrameEnd(from);
-        to.AppendRest(from);
-        Services.Return(from);
-    }
-
-    /// <summary>The loop owns the connection: there is no time left, for this peer or for the server.</summary>
-    private void CloseAtOnce()
-    {
-        if (_pending is not { } pending)
-        {
-            ShowBreakNow();
-            return;
-        }
-
-        if (!IsTcp)
-        {
-            if (_isBrokenOff)
-            {
-                (_last, _pending) = (pending, null);
-            }
-            else
-            {
-                _last = Services.RentOutput();
-                if (WriteLast(null, pending, _last) && _sign == BreakSign.Bytes)
-                {
-                    _last.Append(Framing.BrokenOff);
-                }
-            }
-
-            _ = SendLast();
-        }
-
-        Close(reset: true);
     }
 
     /// <summary>The peer, or the server, has no use for the response in progress any more. The loop, which keeps the exchange from ending.</summary>

@@ -1,6 +1,8 @@
 // What the loop does for a request that outlives its turn: it receives the body, sees the peer go, sends what the socket had
-// no room for, and watches the time limits. See Connection.cs for the word that says who owns what.
+// no room for, and watches the time limits. It keeps the exchange from ending meanwhile (OwnershipWord.TryPin). What it does when
+// the connection is its own is in Connection<TKernel>.
 
+using System.Diagnostics;
 using Microsoft.AspNetCore.Connections;
 using Microsoft.AspNetCore.Http;
 using Millrace.Exchanges;
@@ -9,19 +11,49 @@ using Millrace.Platform;
 
 namespace Millrace.Connections;
 
-internal abstract partial class Connection<TKernel>
+internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
+    where TKernel : struct, IKernel
 {
-    private long _bodySinceMs;
-    private long _bodyLastMs;
-    private long _pausedSinceMs;
+    private protected const int ReadsPerTurn = 2;     // full ones: a peer that sends without end does not keep the loop to itself
 
-    /// <inheritdoc cref="OwnershipWord.NoteInput"/>
-    private protected void NoteInput() => _owner.NoteInput();
+    private protected PeerEnd _peerEnd;
+    private protected long _lastActiveMs;
+    private BodyPace _bodyPace;
+
+    protected LentConnection(EventLoop<TKernel> loop, int descriptor, bool isTcp, ResponseFraming framing)
+        : base(loop, descriptor, isTcp, framing)
+    {
+    }
+
+    /// <summary>What it is doing; the loop's.</summary>
+    public Stage Stage { get; private set; }
+
+    public sealed override bool IsClosed => Stage == Stage.Closed;
+
+    protected void Enter(Stage next)
+    {
+        Debug.Assert(next.MayFollow(Stage), $"from {Stage} to {next}");
+        Stage = next;
+    }
+
+    /// <summary>The exchange of the request in progress; the loop's field.</summary>
+    protected internal Exchange? Exchange { get; set; }
+
+    // ---- what a protocol does with bytes that come meanwhile ----
+
+    /// <summary>Whether bytes are read while an exchange runs.</summary>
+    protected abstract bool ReadsWhileExchanging { get; }
+
+    /// <summary>Bytes that arrive while an exchange runs; pinned.</summary>
+    protected abstract void ProcessWhileExchanging(LoopDriver driver, byte[] buffer, int start, int end);
+
+    /// <summary>Whether the peer has reason to send the body: not before it has been asked for, where it waits for that.</summary>
+    protected virtual bool IsBodyExpected => true;
 
     public sealed override bool OnHandedOver(LoopDriver driver)
     {
         Enter(Stage.Away);
-        KeepHeld();
+        _held.LeaveInput();
         EnsureWatched();    // the handler may have ended and given the connection back meanwhile: its next bytes are to be seen all the same
         if (_owner.TryPin())
         {
@@ -34,14 +66,12 @@ internal abstract partial class Connection<TKernel>
 
     // Pinned. Bytes that came with a request whose handler goes on, or that its read left in the socket: the rest
     // of its body, an abort, or a request for this side.
-    private bool FeedHeld(LoopDriver driver)
+    private protected bool FeedHeld(LoopDriver driver)
     {
         Exchange exchange = Exchange!;
         exchange.Body.Readers.BeginCatch();
-        if (ReadsWhileExchanging && _held is { } held)
+        if (ReadsWhileExchanging && _held.TryTake(out byte[] held, out int from, out int to))
         {
-            (int from, int to) = (_heldStart, _heldEnd);
-            _held = null;
             ProcessWhileExchanging(driver, held, from, to);
             NoteRoom(exchange.Body.Flush(exchange.OnBodyDrained));
             BufferPool.Return(held);
@@ -50,23 +80,20 @@ internal abstract partial class Connection<TKernel>
         return ReadUnlessHolding(driver, exchange, wanted: _readable, resumeFlush: false);
     }
 
-    // While the handler takes nothing, the peer cannot be too slow.
     private void NoteRoom(bool room)
     {
-        if (!room && _pausedSinceMs == 0)
+        if (!room)
         {
-            _pausedSinceMs = Loop.NowMs;
+            _bodyPace.Pause(Loop.NowMs);
         }
     }
 
-    private void NoteDrained()
+    private protected void NoteDrained()
     {
         Exchange!.Body.OnDrained();
-        if (_pausedSinceMs != 0 && !Exchange.Body.IsPaused)
+        if (!Exchange.Body.IsPaused)
         {
-            _bodySinceMs += Loop.NowMs - _pausedSinceMs;
-            _bodyLastMs = Loop.NowMs;
-            _pausedSinceMs = 0;
+            _bodyPace.Resume(Loop.NowMs);
         }
     }
 
@@ -87,7 +114,7 @@ internal abstract partial class Connection<TKernel>
             ReadAndFeed(driver, exchange);
         }
 
-        if (_finNoted)
+        if (_peerEnd != PeerEnd.Open)
         {
             exchange.Life.Cancel();    // the end came along with the request, or behind its body: no further event tells of it
         }
@@ -97,7 +124,7 @@ internal abstract partial class Connection<TKernel>
         return RunResumed(driver, exchange, caught ? action : null, state, resumeFlush);
     }
 
-    private bool OnEventWhileExchanging(LoopDriver driver, Readiness ready)
+    private protected bool OnEventWhileExchanging(LoopDriver driver, Readiness ready)
     {
         Exchange exchange = Exchange!;
         bool resumeFlush = false;
@@ -160,14 +187,15 @@ internal abstract partial class Connection<TKernel>
             }
 
             Loop.Counters.BytesReceived += count;
-            _bodyLastMs = _lastActiveMs = Loop.NowMs;
+            _lastActiveMs = Loop.NowMs;
+            _bodyPace.NoteBytes(Loop.NowMs);
             ProcessWhileExchanging(driver, input, 0, count);
             bool room = exchange.Body.Flush(exchange.OnBodyDrained);
             if (!room || IsHolding || !ReadsWhileExchanging)
             {
                 NoteRoom(room);
 
-                _readable |= count == input.Length || _finNoted || !room || IsHolding;    // the peer's end may lie behind these bytes
+                _readable |= count == input.Length || _peerEnd != PeerEnd.Open || !room || IsHolding;    // the peer's end may lie behind these bytes
                 if (_readable)
                 {
                     NoteInput();
@@ -176,7 +204,7 @@ internal abstract partial class Connection<TKernel>
                 return;
             }
 
-            if (count < input.Length && !_finNoted)
+            if (count < input.Length && _peerEnd == PeerEnd.Open)
             {
                 return;
             }
@@ -199,7 +227,7 @@ internal abstract partial class Connection<TKernel>
             return;     // the peer is there, and waits for its answer
         }
 
-        _peerFinished = true;
+        _peerEnd = PeerEnd.Seen;
         if (finished && exchange.IsUpgraded)
         {
             exchange.Body.Complete();
@@ -263,9 +291,9 @@ internal abstract partial class Connection<TKernel>
 
     // ---- time limits of an exchange ----
 
-    private void BeginDeadlines(Exchange exchange)
+    private protected void BeginDeadlines(Exchange exchange)
     {
-        _pausedSinceMs = exchange.Body.IsPaused ? Loop.NowMs : 0;      // full with what came along with the head, or in the queue
+        _bodyPace.Begin(Loop.NowMs, exchange.Body.IsPaused);
         long deadline = long.MaxValue;
         if (Options.RequestTimeout > TimeSpan.Zero)
         {
@@ -274,7 +302,6 @@ internal abstract partial class Connection<TKernel>
 
         if (exchange.Body.State == BodyState.Open)
         {
-            _bodySinceMs = _bodyLastMs = Loop.NowMs;
             deadline = Math.Min(deadline, Loop.NowMs + 1_000);
         }
 
@@ -282,7 +309,7 @@ internal abstract partial class Connection<TKernel>
     }
 
     // Under touching. Answers when to look again.
-    private long CheckExchange(long nowMs)
+    private protected long CheckExchange(long nowMs)
     {
         Exchange exchange = Exchange!;
         long next = long.MaxValue;
@@ -307,9 +334,9 @@ internal abstract partial class Connection<TKernel>
             next = Math.Min(next, nowMs + 1_000);
             if (!IsBodyExpected)
             {
-                _bodySinceMs = _bodyLastMs = nowMs;
+                _bodyPace.Restart(nowMs);
             }
-            else if (!exchange.Body.IsPaused && IsBodyTooSlow(exchange, nowMs))
+            else if (!exchange.Body.IsPaused && _bodyPace.IsTooSlow(nowMs, exchange.Body.Received, Options.BodyTimeout, exchange.Rates.Body, inBlocks: IsFastCgi))
             {
                 Loop.Counters.Refused(Observe.Refusal.BodyTooSlow);
                 exchange.Body.Break(new BadHttpRequestException("The request body arrived too slowly.", StatusCodes.Status408RequestTimeout));
@@ -352,15 +379,10 @@ internal abstract partial class Connection<TKernel>
         }
     }
 
-    private bool IsBodyTooSlow(Exchange exchange, long nowMs)
+    private protected static void StopDeferring(Exchange exchange)
     {
-        if (nowMs - _bodyLastMs > Options.BodyTimeout.TotalMilliseconds)
-        {
-            return true;
-        }
-
-        // A web server may pass on in large blocks what its client sends (Caddy): how fast that is shows when one has come.
-        long takenMs = (IsFastCgi ? _bodyLastMs : nowMs) - _bodySinceMs;
-        return exchange.Rates.Body?.IsMissed(exchange.Body.Received, takenMs) == true;
+        exchange.IsInline = false;
+        Interlocked.MemoryBarrier();
+        exchange.SendDeferred();
     }
 }

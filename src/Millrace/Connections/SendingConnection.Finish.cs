@@ -1,0 +1,174 @@
+// How the connection of a request that has outlived its turn comes back: its exchange sends what there is to send, and gives it to the loop by one
+// compare-exchange, or, where the loop has something to do then, by way of its posted work. Any thread.
+
+using Millrace.Exchanges;
+using Millrace.Loops;
+using Millrace.Platform;
+
+namespace Millrace.Connections;
+
+internal abstract partial class SendingConnection<TKernel>
+{
+    private protected OutputBuffer? _rest;          // what a detached exchange could not send
+    private protected bool _restKeepsOpen;
+    private protected bool _countedByGate;
+
+    // The loop's. An exchange that ends looks whether it has left something there.
+    private protected HeldInput _held;
+    private protected bool _readable;               // an edge came while nobody read
+    private protected volatile bool _receivingEnded;     // by this side (EndReceiving): the end that shows is no sign of the peer's
+
+    protected bool IsHolding => !_held.IsEmpty;
+
+    /// <summary>Whether the connection serves further requests after this one.</summary>
+    protected abstract bool KeepsOpen(Exchange exchange);
+
+    /// <summary>Whether bytes wait that belong to no exchange, and that <see cref="SendOutput"/> sends behind its own.</summary>
+    protected virtual bool HasMoreToSend => false;
+
+    // Nothing may escape from here: the caller is a thread of the application's, or a driver without a loop.
+    public sealed override void FinishDetached(Exchange exchange)
+    {
+        try
+        {
+            SendRest(exchange);
+        }
+        catch (Exception error)
+        {
+            LeaveGate();
+            Cut();          // what has been sent must not pass for a whole answer
+            Services.Log.InternalError(error);
+            _rest = null;
+            _restKeepsOpen = false;
+            _owner.GiveBack();
+            PostSelf(PostReason.GivenBack);
+        }
+    }
+
+    private void SendRest(Exchange exchange)
+    {
+        exchange.IsInline = false;
+        exchange.EnsureEnded();
+        exchange.Life.Seal();
+        OutputBuffer? rest;
+        bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut;
+        if (keepsOpen && Loop.IsDraining && MayLeaveBehind(exchange))
+        {
+            EndReceiving();     // before the peer has the whole answer, and thinks of its next request
+        }
+
+        using (exchange.Sending.Hold())
+        {
+            SendResult sent = SendOutput(exchange, exchange.Output);
+            if (sent == SendResult.Broken)
+            {
+                exchange.Output.Clear();
+                keepsOpen = false;
+            }
+
+            _rest = rest = exchange.DetachOutput();
+        }
+
+        LeaveGate();
+        LogIfSlow(exchange);
+        CountEnd(exchange);
+        _ownRates = exchange.OwnRates;
+        Services.OffLoop.CountStatusShared(exchange.StatusCode);
+
+        // Nobody acts for the request from here on: its connection may serve the next at once.
+        exchange.Retire();
+
+        // Read without the lock: what the loop adds from now on it notes in the word.
+        if (rest is null && !HasMoreToSend && keepsOpen && !Loop.IsDraining && !_readable && !_receivingEnded && !IsHolding && exchange.Body.State == BodyState.Complete && TryGiveBack(exchange))
+        {
+            Recycle(exchange);
+            return;
+        }
+
+        _restKeepsOpen = keepsOpen;
+        _owner.GiveBack();
+        PostSelf(PostReason.GivenBack);
+    }
+
+    private void Recycle(Exchange exchange)
+    {
+        try
+        {
+            if (exchange.Reset())
+            {
+                Services.Return(exchange);
+            }
+        }
+        catch (Exception error)
+        {
+            Services.Log.InternalError(error);      // the connection is the loop's again
+        }
+    }
+
+    // Calls the logger: on a loop only between Enter and Leave.
+    private protected void LogIfSlow(Exchange exchange)
+    {
+        if (Services.SlowRequestMs != long.MaxValue)
+        {
+            LogIfSlower(exchange);
+        }
+    }
+
+    private void LogIfSlower(Exchange exchange)
+    {
+        try
+        {
+            exchange.LogIfSlow(Loop.Kernel.NowMs);
+        }
+        catch (Exception error)
+        {
+            Services.Log.InternalError(error);      // the loop must still be left
+        }
+    }
+
+    private protected void CountEnd(Exchange exchange)
+    {
+        if (Loop.IsDraining)
+        {
+            exchange.EndedInDrain();
+        }
+    }
+
+    // One compare-exchange, if the loop has noted nothing and the wheel will look in time. Afterwards the connection may not be touched.
+    private bool TryGiveBack(Exchange exchange)
+    {
+        if (exchange.IsFlushPending || Options.IdleTimeout.TotalMilliseconds < DeadlineWheel.HorizonMs)
+        {
+            return false;
+        }
+
+        DeadlineMs = Loop.Kernel.NowMs + (long)Options.IdleTimeout.TotalMilliseconds;
+        return _owner.TryGiveBack();
+    }
+
+    private protected void LeaveGate()
+    {
+        if (_countedByGate)
+        {
+            _countedByGate = false;
+            Services.Gate!.Leave();
+        }
+    }
+
+    /// <summary>
+    /// The peer can send nothing more, and knows of each request whether it has been sent: no close is over one that nobody has read. Unix sockets alone can do
+    /// that. Then the socket is read to its end, which closes the connection. Whoever owns the connection.
+    /// </summary>
+    private protected void EndReceiving()
+    {
+        if (!IsTcp && !_receivingEnded)
+        {
+            _receivingEnded = true;
+            Loop.Kernel.EndReceiving(Descriptor);
+        }
+    }
+
+    // In the drain a peer that has not been told of the end may have sent its next request when it gets an answer. Behind a body that is not whole
+    // that cannot be seen.
+    private protected static bool MayLeaveBehind(Exchange exchange) => exchange.Body.State == BodyState.Complete;
+}
