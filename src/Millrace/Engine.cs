@@ -1,7 +1,6 @@
 // A running server: its loops, their listeners and the threads that drive them. MillraceServer (plain handlers) and
 // AspNetCore/HostedServer are two faces of it.
 
-using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
 using Millrace.Connections;
 using Millrace.Exchanges;
@@ -26,10 +25,10 @@ internal sealed class Engine : IAsyncDisposable
     private readonly Lock _stopLock = new();
     private Task? _stopped;
 
-    private Engine(MillraceOptions options, RequestHandler handler, ILogger logger, Action<DriverThread>? startThread)
+    private Engine(MillraceOptions options, RequestHandler handler, Log log, Action<DriverThread>? startThread)
     {
         _options = options;
-        _services = new LoopServices(options, handler, new Log(logger), startThread: startThread);
+        _services = new LoopServices(options, handler, log, startThread: startThread);
         _loops = OpenLoops(options.EffectiveLoops, _services);
         _meter = new ServerMeter(_loops, _services);
     }
@@ -67,13 +66,13 @@ internal sealed class Engine : IAsyncDisposable
     /// <param name="addresses">What to listen on.</param>
     /// <param name="handler">What requests are given to.</param>
     /// <param name="options">Checked here.</param>
-    /// <param name="logger">Null: nobody reads what happens.</param>
+    /// <param name="log">Null: nobody reads what happens.</param>
     /// <param name="startThread">For tests: a system that refuses threads.</param>
     public static Engine Start(
-        IReadOnlyList<ListenAddress> addresses, RequestHandler handler, MillraceOptions options, ILogger? logger, Action<DriverThread>? startThread = null)
+        IReadOnlyList<ListenAddress> addresses, RequestHandler handler, MillraceOptions options, Log? log = null, Action<DriverThread>? startThread = null)
     {
         SupportedPlatform.Require();
-        var engine = new Engine(options.Validate(), handler, logger ?? NullLogger.Instance, startThread);
+        var engine = new Engine(options.Validate(), handler, log ?? new Log(NullLogger.Instance), startThread);
         try
         {
             engine.Open(addresses);

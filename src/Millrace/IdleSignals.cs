@@ -29,9 +29,31 @@ internal sealed class IdleSignals : IDisposable
     /// <summary>Takes those that nobody has taken.</summary>
     /// <param name="log">Says that one has come.</param>
     /// <param name="stop">Stops the application when its terminal goes; null where nobody can: then such a SIGHUP ends it as it would without a server.</param>
+    /// <exception cref="MillraceStartException">What is taken already cannot be seen. Nothing is taken then.</exception>
+    /// <remarks>Before the server starts: then none of them ends it, and what fails here fails while there is nothing to take down.</remarks>
     public static IdleSignals Take(Log log, Action? stop)
     {
         var signals = new IdleSignals(log, stop);
+        try
+        {
+            signals.Take();
+            return signals;
+        }
+        catch (Exception error) when (error is IOException or UnauthorizedAccessException)
+        {
+            signals.Dispose();
+            throw new MillraceStartException(
+                $"Which signals are taken cannot be read from /proc ({error.Message}); allow the process more descriptors (ulimit -n, LimitNOFILE=), mount /proc, or set IgnoreSignals to false.", error);
+        }
+        catch
+        {
+            signals.Dispose();
+            throw;
+        }
+    }
+
+    private void Take()
+    {
         lock (s_lock)
         {
             ulong foreign = CaughtOrIgnored();
@@ -39,15 +61,13 @@ internal sealed class IdleSignals : IDisposable
             {
                 bool isTerminals = signal == PosixSignal.SIGHUP && HasTerminal();
                 int taken = s_taken.GetValueOrDefault(number);
-                if ((taken > 0 || (foreign & (1UL << (number - 1))) == 0) && !(isTerminals && stop is null))
+                if ((taken > 0 || (foreign & (1UL << (number - 1))) == 0) && !(isTerminals && _stop is null))
                 {
+                    _registrations.Add((number, PosixSignalRegistration.Create(signal, context => OnSignal(context, name, isTerminals))));
                     s_taken[number] = taken + 1;
-                    signals._registrations.Add((number, PosixSignalRegistration.Create(signal, context => signals.OnSignal(context, name, isTerminals))));
                 }
             }
         }
-
-        return signals;
     }
 
     private void OnSignal(PosixSignalContext context, string name, bool isTerminals)

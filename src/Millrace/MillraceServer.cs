@@ -1,9 +1,12 @@
 // The plain server: a delegate over Request and Response behind one or more addresses.
 
 using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Logging.Abstractions;
 using Millrace.Exchanges;
 using Millrace.Handlers;
 using Millrace.Listeners;
+using Millrace.Observe;
+using Millrace.Platform;
 
 namespace Millrace;
 
@@ -65,9 +68,19 @@ public sealed class MillraceServer : IAsyncDisposable
     private static Task<MillraceServer> StartAsync(string addresses, RequestHandler handler, MillraceOptions? options, ILogger? logger)
     {
         ArgumentException.ThrowIfNullOrEmpty(addresses);
+        SupportedPlatform.Require();
         options ??= new MillraceOptions();
-        Engine engine = Engine.Start(ListenAddress.ParseList(addresses), handler, options, logger);
-        return Task.FromResult(new MillraceServer(engine, options.IgnoreSignals == true ? IdleSignals.Take(engine.Services.Log, stop: null) : null));
+        var log = new Log(logger ?? NullLogger.Instance);
+        IdleSignals? signals = options.IgnoreSignals == true ? IdleSignals.Take(log, stop: null) : null;
+        try
+        {
+            return Task.FromResult(new MillraceServer(Engine.Start(ListenAddress.ParseList(addresses), handler, options, log), signals));
+        }
+        catch
+        {
+            signals?.Dispose();
+            throw;
+        }
     }
 
     /// <summary>Stops accepting, lets requests in progress end (<see cref="MillraceOptions.DrainTimeout"/>), then stops.</summary>

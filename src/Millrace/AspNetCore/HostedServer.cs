@@ -14,6 +14,7 @@ using Millrace.Exchanges;
 using Millrace.Handlers;
 using Millrace.Listeners;
 using Millrace.Observe;
+using Millrace.Platform;
 
 namespace Millrace.AspNetCore;
 
@@ -52,27 +53,33 @@ internal sealed class HostedServer : IServer
         Report(log);
         IServerAddressesFeature feature = Features.Get<IServerAddressesFeature>()!;
         ICollection<string> addresses = feature.Addresses;
-        _engine = Start(WhatToListenOn(feature, log), new HostedHandler<TContext>(application, _logger), options);
-        if (options.IgnoreSignals != false)
+        IReadOnlyList<ListenAddress> listenOn = WhatToListenOn(feature, log);
+        SupportedPlatform.Require();
+        _signals = options.IgnoreSignals != false ? IdleSignals.Take(log, _lifetime is { } lifetime ? lifetime.StopApplication : null) : null;
+        try
         {
-            _signals = IdleSignals.Take(_engine.Services.Log, _lifetime is { } lifetime ? lifetime.StopApplication : null);
+            _engine = Start(listenOn, new HostedHandler<TContext>(application, _logger), options, log);
+            addresses.Clear();
+            foreach (ListenAddress address in _engine.Addresses)
+            {
+                addresses.Add(address.UrlAsOnKestrel);
+            }
         }
-
-        addresses.Clear();
-        foreach (ListenAddress address in _engine.Addresses)
+        catch
         {
-            addresses.Add(address.UrlAsOnKestrel);
+            Dispose();
+            throw;
         }
 
         return Task.CompletedTask;
     }
 
     // Applications that take another port when theirs is taken know it by what Kestrel throws: an IOException around this.
-    private Engine Start(IReadOnlyList<ListenAddress> addresses, RequestHandler handler, MillraceOptions options)
+    private static Engine Start(IReadOnlyList<ListenAddress> addresses, RequestHandler handler, MillraceOptions options, Log log)
     {
         try
         {
-            return Engine.Start(addresses, handler, options, _logger);
+            return Engine.Start(addresses, handler, options, log);
         }
         catch (MillraceStartException error) when (error.InnerException is SocketException { SocketErrorCode: SocketError.AddressAlreadyInUse } cause)
         {

@@ -147,8 +147,15 @@ internal static unsafe class UnixListener
     // The file that bind has made. Where others may write, a file under its name is not yet the one: it must be new, and this user's.
     private static SocketFile HoldNew(SocketDirectory directory, string path)
     {
-        SocketFile? file = SocketFile.Open(directory, Path.GetFileName(path), out _);
-        if (file is { Facts: { IsSocket: true } facts } && (!directory.OthersMayWrite || IsNew(facts)))
+        string name = Path.GetFileName(path);
+        SocketFile? file = SocketFile.Open(directory, name, out int errno);
+        if (file is null && errno != SystemCalls.ENOENT)
+        {
+            RemoveNew(directory, name);
+            throw Failed(path, "cannot be held open", errno);
+        }
+
+        if (file is not null && IsTheOne(directory, file.Facts))
         {
             return file;
         }
@@ -156,6 +163,20 @@ internal static unsafe class UnixListener
         file?.Dispose();
         throw Exchanged(path);
     }
+
+    // No descriptor is left to hold it by.
+    private static void RemoveNew(SocketDirectory directory, string name)
+    {
+        if (FileFacts.At(directory.Descriptor, name, out _) is FileFacts facts && IsTheOne(directory, facts))
+        {
+            fixed (byte* at = FileFacts.Encode(name))
+            {
+                _ = SystemCalls.UnlinkAt(directory.Descriptor, at, 0);
+            }
+        }
+    }
+
+    private static bool IsTheOne(SocketDirectory directory, in FileFacts facts) => facts.IsSocket && (!directory.OthersMayWrite || IsNew(facts));
 
     // The umask may have taken rights of the owner's away.
     private static bool IsNew(in FileFacts facts) =>

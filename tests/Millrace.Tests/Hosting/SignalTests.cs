@@ -95,6 +95,17 @@ public sealed class SignalTests : IDisposable
         Assert.False(IsCaught(UserSignal1));
     }
 
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task A_server_that_cannot_be_started_gives_them_back(bool isHosted)
+    {
+        await Assert.ThrowsAsync<MillraceStartException>(() => isHosted
+            ? HostedApp.StartAsync(static _ => { }, address: "http://unix:/no/such/directory/s")
+            : MillraceServer.StartAsync("http://unix:/no/such/directory/s", static (_, _) => { }, new MillraceOptions { IgnoreSignals = true }));
+        Assert.False(IsCaught(UserSignal1) || IsCaught(UserSignal2));
+    }
+
     private static void Send(string signal)
     {
         using Process kill = Process.Start("kill", ["-s", signal, Environment.ProcessId.ToString(CultureInfo.InvariantCulture)]);
