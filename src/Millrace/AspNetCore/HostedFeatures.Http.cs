@@ -1,7 +1,6 @@
 // The features that only a connection of our own can offer: switching protocols, trailers, and what concerns the
 // connection rather than a request. Over FastCGI the client's connection is the front server's.
 
-using System.IO.Pipelines;
 using System.Net;
 using Microsoft.AspNetCore.Connections.Features;
 using Microsoft.AspNetCore.Http;
@@ -40,13 +39,12 @@ internal sealed partial class HostedFeatures :
         }
 
         ValueTask sent;
-        PipeReader reader;
+        BodyReader reader;
         Exchange.Gate.Enter(Ticket);
         try
         {
-            Exchange.Upgrade();
+            reader = Exchange.Upgrade();
             sent = Exchange.FlushAsync();
-            reader = Exchange.Body.Reader;
         }
         finally
         {
@@ -54,7 +52,7 @@ internal sealed partial class HostedFeatures :
         }
 
         await sent.ConfigureAwait(false);
-        return new TunnelStream((BodyReader)reader, ((IHttpResponseBodyFeature)this).Stream);
+        return new TunnelStream(new RequestStream(reader, Exchange, Ticket), new ResponseStream(Exchange, Ticket, this, Direction.Tunnel));
     }
 
     private void PrepareUpgrade()

@@ -171,17 +171,30 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
             return;
         }
 
-        ValueTask sent;
+        await Complete().ConfigureAwait(false);
+    }
+
+    // Within the gate, which it leaves: for good, unless bytes are missing that the handler may still write.
+    private ValueTask Complete()
+    {
         try
         {
-            sent = Exchange.Complete();
+            Exchange.CheckWhole();
+        }
+        catch
+        {
+            Exchange.Gate.Exit(Ticket);
+            throw;
+        }
+
+        try
+        {
+            return Exchange.Complete();
         }
         finally
         {
             Exchange.Gate.ExitForGood(Ticket);
         }
-
-        await sent.ConfigureAwait(false);
     }
 
     private bool HasEnded

@@ -5,25 +5,21 @@ using Millrace.Exchanges;
 
 namespace Millrace.AspNetCore;
 
-internal sealed class TunnelStream(BodyReader reader, Stream output) : SequentialStream
+internal sealed class TunnelStream(RequestStream input, ResponseStream output) : SequentialStream
 {
     public override bool CanRead => true;
 
     public override bool CanWrite => true;
 
-    public override ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default) =>
-        reader.ReadAsync(buffer, cancellationToken);
+    public override ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default) => input.ReadAsync(buffer, cancellationToken);
 
-    public override int Read(byte[] buffer, int offset, int count) =>
-        reader.ReadAsync(buffer.AsMemory(offset, count), CancellationToken.None).AsTask().GetAwaiter().GetResult();
+    public override int Read(byte[] buffer, int offset, int count) => input.Read(buffer, offset, count);
 
-    public override ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default) =>
-        output.WriteAsync(buffer, cancellationToken);
+    public override ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default) => output.WriteAsync(buffer, cancellationToken);
 
-    public override void Write(byte[] buffer, int offset, int count) =>
-        output.WriteAsync(buffer.AsMemory(offset, count)).AsTask().GetAwaiter().GetResult();
+    public override void Write(byte[] buffer, int offset, int count) => output.Write(buffer, offset, count);
 
-    public override void Flush() => output.FlushAsync(CancellationToken.None).GetAwaiter().GetResult();
+    public override void Flush() => output.Flush();
 
     public override Task FlushAsync(CancellationToken cancellationToken) => output.FlushAsync(cancellationToken);
 }

@@ -18,12 +18,23 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
     public bool HasStarted { get; private set; }
 
     private bool _isTooLarge;
+    private bool _staysEmpty;
 
     /// <summary>The request ends. True when a read of it still waits: what it waits on must never be used again.</summary>
     public bool Expire()
     {
         _guard.Expire();
         return _waiting > 0;
+    }
+
+    /// <summary>The request has no body, and what the pipe holds from now on is somebody else's.</summary>
+    public void StayEmpty()
+    {
+        if (_guard.TryEnter())
+        {
+            _staysEmpty = true;
+            _guard.Exit();
+        }
     }
 
     public override bool TryRead(out ReadResult result)
@@ -53,7 +64,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
             body.Lend();        // a position may be of another pipe: what it spoils is not used again
 
             // An empty result has no position, but it too began a read that must end.
-            body.Inner?.AdvanceTo(consumed, examined);
+            Inner?.AdvanceTo(consumed, examined);
         }
         finally
         {
@@ -66,7 +77,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         Enter();
         try
         {
-            body.Inner?.CancelPendingRead();
+            Inner?.CancelPendingRead();
         }
         finally
         {
@@ -134,7 +145,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
             {
                 if (result.IsCanceled)
                 {
-                    body.Inner?.AdvanceTo(result.Buffer.Start);
+                    Inner?.AdvanceTo(result.Buffer.Start);
                     throw new OperationCanceledException("The read was cancelled.");
                 }
 
@@ -214,7 +225,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         catch
         {
             Enter();
-            body.Inner?.AdvanceTo(result.Buffer.Start);
+            Inner?.AdvanceTo(result.Buffer.Start);
             _guard.Exit();
             throw;
         }
@@ -258,9 +269,11 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         int count = (int)Math.Min(buffer.Length, destination.Length);
         ReadOnlySequence<byte> part = count == buffer.Length ? buffer : buffer.Slice(0, count);
         part.CopyTo(destination);
-        body.Inner?.AdvanceTo(part.End);
+        Inner?.AdvanceTo(part.End);
         return count;
     }
+
+    private PipeReader? Inner => _staysEmpty ? null : body.Inner;
 
     private PipeReader? Start()
     {
@@ -269,7 +282,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
             throw new InvalidOperationException("Reading is not allowed after the reader was completed.");
         }
 
-        if (!HasStarted)
+        if (!HasStarted && !_staysEmpty)
         {
             HasStarted = true;
             if (body.SizeMax is long max && Math.Max(Math.Max(body.Expected, body.Received), body.Announced) > max)
@@ -288,6 +301,6 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
             throw RequestBody.TooLarge(body.SizeMax.GetValueOrDefault());   // whoever goes on reading gets no byte of it either
         }
 
-        return body.Inner;
+        return Inner;
     }
 }

@@ -70,6 +70,7 @@ internal sealed partial class Exchange
             }
 
             CheckNotEnded();
+            CheckNotUpgraded();
             CheckCount(isUnsaid ? 0 : count);
             if (!isUnsaid)
             {

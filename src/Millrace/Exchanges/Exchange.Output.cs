@@ -76,6 +76,7 @@ internal sealed partial class Exchange
 
         CheckNotFailed();
         CheckStatus();
+        CheckMayHaveLength();
         SuppressesBody |= HasNoBodyStatus || OpensTunnel;
         _declared = OpensTunnel ? -1 : ResponseHeaders.DeclaredLength;
         if (_declared < 0 && length >= 0 && !SuppressesBody)
@@ -112,19 +113,6 @@ internal sealed partial class Exchange
             throw;
         }
     }
-
-    // RFC 9112 §6.3: what lies beyond the length would be read as the next response. It may have been set when bytes had been written.
-    private void CheckDeclared(int coming)
-    {
-        if (_declared >= 0 && _written + coming > _declared && (!SuppressesBody || (coming > 0 && Head.IsHead)))
-        {
-            ThrowTooMany(_written + coming);
-        }
-    }
-
-    [DoesNotReturn]
-    private void ThrowTooMany(long written) =>
-        throw new InvalidOperationException($"Response Content-Length mismatch: too many bytes written ({written} of {_declared}).");
 
     // RFC 9110 §9.3.6: to the client all that follows is the tunnel's, and has no length. There is none here.
     private bool OpensTunnel => StatusCode is >= 200 and < 300 && Head.IsConnect;
@@ -221,7 +209,7 @@ internal sealed partial class Exchange
 
         if (_lentAt >= 0)
         {
-            AppendLent(_lent.AsSpan(_lentAt, count));
+            AppendLent(_lent.AsSpan(_lentAt, count), isAdvanced: true);
             _lentAt += count;
         }
         else
@@ -235,7 +223,7 @@ internal sealed partial class Exchange
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     private void AdvanceInPlace(int count)
     {
-        Count(count);
+        Count(count, isAdvanced: true);
         if (!HasStarted)
         {
             _earlyLength += count;
@@ -273,7 +261,7 @@ internal sealed partial class Exchange
         AppendLent(bytes);
     }
 
-    private void AppendLent(ReadOnlySpan<byte> bytes)
+    private void AppendLent(ReadOnlySpan<byte> bytes, bool isAdvanced = false)
     {
         CheckNotEnded();
         if (IsBusy)
@@ -282,7 +270,7 @@ internal sealed partial class Exchange
             return;
         }
 
-        Count(bytes.Length);
+        Count(bytes.Length, isAdvanced);
         AppendCounted(bytes);
     }
 
@@ -358,33 +346,6 @@ internal sealed partial class Exchange
         _earlyLength = 0;
         _lent = null;
         _lentAt = -1;
-    }
-
-    // RFC 9112 §6.3: never more bytes than Content-Length promised.
-    private void Count(int count)
-    {
-        if (count == 0)
-        {
-            return;
-        }
-
-        CheckCount(count);
-        _written += count;
-    }
-
-    private void CheckCount(long count)
-    {
-        if (HasNoBodyStatus && !Head.IsHead)
-        {
-            throw new InvalidOperationException($"Writing to the response body is invalid for responses with status code {StatusCode}.");
-        }
-
-        long declared = HasStarted ? _declared : ResponseHeaders.DeclaredLength;
-        if (declared >= 0 && _written + count > declared)
-        {
-            throw new InvalidOperationException(
-                $"Response Content-Length mismatch: too many bytes written ({_written + count} of {declared}).");
-        }
     }
 
     // ---- the end ----
@@ -498,8 +459,6 @@ internal sealed partial class Exchange
             Connection.Framing.WriteEnd(this, Output);
         }
     }
-
-    private string MismatchText(long declared) => $"Response Content-Length mismatch: too few bytes written ({_written} of {declared}).";
 
     /// <summary>The handler failed. Before the first byte the response becomes a 500 (or what the exception says), after it the response is cut, unless the peer has given it up.</summary>
     public void Fail(Exception error)
@@ -692,4 +651,18 @@ internal sealed partial class Exchange
 
     /// <summary>The response was a switch of protocols: the connection's bytes belong to the application.</summary>
     public bool IsUpgraded { get; set; }
+
+    /// <summary>For what writes a body: behind a switch of protocols there is none, and its bytes would lie among those of the tunnel. Within the gate.</summary>
+    /// <exception cref="InvalidOperationException">The response was a switch of protocols.</exception>
+    public void CheckNotUpgraded()
+    {
+        if (IsUpgraded)
+        {
+            ThrowUpgraded();
+        }
+    }
+
+    [DoesNotReturn]
+    private static void ThrowUpgraded() =>
+        throw new InvalidOperationException("The connection has switched protocols, and the response has no body: write to the stream that UpgradeAsync gave.");
 }

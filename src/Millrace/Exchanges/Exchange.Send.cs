@@ -76,8 +76,9 @@ internal sealed partial class Exchange
     }
 
     /// <summary>Switches protocols (RFC 9110 §7.8): writes the 101; from here on the connection carries raw bytes both ways.</summary>
+    /// <returns>What reads them.</returns>
     /// <exception cref="InvalidOperationException">As many connections as may have switched already.</exception>
-    public void Upgrade()
+    public BodyReader Upgrade()
     {
         if (IsUpgraded || HasStarted)
         {
@@ -88,8 +89,9 @@ internal sealed partial class Exchange
         StatusCode = StatusCodes.Status101SwitchingProtocols;
         IsUpgraded = true;
         Start();
-        Body.BeginTunnel();
+        BodyReader reader = Body.BeginTunnel();
         Connection.OnUpgraded(this);
+        return reader;
     }
 
     /// <summary>Sends what has been written so far, now or (in the handler's synchronous part) a little later. Within the gate.</summary>

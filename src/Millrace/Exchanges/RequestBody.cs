@@ -34,6 +34,7 @@ internal sealed class RequestBody
     private bool _writerDone;
     private bool _readerDone;
     private BodyReader? _reader;
+    private BodyReader? _tunnel;        // reads what comes after a switch of protocols
     private System.Runtime.CompilerServices.ValueTaskAwaiter<FlushResult> _flush;
 
     public RequestBody(Exchange exchange, int pauseAt)
@@ -59,7 +60,7 @@ internal sealed class RequestBody
     public long? SizeMax { get; set; }
 
     /// <summary>Whether the application has begun to read.</summary>
-    public bool HasStarted => _reader is { HasStarted: true };
+    public bool HasStarted => _tunnel is not null || _reader is { HasStarted: true };
 
     /// <summary>The pipe is full: the loop does not read on until <see cref="OnDrained"/> has run.</summary>
     public bool IsPaused { get; private set; }
@@ -76,14 +77,16 @@ internal sealed class RequestBody
         State = state;
     }
 
-    /// <summary>After a switch of protocols: what comes is the application's, whatever it is and however much. The request had no body.</summary>
-    public void BeginTunnel()
+    /// <summary>After a switch of protocols: what comes is the application's, whatever it is and however much, and read by the reader that this answers. The request had no body, and who reads that goes on finding its end.</summary>
+    public BodyReader BeginTunnel()
     {
-        _ = Interlocked.Exchange(ref _reader, null)?.Expire();
+        (_reader ?? MakeReader()).StayEmpty();
+        _tunnel = new BodyReader(this, _exchange);
         Expected = -1;
         SizeMax = null;
         _ = Use();
         State = BodyState.Open;
+        return _tunnel;
     }
 
     // ---- the loop's side ----
@@ -265,7 +268,10 @@ internal sealed class RequestBody
     }
 
     /// <summary>The request has ended: nobody reads any more. What still waits is let go by <see cref="Reset"/>.</summary>
-    public void Expire() => _ = _reader?.Expire();
+    public void Expire() => _ = ExpireReaders();
+
+    // True when a read of the pipe still waits.
+    private bool ExpireReaders() => (_reader?.Expire() == true) | (_tunnel?.Expire() == true);
 
     // ---- the end ----
 
@@ -273,8 +279,8 @@ internal sealed class RequestBody
     public bool Reset()
     {
         // A read that still waits finds the end of this pipe, and would find the next request's bytes in it were it used again.
-        bool reusable = _reader?.Expire() != true && !IsPaused;
-        _reader = null;
+        bool reusable = !ExpireReaders() && !IsPaused;
+        _reader = _tunnel = null;
         if (_used)
         {
             FinishWriting(null);

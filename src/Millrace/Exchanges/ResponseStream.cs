@@ -2,7 +2,17 @@
 
 namespace Millrace.Exchanges;
 
-internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBound? start) : SequentialStream
+/// <summary>Whose bytes a stream writes.</summary>
+internal enum Direction
+{
+    /// <summary>The response's.</summary>
+    Response,
+
+    /// <summary>Those that follow a switch of protocols.</summary>
+    Tunnel,
+}
+
+internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBound? start, Direction direction = Direction.Response) : SequentialStream
 {
     public override bool CanRead => false;
 
@@ -23,6 +33,7 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
         exchange.Gate.Enter(ticket);
         try
         {
+            CheckDirection();
             sent = exchange.Write(span, out taken);
 
             // Applications count on what they wrote being on its way, as on other servers; the handler's own turn still leaves in one send.
@@ -63,12 +74,22 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
         exchange.Gate.Enter(ticket);
         try
         {
+            CheckDirection();
             ValueTask flushed = exchange.While(exchange.FlushAsync(), ticket, cancellationToken);
             return flushed.IsCompletedSuccessfully ? Task.CompletedTask : flushed.AsTask();
         }
         finally
         {
             exchange.Gate.Exit(ticket);
+        }
+    }
+
+    // Within the gate.
+    private void CheckDirection()
+    {
+        if (direction == Direction.Response)
+        {
+            exchange.CheckNotUpgraded();
         }
     }
 

@@ -11,7 +11,7 @@ namespace Millrace.Exchanges;
 internal sealed class ResponseWriter(RequestBound request) : PipeWriter
 {
     private long _unflushed;
-    private bool _completed;
+    private bool _failed;
 
     public override bool CanGetUnflushedBytes => true;
 
@@ -31,7 +31,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         exchange.Gate.Enter(ticket);
         try
         {
-            CheckNotCompleted();
+            CheckWritable();
             return exchange.LendBody(sizeHint);
         }
         finally
@@ -52,7 +52,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         exchange.Gate.Enter(ticket);
         try
         {
-            CheckNotCompleted();
+            CheckWritable();
             return exchange.ReserveBody(sizeHint);
         }
         finally
@@ -68,6 +68,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         exchange.Gate.Enter(ticket);
         try
         {
+            CheckWritable();
             exchange.AdvanceBody(bytes);
             _unflushed += bytes;
         }
@@ -95,6 +96,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         exchange.Gate.Enter(ticket);
         try
         {
+            exchange.CheckNotUpgraded();
             _unflushed = 0;
             ValueTask flushed = exchange.While(exchange.FlushAsync(), ticket, cancellationToken);
             return flushed.IsCompletedSuccessfully ? new ValueTask<FlushResult>(Result) : Later(flushed);
@@ -122,7 +124,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         exchange.Gate.Enter(ticket);
         try
         {
-            CheckNotCompleted();
+            CheckWritable();
             sent = exchange.Write(span, out taken);
             if (taken == span.Length && sent.IsCompletedSuccessfully)
             {
@@ -144,34 +146,50 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
 
     public override void CancelPendingFlush() => request.Exchange.CheckCurrent(request.Ticket);
 
-    /// <summary>With an exception: what has been written is not all, and must not pass for it.</summary>
+    /// <summary>Ends the response: its client has the end while the handler goes on. With an exception: what has been written is not all, and must not pass for it.</summary>
     public override void Complete(Exception? exception = null)
     {
-        using ExchangeUse use = request.Exchange.Use(request.Ticket);
-        _completed = true;
-        if (exception is not null)
+        Task completing = CompleteOnce(exception);
+        if (completing.IsFaulted)
         {
-            request.Exchange.Report(exception);
+            completing.GetAwaiter().GetResult();
         }
     }
 
-    /// <summary>Ends the response: its client has the end while the handler goes on. With an exception as <see cref="Complete"/>.</summary>
-    public override async ValueTask CompleteAsync(Exception? exception = null)
+    /// <summary>As <see cref="Complete"/>, and waits until the end is on its way.</summary>
+    public override ValueTask CompleteAsync(Exception? exception = null) => new(CompleteOnce(exception));
+
+    // What goes on when the handler ends finds the response complete.
+    private Task CompleteOnce(Exception? exception)
     {
-        Complete(exception);
-        if (exception is null && !request.Exchange.IsUpgraded)
+        Exchange exchange = request.Exchange;
+        using (exchange.Use(request.Ticket))
         {
-            await ((IHttpResponseBodyFeature)request).CompleteAsync().ConfigureAwait(false);
+            exchange.CheckNotUpgraded();
+            if (exception is not null)
+            {
+                _failed = true;
+                exchange.Report(exception);
+            }
+
+            if (_failed)
+            {
+                return Task.CompletedTask;
+            }
         }
+
+        return ((IHttpResponseBodyFeature)request).CompleteAsync();
     }
 
     private static FlushResult Result => new(isCanceled: false, isCompleted: false);
 
-    private void CheckNotCompleted()
+    // Within the gate.
+    private void CheckWritable()
     {
-        if (_completed)
+        request.Exchange.CheckNotUpgraded();
+        if (_failed)
         {
-            throw new InvalidOperationException("Writing is not allowed after the writer was completed.");
+            throw new InvalidOperationException("Writing is not allowed after the writer was completed with an exception.");
         }
     }
 

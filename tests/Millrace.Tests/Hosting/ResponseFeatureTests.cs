@@ -1,5 +1,6 @@
 // The response as ASP.NET Core sees it: callbacks, starting, failing, aborting.
 
+using System.IO.Pipelines;
 using System.Net;
 using System.Net.Sockets;
 using System.Text;
@@ -284,6 +285,86 @@ public sealed class ResponseFeatureTests
         }));
         FastCgiResponse response = app.Get("/");
         Assert.Equal((false, 503, "sorry", true), (started, response.Status, response.Text, response.IsWhole));
+    }
+
+    // As on Kestrel.
+    [Theory]
+    [InlineData(ApplicationProtocol.FastCgi, false, false)]
+    [InlineData(ApplicationProtocol.FastCgi, true, false)]
+    [InlineData(ApplicationProtocol.FastCgi, false, true)]
+    [InlineData(ApplicationProtocol.Http, false, false)]
+    [InlineData(ApplicationProtocol.Http, true, false)]
+    [InlineData(ApplicationProtocol.Http, false, true)]
+    public async Task A_writer_that_is_completed_ends_the_answer_while_its_handler_goes_on(ApplicationProtocol protocol, bool isFlushed, bool isStream)
+    {
+        using var received = new SemaphoreSlim(0);
+        await using UnixApp app = await UnixApp.StartAsync(protocol, app => app.MapGet("/", async (HttpContext context) =>
+        {
+            PipeWriter writer = context.Response.BodyWriter;
+            "all"u8.CopyTo(writer.GetSpan(3));
+            writer.Advance(3);
+            if (isFlushed)
+            {
+                await writer.FlushAsync();
+            }
+
+            if (isStream)
+            {
+                await writer.AsStream().DisposeAsync();
+            }
+            else
+            {
+                writer.Complete();
+            }
+
+            await received.WaitAsync(TimeSpan.FromSeconds(20));
+            Assert.Throws<InvalidOperationException>(() => context.Response.StatusCode = 500);
+            await Assert.ThrowsAsync<InvalidOperationException>(async () => await context.Response.Body.WriteAsync("more"u8.ToArray()));
+            Assert.Throws<InvalidOperationException>(() => writer.Advance(0));
+            writer.Complete();
+            await writer.CompleteAsync();
+            throw new InvalidOperationException("late");
+        }));
+        for (int i = 0; i < 2; i++)
+        {
+            UnixAnswer answer = await app.Get("/").WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
+            Assert.Equal((200, "all"), (answer.Status, answer.Text));
+            received.Release();
+        }
+    }
+
+    // As on Kestrel: who writes through memory, such as a serializer, does not look at the status.
+    [Theory]
+    [InlineData(ApplicationProtocol.FastCgi, 204)]
+    [InlineData(ApplicationProtocol.FastCgi, 304)]
+    [InlineData(ApplicationProtocol.Http, 204)]
+    [InlineData(ApplicationProtocol.Http, 304)]
+    public async Task What_is_advanced_over_ahead_of_a_head_without_a_body_is_left_out(ApplicationProtocol protocol, int status)
+    {
+        await using UnixApp app = await UnixApp.StartAsync(protocol, app => app.MapGet("/{way}", async (HttpContext context, string way) =>
+        {
+            context.Response.StatusCode = status;
+            PipeWriter writer = context.Response.BodyWriter;
+            if (way == "memory")
+            {
+                "left out"u8.CopyTo(writer.GetMemory(8).Span);
+            }
+            else
+            {
+                "left out"u8.CopyTo(writer.GetSpan(8));
+            }
+
+            writer.Advance(8);
+            if (way == "flush")
+            {
+                await writer.FlushAsync();
+            }
+        }));
+        foreach (string way in (string[])["memory", "span", "flush"])
+        {
+            UnixAnswer answer = await app.Get("/" + way);
+            Assert.Equal((status, ""), (answer.Status, answer.Text));
+        }
     }
 
     [Theory]

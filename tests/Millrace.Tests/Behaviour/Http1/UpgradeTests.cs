@@ -1,5 +1,6 @@
 // Switching protocols: 101, and then the bytes of both directions are the application's. RFC 9110 §7.8.
 
+using System.IO.Pipelines;
 using System.Text;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
@@ -357,6 +358,115 @@ public sealed class UpgradeTests
         Assert.Equal((200, "not upgradable"), (answer.Status, answer.BodyText));
         Assert.Equal("not upgradable", bench.Ask(peer, "GET / HTTP/1.1\r\nHost: a\r\n\r\n").BodyText);
     });
+
+    // As on Kestrel.
+    [Theory]
+    [InlineData("Body.WriteAsync")]
+    [InlineData("Body.Write")]
+    [InlineData("Body.FlushAsync")]
+    [InlineData("BodyWriter.WriteAsync")]
+    [InlineData("BodyWriter.GetMemory")]
+    [InlineData("BodyWriter.GetSpan")]
+    [InlineData("BodyWriter.Advance")]
+    [InlineData("BodyWriter.FlushAsync")]
+    [InlineData("BodyWriter.Complete")]
+    [InlineData("BodyWriter.CompleteAsync")]
+    [InlineData("WriteAsync")]
+    [InlineData("SendFileAsync")]
+    public void What_is_written_into_the_response_lies_not_among_the_bytes_of_the_tunnel(string how) => HttpBench.RunHosted(
+        async context =>
+        {
+            Microsoft.AspNetCore.Http.HttpResponse response = context.Response;
+            Stream body = response.Body;
+            Memory<byte> memory = how == "BodyWriter.Advance" ? response.BodyWriter.GetMemory(8) : default;
+            context.Features.GetRequiredFeature<IHttpBodyControlFeature>().AllowSynchronousIO = true;
+            Stream stream = await context.Features.GetRequiredFeature<IHttpUpgradeFeature>().UpgradeAsync();
+            await stream.WriteAsync("one "u8.ToArray());
+            await Assert.ThrowsAsync<InvalidOperationException>(async () =>
+            {
+                Task task = how switch
+                {
+                    "Body.WriteAsync" => body.WriteAsync("foreign"u8.ToArray()).AsTask(),
+                    "Body.FlushAsync" => body.FlushAsync(),
+                    "BodyWriter.WriteAsync" => response.BodyWriter.WriteAsync("foreign"u8.ToArray()).AsTask(),
+                    "BodyWriter.FlushAsync" => response.BodyWriter.FlushAsync().AsTask(),
+                    "BodyWriter.CompleteAsync" => response.BodyWriter.CompleteAsync().AsTask(),
+                    "WriteAsync" => response.WriteAsync("foreign"),
+                    "SendFileAsync" => response.SendFileAsync("/proc/self/status"),
+                    _ => Task.CompletedTask,
+                };
+                await task;
+                Action act = how switch
+                {
+                    "Body.Write" => () => body.Write("foreign"u8),
+                    "BodyWriter.GetMemory" => () => response.BodyWriter.GetMemory(8),
+                    "BodyWriter.GetSpan" => () => response.BodyWriter.GetSpan(8),
+                    "BodyWriter.Advance" => () => response.BodyWriter.Advance(memory.Length),
+                    _ => () => response.BodyWriter.Complete(),
+                };
+                act();
+            });
+            await stream.WriteAsync("two"u8.ToArray());
+        },
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            Assert.Equal(101, bench.Ask(peer, Ask).Status);
+            Assert.Equal("one two", Text(peer));
+            Assert.True(peer.IsAtEnd);
+        });
+
+    // As on Kestrel: a logger of bodies that reads when the tunnel is there takes nothing out of it.
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void The_body_of_the_request_stays_empty_whoever_reads_it_behind_the_switch(bool isReadBefore) => HttpBench.RunHosted(
+        async context =>
+        {
+            if (isReadBefore)
+            {
+                Assert.Equal(0, await context.Request.Body.ReadAsync(new byte[8]));
+                Assert.True((await context.Request.BodyReader.ReadAsync()).IsCompleted);
+            }
+
+            await using Stream stream = await context.Features.GetRequiredFeature<IHttpUpgradeFeature>().UpgradeAsync();
+            await stream.WriteAsync("?"u8.ToArray());
+            byte[] buffer = new byte[8];
+            await stream.ReadExactlyAsync(buffer.AsMemory(0, 1));
+            Assert.Equal(0, await context.Request.Body.ReadAsync(buffer));
+            ReadResult result = await context.Request.BodyReader.ReadAsync();
+            Assert.Equal((0, true), (result.Buffer.Length, result.IsCompleted));
+            context.Request.BodyReader.AdvanceTo(result.Buffer.End);
+            context.Request.BodyReader.CancelPendingRead();
+            await stream.ReadExactlyAsync(buffer.AsMemory(1, 3));
+            await stream.WriteAsync(buffer.AsMemory(0, 4));
+        },
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            Assert.Equal(101, bench.Ask(peer, Ask).Status);
+            bench.Send(peer, "all!");
+            Assert.Equal("?all!", Text(peer));
+        });
+
+    [Fact]
+    public void Synchronous_use_of_a_tunnel_is_refused_unless_it_is_allowed_AllowSynchronousIO() => HttpBench.RunHosted(
+        static async context =>
+        {
+            await using Stream stream = await context.Features.GetRequiredFeature<IHttpUpgradeFeature>().UpgradeAsync();
+            Assert.Throws<InvalidOperationException>(() => stream.Write("no"u8));
+            Assert.Throws<InvalidOperationException>(() => stream.Flush());
+            Assert.Throws<InvalidOperationException>(() => stream.Read(new byte[1]));
+            context.Features.GetRequiredFeature<IHttpBodyControlFeature>().AllowSynchronousIO = true;
+            stream.Write("yes"u8);
+            stream.Flush();
+        },
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            Assert.Equal(101, bench.Ask(peer, Ask).Status);
+            Assert.Equal("yes", Text(peer));
+        });
 
     [Fact]
     public void An_offer_that_is_not_taken_is_answered_like_any_request_RFC9110_7_8() => HttpBench.Run(static bench =>

@@ -46,6 +46,46 @@ public abstract class ContentLengthTests(Way way) : SharedTests(way)
             call.Length = 4;
         },
         static (_, caller) => Assert.Equal("four", Assert.Single(caller.Answers).BodyText));
+
+    // As on Kestrel.
+    [Theory]
+    [InlineData(204, 5, 500)]
+    [InlineData(205, 5, 500)]
+    [InlineData(304, 5, 304)]
+    [InlineData(204, 0, 204)]
+    [InlineData(205, 0, 205)]
+    public void A_response_that_never_has_a_body_announces_none_RFC9110_8_6(int status, int length, int expected) => Answers(
+        call =>
+        {
+            call.Status = status;
+            call.Length = length;
+        },
+        (bench, caller) =>
+        {
+            Answer answer = Assert.Single(caller.Answers);
+            Assert.Equal((expected, expected switch { 204 => null, 304 => "5", _ => "0" }, 0), (answer.Status, answer.Field("Content-Length"), answer.Body.Length));
+            bench.StillServes(caller);
+        });
+
+    [Theory]
+    [InlineData(204)]
+    [InlineData(205)]
+    public void An_application_that_starts_such_a_response_is_told_and_may_answer_something_else_RFC9110_8_6(int status) => Run(
+        async call =>
+        {
+            call.Status = status;
+            call.Length = 5;
+            await Assert.ThrowsAsync<InvalidOperationException>(async () => await call.FlushAsync());
+            call.Status = 200;
+            call.WriteText("whole");
+        },
+        static bench =>
+        {
+            Caller caller = bench.Connect();
+            Answer answer = bench.Get(caller, "/");
+            Assert.Equal((200, "5", "whole"), (answer.Status, answer.Field("Content-Length"), answer.BodyText));
+            bench.StillServes(caller);
+        });
 }
 
 public sealed class FastCgiContentLengthTests() : ContentLengthTests(Way.FastCgiToPlain);
