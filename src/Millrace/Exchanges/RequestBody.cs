@@ -31,6 +31,7 @@ internal sealed class RequestBody
     private Exception? _error;
     private bool _used;
     private bool _unflushed;
+    private int _roomLeft;      // in the last block, unless its bytes have been read
     private bool _writerDone;
     private bool _readerDone;
     private BodyReader? _reader;
@@ -124,13 +125,26 @@ internal sealed class RequestBody
         Received = total;
         if (!_readerDone)
         {
-            PipeWriter writer = Use().Writer;
-            bytes.CopyTo(SteadyPipe.GetSpan(writer, bytes.Length));
-            SteadyPipe.Advance(writer, bytes.Length);
+            Keep(bytes);
             _unflushed = true;
         }
 
         return true;
+    }
+
+    // What is left of the last block is filled first: pieces that each ask for a new one would have the server keep much more than their bytes.
+    private void Keep(ReadOnlySpan<byte> bytes)
+    {
+        PipeWriter writer = Use().Writer;
+        while (bytes.Length > 0)
+        {
+            Span<byte> room = SteadyPipe.GetSpan(writer, _roomLeft > 0 ? Math.Min(_roomLeft, bytes.Length) : bytes.Length);
+            int count = Math.Min(room.Length, bytes.Length);
+            bytes[..count].CopyTo(room);
+            SteadyPipe.Advance(writer, count);
+            _roomLeft = room.Length - count;
+            bytes = bytes[count..];
+        }
     }
 
     /// <summary>How long the body will be at least, as a chunk that has begun says. False when that is over the limit, which is refused before its bytes come.</summary>
@@ -304,6 +318,7 @@ internal sealed class RequestBody
         _error = null;
         _used = _unflushed = _writerDone = _readerDone = false;
         Received = Announced = 0;
+        _roomLeft = 0;
         Expected = -1;
         State = BodyState.Complete;
         return reusable;

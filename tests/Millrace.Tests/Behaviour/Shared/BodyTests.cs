@@ -232,6 +232,44 @@ public abstract class BodyTests(Way way) : SharedTests(way)
 
     // ---- time, with the clock in the test's hands ----
 
+    [Theory]
+    [InlineData(513)]
+    [InlineData(1_025)]
+    [InlineData(16_385)]
+    public void What_is_kept_of_a_body_takes_little_more_than_its_bytes_whatever_the_size_of_its_pieces_RequestBodyBuffer(int size)
+    {
+        var gate = new TaskCompletionSource();
+        long length = 0;
+        long room = 0;
+        Run(
+            async call =>
+            {
+                await gate.Task;
+                System.IO.Pipelines.ReadResult result = await call.Exchange.Body.Reader.ReadAsync();
+                length = result.Buffer.Length;
+                foreach (ReadOnlyMemory<byte> part in result.Buffer)
+                {
+                    Assert.True(System.Runtime.InteropServices.MemoryMarshal.TryGetArray(part, out ArraySegment<byte> bytes));
+                    room += bytes.Array!.Length;
+                }
+
+                call.Exchange.Body.Reader.AdvanceTo(result.Buffer.End);
+                await Call.Echo(call);
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                byte[] body = Numbered(400_000);
+                bench.Send(caller, [.. caller.Head("/", "POST", null), .. body.Chunk(size).SelectMany(caller.Part), .. caller.EndOfBody()]);
+                gate.SetResult();
+                bench.Settle();
+                Assert.InRange(length, 200_000, 300_000);
+                Assert.InRange(room, length, length + 40_000);
+                Assert.Contains($"\nbody {400_000 - length} {Call.Sum(body.AsSpan((int)length))}\n", Assert.Single(caller.Answers).BodyText, StringComparison.Ordinal);
+            },
+            static options => options.RequestBodyBuffer = 200_000);
+    }
+
     [Fact]
     public void Hostile_60_A_body_that_stops_is_408_BodyTimeout() => Run(
         static bench =>
