@@ -1,5 +1,5 @@
-// How a connection's bytes come in: events, reading, holding. The loop's side only. What it answers is sent in Connection.Send.cs, its end
-// is in Connection.End.cs.
+// How a connection's bytes come in: events, reading, holding. The loop's side only. Its end is
+// in ClosingConnection.cs.
 
 using Millrace.Exchanges;
 using Millrace.Loops;
@@ -13,7 +13,6 @@ internal abstract partial class Connection<TKernel>
     protected const int RequestsPerTurn = 128;
 
     private bool _yields;                // held bytes wait for the other connections of the loop
-    private long _discarded;
 
     // The end of what the peer has sent shows behind bytes that fill no buffer, and brings no edge of its own.
     private bool IsEndNear => _peerEnd != PeerEnd.Open || _receivingEnded;
@@ -21,25 +20,10 @@ internal abstract partial class Connection<TKernel>
     /// <summary>Nothing has to be waited for before the next bytes are read.</summary>
     private bool MayReadOn => Stage is Stage.Receiving or Stage.Lingering && !IsHolding;
 
-    /// <summary>The connection is reset at once, with whatever has not reached the peer: the application has asked for that.</summary>
-    protected bool ResetsOnClose { get; set; }
-
     // ---- what a protocol does with bytes ----
 
     /// <summary>Bytes in the order they came. False: the loop was taken over. What must wait is held with <see cref="Hold"/>.</summary>
     protected abstract bool Process(LoopDriver driver, byte[] buffer, int start, int end);
-
-    /// <summary>Whether a request is in the middle of arriving.</summary>
-    protected abstract bool IsMidRequest { get; }
-
-    /// <summary>The exchange is over: what of the protocol's state belonged to it.</summary>
-    protected abstract void OnExchangeEnded(bool keepsOpen);
-
-    /// <summary>The time for the head, or for what follows a refused one, is over.</summary>
-    protected abstract void OnTimeoutMidRequest(long nowMs);
-
-    /// <summary>A request has been answered, and is not all there, or the next one has begun to arrive: the time for what is missing begins.</summary>
-    protected virtual void BeginTimeMidRequest() => SetDeadline(Options.HeadTimeout);
 
     // ---- events ----
 
@@ -140,23 +124,9 @@ internal abstract partial class Connection<TKernel>
         }
     }
 
-    /// <summary>The loop owns the connection: an exchange that gave it back by itself is taken note of.</summary>
-    private void Settle()
-    {
-        _owner.TakeBack();
-        if (Stage == Stage.Away)
-        {
-            Enter(Stage.Receiving);
-            Exchange = null;
-            OnExchangeEnded(keepsOpen: true);
-            _lastActiveMs = Loop.NowMs;
-        }
-    }
-
     // ---- reading ----
 
-    /// <summary>Reads and processes until there is nothing more, or something must wait.</summary>
-    private protected bool Receive(LoopDriver driver)
+    protected sealed override bool Receive(LoopDriver driver)
     {
         for (int reads = 1; ; reads++)
         {
@@ -301,9 +271,6 @@ internal abstract partial class Connection<TKernel>
     /// <inheritdoc cref="HeldInput.KeepInPlace"/>
     protected void HoldInPlace(byte[] input, int start, int end) => _held.KeepInPlace(input, start, end);
 
-    /// <inheritdoc cref="HeldInput.Drop"/>
-    protected void Unhold() => _held.Drop();
-
     /// <summary>Keeps bytes for which it is not this connection's turn any more: others go first.</summary>
     protected void Yield(ReadOnlySpan<byte> bytes)
     {
@@ -311,18 +278,6 @@ internal abstract partial class Connection<TKernel>
         _yields = true;
         PostSelf(PostReason.Continue);
     }
-
-    /// <summary>Counts bytes that nobody wants; false when there have been too many.</summary>
-    protected bool CountDiscarded(int count)
-    {
-        _discarded += count;
-        return _discarded <= Options.MaxDiscardBytes;
-    }
-
-    protected void ResetDiscarded() => _discarded = 0;
-
-    /// <summary>Bytes counted since the request.</summary>
-    protected long Discarded => _discarded;
 
     /// <summary>Goes on with what had to wait: held bytes first, then the socket.</summary>
     private bool Continue(LoopDriver driver)
@@ -360,5 +315,36 @@ internal abstract partial class Connection<TKernel>
         }
 
         return true;
+    }
+
+    private bool SendPending(LoopDriver driver)
+    {
+        OutputBuffer output = _pending!;
+        switch (SendOutput(null, output))
+        {
+            case SendResult.Again:
+                if (!_progress.IsStuck)
+                {
+                    BeginWaitingForPeer();
+                }
+
+                WatchWriting();
+                return true;
+            case SendResult.Broken:
+                Close(reset: false);
+                return true;
+        }
+
+        _pending = null;
+        Enter(Stage.Receiving);
+        Services.Return(output);
+        if (IsClosing)
+        {
+            FinishClosing();
+            return IsClosed || Receive(driver);     // lingering: the edge of what has come meanwhile is gone
+        }
+
+        SetIdleDeadline();
+        return Continue(driver);
     }
 }

@@ -1,9 +1,10 @@
 // One connection over the kernel it runs on: what its loop does while the connection is its own. What protocol it speaks is in the classes
-// below it; how it is received, run, answered and ended is in Connection.Receive.cs, .Run.cs, .Queue.cs, .Send.cs, .End.cs and .Break.cs.
+// below it; how it is received and run is in Connection.Receive.cs, .Run.cs and .Queue.cs.
 //
-//   SendingConnection   whoever owns its output uses it, on any thread
-//   LentConnection      its loop uses it while the connection is its exchange's
-//   Connection          its loop uses it while the connection is its own; loops see it as Loops/Connection, exchanges as Exchanges/ResponseChannel
+//   SendingConnection   whoever owns its output, on any thread: sending, breaking off, giving back
+//   LentConnection      its loop, while an exchange owns it
+//   ClosingConnection   its loop, while it owns it: time limits, the drain, the end
+//   Connection          ... and what comes in, and is run
 //
 // A connection belongs to its loop or to its exchange, never to both. Ownership is one bit of the word (Ownership.cs):
 //
@@ -26,7 +27,7 @@ using Millrace.Platform;
 
 namespace Millrace.Connections;
 
-internal abstract partial class Connection<TKernel> : LentConnection<TKernel>
+internal abstract partial class Connection<TKernel> : ClosingConnection<TKernel>
     where TKernel : struct, IKernel
 {
     protected Connection(EventLoop<TKernel> loop, int descriptor, bool isTcp, ResponseFraming framing)

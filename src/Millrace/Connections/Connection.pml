@@ -1,5 +1,6 @@
-/* Who owns a connection, as Connection.cs, Connection.Receive.cs, .Run.cs, .Send.cs and .End.cs, LentConnection.cs and SendingConnection.Finish.cs have it: how a
- * loop lends it to an exchange and gets it back, what the loop does for an exchange meanwhile, and which edges of the
+/* Who owns a connection, as Connection.cs, Connection.Receive.cs, .Run.cs, .Queue.cs, ClosingConnection.Time.cs,
+ * LentConnection.cs and SendingConnection.Finish.cs have it: how a loop lends it to an exchange and gets it back,
+ * what the loop does for an exchange meanwhile, and which edges of the
  * socket it may let pass. Labels are the names of the methods. Not here: how a loop passes from driver to driver
  * (Loops/EventLoop.pml: here Loop is whoever drives it), the gate, lingering, what bytes mean; the protocol is one that
  * reads while an exchange runs only as long as its body is open, like HTTP/1.1. Steps are sequentially consistent; what

@@ -166,7 +166,7 @@ internal sealed class FastCgiFraming(bool isTcp) : ResponseFraming(chunkTailMax:
 
         if (exchange.IsCut)
         {
-            // No end: see Connection.Break.cs. What shows the break over a Unix socket is a record: that of a file that is not all sent is filled up first.
+            // No end: see ClosingConnection.Break.cs. What shows the break over a Unix socket is a record: that of a file that is not all sent is filled up first.
             int missing = isTcp ? 0 : exchange.FileBytesLeft;
             bool hasBegun = output.IsEmpty;
             output.Reserve(missing)[..missing].Clear();

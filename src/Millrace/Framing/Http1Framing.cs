@@ -336,7 +336,7 @@ internal sealed class Http1Framing(bool isTcp) : ResponseFraming(ChunkTail)
         return output.FrameStart;
     }
 
-    // A response that was cut has no last chunk: see Connection.Break.cs.
+    // A response that was cut has no last chunk: see ClosingConnection.Break.cs.
     public override void WriteEnd(Exchange exchange, OutputBuffer output)
     {
         if (IsChunked && !exchange.IsCut && !exchange.Life.IsAborted)

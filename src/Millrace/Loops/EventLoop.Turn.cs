@@ -1,6 +1,6 @@
 // A loop over a kernel: wait, then each event, each posted item and each deadline in turn, then wait again. The batch of
 // events and the position in it belong to the loop, not to the driver: edge-triggered events that are dropped are lost for
-// ever, so the position steps past an event before its connection runs. Accepting is in EventLoop.Listeners.cs.
+// ever, so the position steps past an event before its connection runs. Accepting is in EventLoop.Listeners.cs, the end in EventLoop.End.cs.
 
 using Millrace.Listeners;
 using Millrace.Observe;
@@ -33,10 +33,6 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     private int _batchCount;
     private int _batchPosition;
     private bool _isReserveReached;
-    private bool _draining;
-    private long _drainBegunMs;
-    private bool _cutting;
-    private bool _stopping;
     private long _crowdedSinceMs;       // since when batches have been full; 0: the last was not
     private long _countedSinceMs;
     private int _counted;               // events since then
@@ -55,8 +51,6 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     }
 
     public EventLoop<TKernel>[] Siblings { get; set; } = [];
-
-    public bool IsDraining => _draining;
 
     // ---- a turn ----
 
@@ -362,49 +356,4 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
         Counters.Closed++;
         Services.RemoveConnection();
     }
-
-    // ---- the end ----
-
-    /// <summary>While draining: closes what has become idle meanwhile.</summary>
-    public void SweepIdle()
-    {
-        _parked.ForEach(Post);
-        _parked.Clear();
-        foreach (Connection connection in _connections.All())
-        {
-            try
-            {
-                connection.OnDrain(NowMs, _drainBegunMs, _cutting);
-            }
-            catch (Exception error)
-            {
-                Contain(error, connection);
-            }
-        }
-    }
-
-    /// <summary>The drain time is over: cuts every connection. Those whose handler still runs close when it ends.</summary>
-    public void Cut()
-    {
-        _cutting = true;
-        SweepIdle();
-    }
-
-    /// <summary>The loop ends as soon as it has no connection any more.</summary>
-    public void Stop() => _stopping = true;
-
-    protected override void Abandon()
-    {
-        while (TryTakePosted(out object? work))
-        {
-            if (work is AcceptedSocket accepted)
-            {
-                Kernel.Close(accepted.Descriptor, reset: false);
-                Services.RemoveConnection();
-            }
-        }
-    }
-
-    /// <summary>Closes the event queue: the last act of the driver whose loop has ended, or of who has made a loop that was never driven.</summary>
-    public void Release() => Kernel.ClosePoller(_poller);
 }

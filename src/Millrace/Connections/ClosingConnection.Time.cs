@@ -1,4 +1,4 @@
-// How a connection ends: time limits, the drain, closing without a reset over its last answer. The loop's side only.
+// Time limits of a connection, whoever owns it, and the drain.
 
 using Millrace.Exchanges;
 using Millrace.Loops;
@@ -6,16 +6,12 @@ using Millrace.Platform;
 
 namespace Millrace.Connections;
 
-internal abstract partial class Connection<TKernel>
+internal abstract partial class ClosingConnection<TKernel>
 {
-    private const long LingerMs = 2_000;
     private const long DrainQuietMs = 250;
 
-    private Ending _ending;
     private long _lastLookMs;            // the deadline while its socket is about to be looked at for the last time
     private long _overdueMs;             // ... and the one before it
-
-    // ---- time ----
 
     // A next request may have begun behind the one that has ended: its head is waited for. Or the end of that one's body.
     protected void SetIdleDeadline()
@@ -116,7 +112,7 @@ internal abstract partial class Connection<TKernel>
     protected long IdleDeadlineMs => DeadlineMs == _lastLookMs ? _overdueMs : DeadlineMs;
 
     // The connection has been idle for too long. What lies in its socket came in time; closing over it would be a reset.
-    private bool LookAndClose(LoopDriver driver)
+    private protected bool LookAndClose(LoopDriver driver)
     {
         if (!IsIdleStill)
         {
@@ -155,7 +151,7 @@ internal abstract partial class Connection<TKernel>
     /// <summary>No request can be served on this connection behind those whose bytes have come.</summary>
     protected bool IsLast => _receivingEnded || Loop.IsDraining;
 
-    private void LeaveIfDraining()
+    private protected void LeaveIfDraining()
     {
         if (Loop.IsDraining && !IsMidRequest)
         {
@@ -245,130 +241,4 @@ internal abstract partial class Connection<TKernel>
             PostLastLook(nowMs);
         }
     }
-
-    // ---- closing ----
-
-    public sealed override void EndByFault()
-    {
-        if (_owner.IsLoops)
-        {
-            Close(reset: true);
-            return;
-        }
-
-        // Closed when its exchange gives it back: its handler must come to an end, whatever the fault has left undone.
-        DeadlineMs = Loop.NowMs + 1_000;    // one that failed must not be due again at once
-        if (_owner.TryPin())
-        {
-            Exchange exchange = Exchange!;
-            exchange.Cut();
-            exchange.Body.Break(new IOException("The server failed while the request was in progress."));
-            exchange.Life.Abort();
-            bool caught = exchange.Body.Readers.TryTake(out Action<object?> action, out object? state);
-            _owner.Unpin();
-            if (caught)
-            {
-                Services.RunUserCode(action, state);
-            }
-        }
-
-        Cut();
-    }
-
-    /// <summary>Closes once everything written has been sent. The peer's unread bytes are read first, so that no reset overtakes the answer.</summary>
-    protected void CloseWhenSent() => _ending = Ending.WhenSent;
-
-    /// <summary>The last answer of this connection has been written.</summary>
-    protected bool IsClosing => _ending == Ending.WhenSent;
-
-    /// <summary>Whether bytes may still arrive that would turn a close into a reset.</summary>
-    protected abstract bool MayHaveMoreInput { get; }
-
-    private protected void FinishClosing()
-    {
-        if (ResetsOnClose)
-        {
-            Close(reset: true);
-        }
-        else if (IsBreaking)
-        {
-            BeginBreaking();
-        }
-        else if (Stage != Stage.Lingering)
-        {
-            EndSending();
-        }
-    }
-
-    private void EndSending()
-    {
-        if (_peerEnd == PeerEnd.Seen || !(MayHaveMoreInput || IsHolding))
-        {
-            Close(reset: false);
-            return;
-        }
-
-        BeginLingering();
-        Loop.Kernel.Shutdown(Descriptor, both: false);
-        BeginWaitingForPeer(LingerMs);
-    }
-
-    private void BeginLingering()
-    {
-        Enter(Stage.Lingering);
-        ResetDiscarded();       // what was read of earlier bodies does not count against this one's answer
-        Unhold();
-        EnsureWatched();
-    }
-
-    private void Discard(int count)
-    {
-        if (!CountDiscarded(count))
-        {
-            Loop.Counters.Refused(Observe.Refusal.DiscardLimit);
-            if (IsBreaking)
-            {
-                ShowBreakNow();
-            }
-
-            Close(reset: false);
-        }
-    }
-
-    /// <summary>The loop owns the connection; this is its end.</summary>
-    protected void Close(bool reset)
-    {
-        if (IsClosed)
-        {
-            return;
-        }
-
-        bool wasQueued = Stage == Stage.Queued;
-        Enter(Stage.Closed);
-        DeadlineMs = long.MaxValue;
-        try
-        {
-            Unhold();
-            if (wasQueued)
-            {
-                _ = Services.Gate!.Forget(this);    // its place in the queue is for others
-            }
-
-            if (_pending is { } pending)
-            {
-                _pending = null;
-                Services.Return(pending);
-            }
-
-            OnClosed(wasQueued);
-        }
-        finally
-        {
-            LeaveGate();        // nothing to leave unless a fault came before the end of its request
-            Loop.Remove(this, reset && IsTcp);
-        }
-    }
-
-    /// <summary>The protocol's own buffers go back, and an exchange that has not run.</summary>
-    protected abstract void OnClosed(bool wasQueued);
 }

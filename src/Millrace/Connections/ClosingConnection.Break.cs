@@ -10,9 +10,12 @@ using Millrace.Platform;
 
 namespace Millrace.Connections;
 
-internal abstract partial class Connection<TKernel>
+internal abstract partial class ClosingConnection<TKernel>
 {
     private int _signSent;
+
+    /// <summary>The connection is reset at once, with whatever has not reached the peer: the application has asked for that.</summary>
+    protected bool ResetsOnClose { get; set; }
 
     // All of the response is in the socket.
     private void BeginBreaking()
@@ -43,7 +46,7 @@ internal abstract partial class Connection<TKernel>
     }
 
     // A peer that has ended its own side and then resets the connection goes without an error that a read would tell of.
-    private void CloseIfGone()
+    private protected void CloseIfGone()
     {
         if (Loop.Kernel.Send(Descriptor, [], more: false) == KernelResult.Broken)
         {
@@ -103,7 +106,7 @@ internal abstract partial class Connection<TKernel>
     }
 
     // The exchange has ended: the loop goes on with what there is to send, and to wait for.
-    private OutputBuffer? TakeLast()
+    private protected OutputBuffer? TakeLast()
     {
         ResetsOnClose = _isCut && !IsFastCgi;
         BreakWhenTaken(_isCut || !IsTcp || (IsFastCgi && _last is not null && !_followsAnswers) ? BreakSign.None : BreakSign.Reset);
@@ -113,7 +116,7 @@ internal abstract partial class Connection<TKernel>
     }
 
     /// <summary>What is left to send in one buffer goes behind what is in another.</summary>
-    private void Move(OutputBuffer from, OutputBuffer to)
+    private protected void Move(OutputBuffer from, OutputBuffer to)
     {
         _ = Framing.FrameEnd(from);
         to.AppendRest(from);
