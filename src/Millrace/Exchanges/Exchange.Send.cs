@@ -109,6 +109,11 @@ internal sealed partial class Exchange
 
         if (Life.IsAborted)
         {
+            if (IsOwed)
+            {
+                SendEnd();
+            }
+
             return default;
         }
 
@@ -215,7 +220,7 @@ internal sealed partial class Exchange
     }
 
     // Who has given a request up by a record waits for its end.
-    private bool IsOwed => !Life.IsAborted || (_sendsEnd && Life.IsGivenUp);
+    private bool IsOwed => !Life.IsAborted || (HasEnded && Life.IsGivenUp);
 
     // Under the lock. What was flushed has been sent.
     private void NoteSent()

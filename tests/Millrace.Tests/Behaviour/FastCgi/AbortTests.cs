@@ -357,6 +357,73 @@ public sealed class AbortTests
             });
     }
 
+    // The application completes the response and goes on for long: whoever has aborted it has its END_REQUEST as soon as it takes it.
+    [Theory]
+    [InlineData("silent", true, true)]
+    [InlineData("silent", true, false)]
+    [InlineData("silent", false, false)]
+    [InlineData("half sent", true, true)]
+    [InlineData("half sent", true, false)]
+    [InlineData("half sent", false, false)]
+    [InlineData("much written", true, true)]
+    [InlineData("much written", true, false)]
+    [InlineData("much written", false, false)]
+    public void An_aborted_request_that_is_completed_ends_before_its_handler_FastCGI_5_4(string what, bool isAbortedFirst, bool reads)
+    {
+        FastCgiBench? current = null;
+        var over = new TaskCompletionSource();
+        bool isOver = false;
+        FastCgiBench.Run(
+            async (request, response) =>
+            {
+                if (request.Path == "/next")
+                {
+                    response.WriteText("next");
+                    return;
+                }
+
+                if (what != "silent")
+                {
+                    response.Write(new byte[what == "half sent" ? 4 : 50_000]);
+                }
+
+                if (what == "half sent")
+                {
+                    await response.FlushAsync();
+                }
+
+                if (isAbortedFirst)
+                {
+                    await Bench.Cancelled(request.Aborted);
+                }
+
+                Exchange exchange = current!.Simulation.Handler.Current!;
+                exchange.Gate.Enter(exchange.Ticket);
+                ValueTask sent = exchange.Complete();
+                exchange.Gate.ExitForGood(exchange.Ticket);
+                await sent;
+                await over.Task;
+                isOver = true;
+            },
+            bench =>
+            {
+                current = bench;
+                bench.Simulation.World.SendCapacityMax = 10;
+                FrontEnd front = bench.Connect();
+                bench.Reads = reads;
+                bench.Send(front, Wire.Request("/"));
+                bench.Send(front, Abort());
+                bench.Reads = true;
+                bench.Pass(TimeSpan.FromMilliseconds(200));
+                Assert.Equal((1, 0), (Assert.Single(front.Ended).Id, front.Ended[0].ProtocolStatus));
+                Assert.False(isOver);
+                bench.Send(front, Wire.Request("/next"));
+                over.SetResult();
+                bench.Settle();
+                Assert.Equal("next", front.Ended[^1].BodyText);
+            });
+    }
+
     // A file that a handler leaves half sent ends in the middle of a record: nothing can follow it.
     [Fact]
     public void A_file_left_half_sent_ends_the_connection_even_of_a_request_that_was_given_up()
