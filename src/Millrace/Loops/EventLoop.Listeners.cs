@@ -27,6 +27,9 @@ internal sealed partial class EventLoop<TKernel>
         /// <summary>Descriptors are short.</summary>
         Exhausted,
 
+        /// <summary>The system gives nobody of this socket.</summary>
+        Refused,
+
         /// <summary>The loop was taken over meanwhile.</summary>
         LoopLost,
     }
@@ -40,7 +43,7 @@ internal sealed partial class EventLoop<TKernel>
         }
     }
 
-    private bool Accept(LoopDriver driver, int index)
+    private bool Accept(LoopDriver driver, int index, Readiness ready)
     {
         for (int i = 0; i < AcceptsPerEvent; i++)
         {
@@ -55,6 +58,11 @@ internal sealed partial class EventLoop<TKernel>
                     return false;
                 case Accepted.Exhausted:
                     PauseAccepting(listener);
+                    return true;
+                case Accepted.Refused:
+                case Accepted.Nobody when (ready & Readiness.HangUp) != 0:      // all that a Unix socket says of its end
+                    Services.Log.AcceptingRefused(listener.ToString());
+                    PauseAccepting();
                     return true;
                 case Accepted.Nobody:
                     return true;
@@ -89,6 +97,8 @@ internal sealed partial class EventLoop<TKernel>
                 return Accepted.One;
             case KernelResult.Exhausted:
                 return Accepted.Exhausted;
+            case KernelResult.Refused:
+                return Accepted.Refused;
             default:
                 return Accepted.Nobody;
         }
@@ -148,13 +158,18 @@ internal sealed partial class EventLoop<TKernel>
         return best;
     }
 
-    // ---- when descriptors are short ----
+    // ---- when nobody can be accepted ----
 
-    // Level-triggered listeners would spin: look away for a moment, say so once in a while.
     private void PauseAccepting(ListenSocket listener)
     {
         Services.Log.DescriptorsExhausted(listener.Address.ToString());
         Counters.Refused(Refusal.DescriptorsExhausted);
+        PauseAccepting();
+    }
+
+    // Level-triggered listeners would spin: look away for a moment, say so once in a while.
+    private void PauseAccepting()
+    {
         UnwatchListeners();
         _acceptPausedUntilMs = NowMs + AcceptPauseMs;
     }

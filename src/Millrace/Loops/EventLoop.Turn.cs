@@ -248,7 +248,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
 
         if ((token & ListenerFlag) != 0)
         {
-            return Accept(driver, (int)(token & 0xFFFF));
+            return Accept(driver, (int)(token & 0xFFFF), ready);
         }
 
         // A connection closed earlier in this batch may still have an event in it; its slot has a newer generation then.

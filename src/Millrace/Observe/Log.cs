@@ -15,6 +15,7 @@ internal sealed partial class Log
     private long _lastConnectionLimit;
     private long _lastDescriptors;
     private long _lastThread;
+    private long _lastRefusal;
     private long _lastPath;
 
     /// <param name="logger">The application's.</param>
@@ -50,6 +51,15 @@ internal sealed partial class Log
         if (MaySay(ref _lastDescriptors))
         {
             _queue.Add(() => Descriptors(address));
+        }
+    }
+
+    /// <summary>At most once in ten seconds.</summary>
+    public void AcceptingRefused(string address)
+    {
+        if (MaySay(ref _lastRefusal))
+        {
+            _queue.Add(() => NoAccepting(address));
         }
     }
 
@@ -103,6 +113,9 @@ internal sealed partial class Log
 
     [LoggerMessage(26, LogLevel.Warning, "The system refuses another thread beside {Count} that drive loops and run handlers: handlers wait for one of these, and loops whose handlers block wait for them. Allow the process more threads (ulimit -u, TasksMax, pids.max) or memory, set DriversMax lower, or make the handlers asynchronous.")]
     private partial void NoThread(int count);
+
+    [LoggerMessage(27, LogLevel.Error, "The system accepts nobody on {Address}: another process that has the socket too has shut it down, or a security policy (seccomp, AppArmor, SELinux) forbids accept. Accepting on all addresses pauses 100 ms at a time. Restart what has opened the socket, or mend the policy.")]
+    private partial void NoAccepting(string address);
 
     [LoggerMessage(8, LogLevel.Warning, "{Address} can be reached from other machines.")]
     public partial void WideAddress(string address);

@@ -48,6 +48,9 @@ internal static class KernelResult
 
     /// <summary>Descriptors or memory have run out (EMFILE, ENFILE, ENOBUFS, ENOMEM).</summary>
     public const int Exhausted = -3;
+
+    /// <summary>It is the listening socket that the system gives nobody of, whoever connects.</summary>
+    public const int Refused = -4;
 }
 
 /// <summary>The system calls a loop makes. None of them blocks but <see cref="Wait"/>, none is interrupted (EINTR is retried).</summary>

@@ -138,6 +138,8 @@ internal readonly unsafe struct LinuxKernel : IKernel
                         continue;
                     case SystemCalls.EMFILE or SystemCalls.ENFILE or SystemCalls.ENOBUFS or SystemCalls.ENOMEM:
                         return KernelResult.Exhausted;
+                    case SystemCalls.EINVAL or SystemCalls.EPERM or SystemCalls.EACCES or SystemCalls.ENOSYS or SystemCalls.EBADF or SystemCalls.ENOTSOCK:
+                        return KernelResult.Refused;    // shut down by another process that has it too, or forbidden: the socket stays readable for ever
                     case SystemCalls.EAGAIN:
                         return KernelResult.Again;
                     default:

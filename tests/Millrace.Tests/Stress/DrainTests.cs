@@ -229,6 +229,38 @@ public sealed class DrainTests : IDisposable
         Assert.True(SystemCalls.Fcntl(passed, SystemCalls.F_GETFD, 0) < 0);
     }
 
+    // Such a socket is readable for ever, and gives nobody.
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task An_inherited_socket_that_another_process_shuts_down_is_spoken_of_and_keeps_no_loop_busy(bool unix)
+    {
+        using var parent = unix ? new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified) : new Socket(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp);
+        parent.Bind(unix ? new UnixDomainSocketEndPoint(_folder.PathOf("inherited.sock")) : new IPEndPoint(IPAddress.Loopback, 0));
+        parent.Listen();
+        int passed = SystemCalls.Fcntl((int)parent.SafeHandle.DangerousGetHandle(), SystemCalls.F_DUPFD_CLOEXEC, 600);
+        using var log = new Hosting.CollectedLog();
+        await using MillraceServer server = await MillraceServer.StartAsync(
+            string.Create(CultureInfo.InvariantCulture, $"fastcgi://fd:{passed}"), static (request, response) => response.WriteText("served"), new MillraceOptions { Loops = 2 }, log.CreateLogger("Millrace"));
+        using FastCgiPeer kept = FastCgiPeer.Connect(unix ? $"fastcgi://unix:{_folder.PathOf("inherited.sock")}" : $"fastcgi://{parent.LocalEndPoint}");
+        Assert.Equal("served", kept.Exchange(new FastCgiRequest("/")).Text);
+
+        _ = SystemCalls.Shutdown(passed, SystemCalls.SHUT_RDWR);
+
+        Assert.True(ProcessState.Becomes(() => log.Lines.Any(static line => line.Contains("The system accepts nobody on", StringComparison.Ordinal))), "nothing is said");
+        long begun = Environment.TickCount64;
+        long turns = server.Engine.Loops.Sum(static loop => loop.Turns);
+        for (int i = 0; i < 20; i++)
+        {
+            Assert.Equal("served", kept.Exchange(new FastCgiRequest("/")).Text);
+            await Task.Delay(20);
+        }
+
+        long most = 20 * ((Environment.TickCount64 - begun) / 100 + 20);     // two loops, ten looks a second each, and what the requests take
+        Assert.InRange(server.Engine.Loops.Sum(static loop => loop.Turns) - turns, 1, most);
+        Assert.Single(log.Lines, static line => line.Contains("accepts nobody", StringComparison.Ordinal));
+    }
+
     [Fact]
     public async Task A_client_of_an_inherited_TCP_socket_has_an_address()
     {
