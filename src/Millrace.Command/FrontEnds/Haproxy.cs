@@ -30,7 +30,7 @@ internal sealed class Haproxy : FrontEnd
             option http-no-delay            # passes lines on as they are flushed
 
         frontend {{site.Name}} from {{site.Name}}
-            bind {{(site.ListenOnIPv6 ? ":::80 v4v6" : ":80")}}
+            bind {{(site.ListenOnIPv6 ? ":80,:::80 v6only" : ":80")}}
             # one spelling of each path; your own rules go behind these lines
             http-request normalize-uri percent-decode-unreserved
             http-request normalize-uri path-strip-dot

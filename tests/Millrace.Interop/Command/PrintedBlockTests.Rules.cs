@@ -45,6 +45,15 @@ public abstract partial class PrintedBlockTests
         }
     }
 
+    // One socket for both families of addresses would make ::ffff:127.0.0.1 of it, which no comparison of the application's takes for the same.
+    [Fact]
+    public async Task The_client_has_the_address_that_it_has_connected_from_RFC3875_4_1_8()
+    {
+        await using Guarded site = await StartGuardedAsync();
+        EnvironmentReport seen = (await site.AskAsync("/env/x"))!;
+        Assert.Equal("127.0.0.1", scheme == "fastcgi" ? seen.RemoteAddress : seen.Header("X-Forwarded-For"));
+    }
+
     [Fact]
     public async Task No_other_header_passes_for_one_that_the_application_believes_RFC3875_4_1_18()
     {

@@ -26,7 +26,7 @@ public sealed class HaproxyConfigTests
             option http-no-delay            # passes lines on as they are flushed
 
         frontend hello from hello
-            bind :::80 v4v6
+            bind :80,:::80 v6only
             # one spelling of each path; your own rules go behind these lines
             http-request normalize-uri percent-decode-unreserved
             http-request normalize-uri path-strip-dot
