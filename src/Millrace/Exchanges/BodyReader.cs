@@ -85,7 +85,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         }
     }
 
-    /// <summary>The pipe itself is completed when the exchange ends: bytes may still arrive for it. With an exception: the request has not been understood, and its response is an error.</summary>
+    /// <summary>The pipe itself is completed when the exchange ends: bytes may still arrive for it. With an exception: the request has not been understood, and its response is an error. Nothing happens where there is no body.</summary>
     public override void Complete(Exception? exception = null)
     {
         _completed = true;
@@ -97,7 +97,10 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         Enter();
         try
         {
-            exchange.Report(exception);
+            if (Inner is not null)
+            {
+                exchange.Report(exception);
+            }
         }
         finally
         {
@@ -108,6 +111,11 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
     /// <summary>Bytes into a caller's memory, 0 at the end: what a stream needs.</summary>
     public ValueTask<int> ReadAsync(Memory<byte> destination, CancellationToken cancellationToken)
     {
+        if (cancellationToken.IsCancellationRequested)
+        {
+            return ValueTask.FromCanceled<int>(cancellationToken);
+        }
+
         Span<byte> span = destination.Span;     // outside the guard: what gives it may be code of the application
         Enter();
         try
@@ -277,12 +285,18 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
 
     private PipeReader? Start()
     {
+        PipeReader? inner = Inner;
+        if (inner is null)
+        {
+            return null;    // of no body there is nothing to begin, nothing too large, and no end to come too soon
+        }
+
         if (_completed)
         {
             throw new InvalidOperationException("Reading is not allowed after the reader was completed.");
         }
 
-        if (!HasStarted && !_staysEmpty)
+        if (!HasStarted)
         {
             HasStarted = true;
             if (body.SizeMax is long max && Math.Max(Math.Max(body.Expected, body.Received), body.Announced) > max)
@@ -301,6 +315,6 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
             throw RequestBody.TooLarge(body.SizeMax.GetValueOrDefault());   // whoever goes on reading gets no byte of it either
         }
 
-        return Inner;
+        return inner;
     }
 }

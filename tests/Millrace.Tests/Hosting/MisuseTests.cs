@@ -316,6 +316,50 @@ public sealed class MisuseTests
         }
     }
 
+    // As on Kestrel.
+    [Theory]
+    [InlineData(ApplicationProtocol.FastCgi)]
+    [InlineData(ApplicationProtocol.Http)]
+    public async Task A_read_whose_token_is_cancelled_takes_nothing_of_the_body(ApplicationProtocol protocol)
+    {
+        await using UnixApp app = await UnixApp.StartAsync(protocol, static web => web.Map("/", static async context =>
+        {
+            var cancelled = new CancellationToken(canceled: true);
+            await Assert.ThrowsAnyAsync<OperationCanceledException>(async () => Assert.Equal(0, await context.Request.Body.ReadAsync(new byte[8], cancelled)));
+            await Assert.ThrowsAnyAsync<OperationCanceledException>(async () => await context.Request.BodyReader.ReadAsync(cancelled));
+            await context.Request.Body.CopyToAsync(context.Response.Body);
+        }));
+        Assert.Equal("whole", (await app.Post("/", "whole"u8.ToArray())).Text);
+        Assert.Equal((200, ""), Of(await app.Get("/")));
+    }
+
+    // As on Kestrel: a request without a body has one reader after the other for nothing.
+    [Theory]
+    [InlineData(ApplicationProtocol.FastCgi)]
+    [InlineData(ApplicationProtocol.Http)]
+    public async Task Where_there_is_no_body_nothing_that_is_done_to_its_reader_counts(ApplicationProtocol protocol)
+    {
+        await using UnixApp app = await UnixApp.StartAsync(protocol, static web => web.MapGet("/", static async context =>
+        {
+            PipeReader reader = context.Request.BodyReader;
+            using (var text = new StreamReader(reader.AsStream()))
+            {
+                Assert.Equal("", await text.ReadToEndAsync());
+            }
+
+            Assert.Equal(0, await context.Request.Body.ReadAsync(new byte[8]));
+            reader.Complete(new InvalidOperationException("of no consequence"));
+            Assert.True((await reader.ReadAsync()).IsCompleted);
+            var size = context.Features.GetRequiredFeature<IHttpMaxRequestBodySizeFeature>();
+            Assert.False(size.IsReadOnly);
+            size.MaxRequestBodySize = null;
+            await context.Response.WriteAsync("fine");
+        }));
+        Assert.Equal((200, "fine"), Of(await app.Get("/")));
+    }
+
+    private static (int Status, string Text) Of(UnixAnswer answer) => (answer.Status, answer.Text);
+
     [Fact]
     public async Task Completing_a_response_that_is_too_short_is_refused_and_cuts_it_unless_the_rest_is_written()
     {
