@@ -1,5 +1,6 @@
 // A plain handler that does what the plan of its request says, and checks every byte of the request's body.
 
+using Millrace.AspNetCore;
 using Millrace.Exchanges;
 
 namespace Millrace.Tests.Simulation;
@@ -157,7 +158,7 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
                         response.AddHeader("Connection", "close");
                         break;
                     case Act.Upgrade:
-                        await Tunnel(world, exchange, request, response);
+                        await Tunnel(world, exchange);
                         break;
                     case Act.Abort:
                         response.Abort();
@@ -314,20 +315,22 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
     }
 
     // Gives back what comes until the peer has finished.
-    private static async ValueTask Tunnel(Simulation world, Exchange exchange, Request request, Response response)
+    private static async ValueTask Tunnel(Simulation world, Exchange exchange)
     {
-        exchange.Upgrade();
-        await response.FlushAsync();
+        long ticket = exchange.Ticket;
+        BodyReader reader = exchange.Upgrade();
+        await using var tunnel = new TunnelStream(new RequestStream(reader, exchange, ticket), new ResponseStream(exchange, ticket, null, Direction.Tunnel));
+        await tunnel.FlushAsync();
         byte[] buffer = new byte[5_000];
-        for (int count; (count = await request.ReadAsync(buffer)) > 0;)
+        for (int count; (count = await tunnel.ReadAsync(buffer)) > 0;)
         {
             if (world.Random.Chance(20))
             {
                 await world.Pause();
             }
 
-            await response.WriteAsync(buffer.AsMemory(0, count));
-            await response.FlushAsync();
+            await tunnel.WriteAsync(buffer.AsMemory(0, count));
+            await tunnel.FlushAsync();
         }
     }
 
