@@ -53,7 +53,7 @@ public sealed class FloodTests
 
     private static int AskOverHttp(SoakServer server, bool keeps, Func<bool> isOver)
     {
-        using HttpPeer peer = HttpPeer.Connect(server.Http);
+        using SoakConnection peer = SoakConnection.Connect(server.Http);
         int answered = 0;
         do
         {

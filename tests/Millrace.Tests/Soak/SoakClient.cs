@@ -17,7 +17,7 @@ internal sealed class SoakClient(SoakServer server, SoakNginx nginx, int seed) :
     ];
 
     private readonly Random _random = new(seed);
-    private readonly HttpPeer?[] _kept = new HttpPeer?[3];
+    private readonly SoakConnection?[] _kept = new SoakConnection?[3];
 
     /// <summary>Requests answered as they should.</summary>
     public long Answered { get; private set; }
@@ -55,16 +55,16 @@ internal sealed class SoakClient(SoakServer server, SoakNginx nginx, int seed) :
 
     private IPEndPoint Place(int which) => which switch { 0 => server.Http, 1 => nginx.FastCgi, _ => nginx.Http };
 
-    private HttpPeer Connect(int which)
+    private SoakConnection Connect(int which)
     {
         Connections++;
-        return HttpPeer.Connect(Place(which));
+        return SoakConnection.Connect(Place(which));
     }
 
     // A connection that was kept may be closed just then, by an nginx that was told to reload: then a new one is taken, once.
     private void AskOnKept(int which)
     {
-        HttpPeer peer = _kept[which] ?? Connect(which);
+        SoakConnection peer = _kept[which] ?? Connect(which);
         _kept[which] = null;
         bool isNew = peer.Answered == 0;
         try
@@ -90,11 +90,11 @@ internal sealed class SoakClient(SoakServer server, SoakNginx nginx, int seed) :
 
     private void AskOnce()
     {
-        using HttpPeer peer = Connect(_random.Next(3));
+        using SoakConnection peer = Connect(_random.Next(3));
         Ask(peer, keepsOpen: _random.Next(2) == 0);
     }
 
-    private void Ask(HttpPeer peer, bool keepsOpen)
+    private void Ask(SoakConnection peer, bool keepsOpen)
     {
         StressKind kind = s_kinds[_random.Next(s_kinds.Length)];
         int id = server.NextId();
@@ -125,7 +125,7 @@ internal sealed class SoakClient(SoakServer server, SoakNginx nginx, int seed) :
 
     private void SendSeveral()
     {
-        using HttpPeer peer = Connect(0);
+        using SoakConnection peer = Connect(0);
         int first = server.NextId();
         int count = _random.Next(2, 6);
         for (int i = 0; i < count; i++)
@@ -142,7 +142,7 @@ internal sealed class SoakClient(SoakServer server, SoakNginx nginx, int seed) :
 
     private void ReadSlowly()
     {
-        using HttpPeer peer = Connect(_random.Next(3));
+        using SoakConnection peer = Connect(_random.Next(3));
         int id = server.NextId();
         peer.SendRequest(StressKind.Stream, id, 400_000);
         peer.Check(StressKind.Stream, id, 400_000, pause: () => Thread.Sleep(_random.Next(8)));
@@ -151,7 +151,7 @@ internal sealed class SoakClient(SoakServer server, SoakNginx nginx, int seed) :
 
     private void Leave()
     {
-        HttpPeer peer = Connect(_random.Next(3));
+        SoakConnection peer = Connect(_random.Next(3));
         int id = server.NextId();
         GivenUp++;
         switch (_random.Next(4))

@@ -126,8 +126,8 @@ internal sealed class SoakNginx : IDisposable
     {
         try
         {
-            HttpPeer.Connect(FastCgi).Dispose();
-            HttpPeer.Connect(Http).Dispose();
+            SoakConnection.Connect(FastCgi).Dispose();
+            SoakConnection.Connect(Http).Dispose();
             return true;
         }
         catch (SocketException)

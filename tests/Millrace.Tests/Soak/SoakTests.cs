@@ -101,10 +101,10 @@ public sealed class SoakTests
     // Connections on which nothing ever comes; the server closes them when their time is over.
     private static void HoldHalfOpen(SoakServer server, Func<bool> isOver)
     {
-        var open = new Queue<HttpPeer>();
+        var open = new Queue<SoakConnection>();
         while (!isOver())
         {
-            open.Enqueue(HttpPeer.Connect(server.Http));
+            open.Enqueue(SoakConnection.Connect(server.Http));
             if (open.Count > HalfOpen)
             {
                 open.Dequeue().Dispose();
@@ -113,7 +113,7 @@ public sealed class SoakTests
             Thread.Sleep(20);
         }
 
-        foreach (HttpPeer peer in open)
+        foreach (SoakConnection peer in open)
         {
             peer.Dispose();
         }

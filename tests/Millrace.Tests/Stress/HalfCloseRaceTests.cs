@@ -8,7 +8,7 @@ using System.Text;
 namespace Millrace.Tests.Stress;
 
 [Collection(AloneCollection.Name)]
-public sealed class HalfCloseTests
+public sealed class HalfCloseRaceTests
 {
     private const int Rounds = 100;
 

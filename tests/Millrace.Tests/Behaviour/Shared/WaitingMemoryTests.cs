@@ -8,7 +8,7 @@ using Millrace.Tests.Simulation;
 
 namespace Millrace.Tests.Behaviour.Shared;
 
-public abstract class WaitingTests(Way way) : SharedTests(way)
+public abstract class WaitingMemoryTests(Way way) : SharedTests(way)
 {
     private const int HeadMax = 1024;
     private const int InputSize = 32 * 1024;
@@ -193,13 +193,13 @@ public abstract class WaitingTests(Way way) : SharedTests(way)
     }
 }
 
-public sealed class FastCgiWaitingTests() : WaitingTests(Way.FastCgiToPlain);
+public sealed class FastCgiWaitingTests() : WaitingMemoryTests(Way.FastCgiToPlain);
 
-public sealed class HttpWaitingTests() : WaitingTests(Way.HttpToPlain);
+public sealed class HttpWaitingTests() : WaitingMemoryTests(Way.HttpToPlain);
 
-public sealed class FastCgiHostedWaitingTests() : WaitingTests(Way.FastCgiToHosted);
+public sealed class FastCgiHostedWaitingTests() : WaitingMemoryTests(Way.FastCgiToHosted);
 
-public sealed class HttpHostedWaitingTests() : WaitingTests(Way.HttpToHosted)
+public sealed class HttpHostedWaitingTests() : WaitingMemoryTests(Way.HttpToHosted)
 {
     // In the synchronous part a span is a part of what will be sent: it stays where it is.
     [Fact]

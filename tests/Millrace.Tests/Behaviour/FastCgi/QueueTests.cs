@@ -6,7 +6,7 @@ using Millrace.Tests.Simulation;
 
 namespace Millrace.Tests.Behaviour.FastCgi;
 
-public sealed class WaitingTests
+public sealed class QueueTests
 {
     private readonly Queue<TaskCompletionSource> _running = new();
     private readonly List<string> _run = [];

@@ -4,7 +4,7 @@
 namespace Millrace.Tests.Stress;
 
 [Collection(AloneCollection.Name)]
-public sealed class AbortTests : IDisposable
+public sealed class AbortRaceTests : IDisposable
 {
     private const int Rounds = 4_000;
 

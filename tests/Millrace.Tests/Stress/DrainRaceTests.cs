@@ -12,7 +12,7 @@ using Millrace.Platform;
 namespace Millrace.Tests.Stress;
 
 [Collection(AloneCollection.Name)]
-public sealed class DrainTests : IDisposable
+public sealed class DrainRaceTests : IDisposable
 {
     private const int KeptRounds = 10;
 

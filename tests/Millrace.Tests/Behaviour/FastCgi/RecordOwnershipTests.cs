@@ -4,7 +4,7 @@ using Millrace.Tests.Simulation;
 
 namespace Millrace.Tests.Behaviour.FastCgi;
 
-public sealed class OwnershipTests
+public sealed class RecordOwnershipTests
 {
     [Fact]
     public void Answers_of_a_connection_that_is_closed_reach_nobody_else()

@@ -10,7 +10,7 @@ using Millrace.Tests.Stress;
 
 namespace Millrace.Tests.Soak;
 
-internal sealed class HttpPeer : IDisposable
+internal sealed class SoakConnection : IDisposable
 {
     private const int PatienceMs = 20_000;
 
@@ -20,7 +20,7 @@ internal sealed class HttpPeer : IDisposable
     private int _start;
     private int _end;
 
-    private HttpPeer(Socket socket) => _socket = socket;
+    private SoakConnection(Socket socket) => _socket = socket;
 
     /// <summary>Requests answered on this connection.</summary>
     public int Answered { get; private set; }
@@ -35,7 +35,7 @@ internal sealed class HttpPeer : IDisposable
 
     public EndPoint Remote => _socket.RemoteEndPoint!;
 
-    public static HttpPeer Connect(IPEndPoint place)
+    public static SoakConnection Connect(IPEndPoint place)
     {
         var socket = new Socket(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp) { NoDelay = true, ReceiveTimeout = PatienceMs, SendTimeout = PatienceMs };
         try
@@ -48,7 +48,7 @@ internal sealed class HttpPeer : IDisposable
             throw;
         }
 
-        return new HttpPeer(socket);
+        return new SoakConnection(socket);
     }
 
     public void Send(ReadOnlySpan<byte> bytes)
