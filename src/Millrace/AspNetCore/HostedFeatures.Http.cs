@@ -44,7 +44,7 @@ internal sealed partial class HostedFeatures :
         try
         {
             reader = Exchange.Upgrade();
-            sent = Exchange.FlushAsync();
+            sent = Exchange.Writes.FlushAsync();
         }
         finally
         {
@@ -70,7 +70,7 @@ internal sealed partial class HostedFeatures :
 
         CheckNotStarted("The protocol");
         Exchange.Services.CheckUpgraded();
-        Exchange.StatusCode = StatusCodes.Status101SwitchingProtocols;
+        Exchange.Answer.StatusCode = StatusCodes.Status101SwitchingProtocols;
     }
 
     // ---- trailers, RFC 9112 §7.1.2 ----

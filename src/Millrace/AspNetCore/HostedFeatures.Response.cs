@@ -21,14 +21,14 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
         get
         {
             using ExchangeUse use = Use();
-            return Exchange.StatusCode;
+            return Exchange.Answer.StatusCode;
         }
 
         set
         {
             using ExchangeUse use = Use();
             CheckNotStarted("StatusCode");
-            Exchange.StatusCode = value;
+            Exchange.Answer.StatusCode = value;
         }
     }
 
@@ -37,14 +37,14 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
         get
         {
             using ExchangeUse use = Use();
-            return Exchange.ReasonPhrase;
+            return Exchange.Answer.ReasonPhrase;
         }
 
         set
         {
             using ExchangeUse use = Use();
             CheckNotStarted("ReasonPhrase");
-            Exchange.ReasonPhrase = value;
+            Exchange.Answer.ReasonPhrase = value;
         }
     }
 
@@ -53,17 +53,17 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
         get
         {
             Check();
-            return _responseHeaders ??= new HeaderView(Exchange, Ticket, Exchange.ResponseHeaders);
+            return _responseHeaders ??= new HeaderView(Exchange, Ticket, Exchange.Answer.Headers);
         }
 
         set
         {
             KeyValuePair<string, StringValues>[] entries = [.. value];
             using ExchangeUse use = Use();
-            Exchange.ResponseHeaders.Clear();
+            Exchange.Answer.Headers.Clear();
             foreach (KeyValuePair<string, StringValues> entry in entries)
             {
-                Exchange.ResponseHeaders[entry.Key] = entry.Value;
+                Exchange.Answer.Headers[entry.Key] = entry.Value;
             }
         }
     }
@@ -83,7 +83,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
         get
         {
             using ExchangeUse use = Use();
-            return Exchange.HasStarted;
+            return Exchange.Answer.HasStarted;
         }
     }
 
@@ -144,7 +144,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
         Exchange.Gate.Enter(Ticket);
         try
         {
-            Exchange.Start();
+            Exchange.Answer.Start();
         }
         finally
         {
@@ -164,7 +164,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
             await starting.ConfigureAwait(false);
         }
 
-        await Exchange.WhenIdle(Ticket).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        await Exchange.Writes.WhenIdle(Ticket).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         if (!Exchange.Gate.TryEnterAgain(Ticket))
         {
             _ = HasEnded;   // another call has completed it meanwhile, or the request is over
@@ -179,7 +179,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
     {
         try
         {
-            Exchange.CheckWhole();
+            Exchange.Answer.CheckWhole();
         }
         catch
         {
@@ -202,7 +202,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
         get
         {
             using ExchangeUse use = Use();
-            return Exchange.HasEnded;
+            return Exchange.Answer.HasEnded;
         }
     }
 
@@ -225,7 +225,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
         }
 
         FileExtent extent = count is null ? FileExtent.ToTheEnd : FileExtent.Counted;
-        await Exchange.While(Exchange.SendFileAsync(file, offset, bytes, extent, Ticket, cancellationToken), Ticket, cancellationToken).ConfigureAwait(false);
+        await Exchange.Writes.While(Exchange.File.SendAsync(file, offset, bytes, extent, Ticket, cancellationToken), Ticket, cancellationToken).ConfigureAwait(false);
     }
 
     // ---- callbacks ----
@@ -292,7 +292,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
     // Within a use.
     private void CheckNotStarted(string what)
     {
-        if (Exchange.HasStarted)
+        if (Exchange.Answer.HasStarted)
         {
             throw new InvalidOperationException($"{what} cannot be set because the response has already started.");
         }

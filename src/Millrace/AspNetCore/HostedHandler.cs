@@ -63,11 +63,11 @@ internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> applica
     {
         if (exchange.IsInline && !atOnce)
         {
-            exchange.DeferEnd();
+            exchange.Sender.DeferEnd();
         }
         else
         {
-            exchange.SendEnd();
+            exchange.Sender.SendEnd();
         }
     }
 

@@ -132,7 +132,7 @@ internal abstract partial class Connection<TKernel>
             case SendResult.Again:
                 _ = Framing.FrameEnd(output);
                 Exchange!.Output.AppendRest(output);
-                Exchange.DeferOutput();
+                Exchange.Sender.DeferOutput();
                 WatchAhead(Exchange);
                 break;
         }
@@ -154,7 +154,7 @@ internal abstract partial class Connection<TKernel>
     {
         Exchange exchange = Exchange!;
         SendResult sent = exchange.Output.IsEmpty ? SendResult.Done : SendOutput(null, exchange.Output);
-        exchange.DeferOutput();
+        exchange.Sender.DeferOutput();
         switch (sent)
         {
             case SendResult.Broken:

@@ -160,7 +160,7 @@ internal abstract partial class Connection<TKernel>
         _owner.Lend();
         if (!exchange.Output.IsEmpty)
         {
-            exchange.SendDeferred();
+            exchange.Sender.SendDeferred();
         }
 
         Services.Standby.Run(this);
@@ -173,7 +173,7 @@ internal abstract partial class Connection<TKernel>
         if (!driver.Output.IsEmpty)
         {
             _ = SendOutput(null, driver.Output);
-            exchange.DeferOutput();
+            exchange.Sender.DeferOutput();
         }
     }
 
@@ -213,7 +213,7 @@ internal abstract partial class Connection<TKernel>
         CountEnd(exchange);
         _ownRates = exchange.OwnRates;
         Exchange = null;
-        Loop.Counters.CountStatus(exchange.StatusCode);
+        Loop.Counters.CountStatus(exchange.Answer.StatusCode);
         if (exchange.DetachOutput() is { } own)
         {
             // It waited for its turn with buffers of its own: the response leaves through the driver's all the same.

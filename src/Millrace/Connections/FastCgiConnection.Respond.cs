@@ -30,7 +30,7 @@ internal sealed partial class FastCgiConnection<TKernel>
         int end = (int)Math.Max(output.ResponseStart, Framing.FrameEnd(output));
         int taken = Math.Min(end, output.End);
         last.Append(output.Bytes.AsSpan(output.Start, taken - output.Start));
-        int missing = output.IsEmpty ? exchange?.FileBytesLeft ?? 0 : end - taken;
+        int missing = output.IsEmpty ? exchange?.File.BytesLeft ?? 0 : end - taken;
         if (missing > 0 && IsTcp)
         {
             last.Clear();       // a reset shows it as well
@@ -100,7 +100,7 @@ internal sealed partial class FastCgiConnection<TKernel>
 
         using (Exchange!.Sending.Hold())
         {
-            if (isOfItsId && !Exchange.IsEndSent)
+            if (isOfItsId && !Exchange.Sender.IsEndSent)
             {
                 _behind ??= Services.RentOutput();
                 _behind.Append(record);
@@ -129,7 +129,7 @@ internal sealed partial class FastCgiConnection<TKernel>
 
     public override void SendBesides(Exchange exchange)
     {
-        if (_control is not null && !_midRecord && !exchange.IsSendingFile && SendControl() == SendResult.Again)
+        if (_control is not null && !_midRecord && !exchange.File.IsUnderWay && SendControl() == SendResult.Again)
         {
             WantWritable(exchange);
         }
@@ -197,7 +197,7 @@ internal sealed partial class FastCgiConnection<TKernel>
 
         SendResult result = base.SendOutput(exchange, output);
         _midRecord = result == SendResult.Again && Framing.FrameEnd(output) > output.Start;
-        return result == SendResult.Done && HasMoreToSend && exchange is not { IsSendingFile: true } ? SendBehind() : result;
+        return result == SendResult.Done && HasMoreToSend && exchange is not { File.IsUnderWay: true } ? SendBehind() : result;
     }
 
     public override SendResult SendAhead(OutputBuffer output) => FinishControl() ? base.SendAhead(output) : SendResult.Again;

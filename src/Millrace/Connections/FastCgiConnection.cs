@@ -60,8 +60,8 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
 
     private ResponseProgress Progress =>
         !_isTaken ? ResponseProgress.None
-        : Exchange!.HasEnded || Exchange.Life.IsGivenUp ? ResponseProgress.Over
-        : Exchange.IsWholeToPeer ? ResponseProgress.Whole
+        : Exchange!.Answer.HasEnded || Exchange.Life.IsGivenUp ? ResponseProgress.Over
+        : Exchange.Answer.IsWholeToPeer ? ResponseProgress.Whole
         : ResponseProgress.Awaited;
 
     protected override bool KeepsOpen(Exchange exchange)

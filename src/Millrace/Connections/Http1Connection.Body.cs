@@ -207,7 +207,7 @@ internal sealed partial class Http1Connection<TKernel>
     {
         if (_expectsContinue && !_continueSent && exchange.Body is { State: BodyState.Open, Received: 0 })
         {
-            _continueSent = exchange.SendInterim("HTTP/1.1 100 Continue\r\n\r\n"u8);
+            _continueSent = exchange.Sender.SendInterim("HTTP/1.1 100 Continue\r\n\r\n"u8);
             _bodyWanted = true;     // told so by 100, or by the answer that began before
         }
     }
@@ -232,9 +232,9 @@ internal sealed partial class Http1Connection<TKernel>
     // There are web servers that take an end between two chunks for the end of the body, and none that does so within a chunk.
     // Only a reset shows that a body is not whole which would end with the connection.
     private BreakSign SignOf(Exchange exchange) =>
-        exchange.FileBytesLeft > 0 && (_frames.IsChunked || exchange.IsLengthDeclared) ? BreakSign.End
-        : exchange.IsWholeToPeer ? BreakSign.None
-        : exchange.IsLengthDeclared ? BreakSign.End
+        exchange.File.BytesLeft > 0 && (_frames.IsChunked || exchange.Answer.IsLengthDeclared) ? BreakSign.End
+        : exchange.Answer.IsWholeToPeer ? BreakSign.None
+        : exchange.Answer.IsLengthDeclared ? BreakSign.End
         : _frames.IsChunked ? BreakSign.Bytes
         : IsTcp ? BreakSign.Reset
         : BreakSign.End;

@@ -132,8 +132,8 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
         {
             if (_owner.TakeWantsWritable())
             {
-                exchange.BlockedMs += exchange.IsFlushPending ? Math.Max(0, Loop.NowMs - _progress.FullSinceMs) : 0;
-                resumeFlush = exchange.ContinueSending();
+                exchange.BlockedMs += exchange.Sender.IsFlushPending ? Math.Max(0, Loop.NowMs - _progress.FullSinceMs) : 0;
+                resumeFlush = exchange.Sender.ContinueSending();
             }
             else
             {
@@ -263,7 +263,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
 
             if (resumeFlush)
             {
-                Services.RunUserCode(static x => ((Exchange)x!).ResumeFlush(), exchange);
+                Services.RunUserCode(static x => ((Exchange)x!).Sender.ResumeFlush(), exchange);
             }
 
             return true;
@@ -275,7 +275,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
         {
             if (resumeFlush)
             {
-                exchange.ResumeFlush();
+                exchange.Sender.ResumeFlush();
             }
 
             action?.Invoke(state);
@@ -383,6 +383,6 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
     {
         exchange.IsInline = false;
         Interlocked.MemoryBarrier();
-        exchange.SendDeferred();
+        exchange.Sender.SendDeferred();
     }
 }

@@ -161,11 +161,11 @@ internal abstract partial class SendingConnection<TKernel>
         bool held = false;
         try
         {
-            exchange.File?.DangerousAddRef(ref held);
+            exchange.File.Handle?.DangerousAddRef(ref held);
             int read = 1;
-            for (long at = exchange.FileOffset; held && read > 0 && rest.Length > 0; at += read)
+            for (long at = exchange.File.Offset; held && read > 0 && rest.Length > 0; at += read)
             {
-                read = Loop.Kernel.ReadFile((int)exchange.File!.DangerousGetHandle(), at, rest);
+                read = Loop.Kernel.ReadFile((int)exchange.File.Handle!.DangerousGetHandle(), at, rest);
                 rest = rest[Math.Max(0, read)..];
             }
         }
@@ -177,7 +177,7 @@ internal abstract partial class SendingConnection<TKernel>
         {
             if (held)
             {
-                exchange.File!.DangerousRelease();
+                exchange.File.Handle!.DangerousRelease();
             }
         }
 

@@ -73,7 +73,7 @@ internal abstract partial class SendingConnection<TKernel>
         LogIfSlow(exchange);
         CountEnd(exchange);
         _ownRates = exchange.OwnRates;
-        Services.OffLoop.CountStatusShared(exchange.StatusCode);
+        Services.OffLoop.CountStatusShared(exchange.Answer.StatusCode);
 
         // Nobody acts for the request from here on: its connection may serve the next at once.
         exchange.Retire();
@@ -137,7 +137,7 @@ internal abstract partial class SendingConnection<TKernel>
     // One compare-exchange, if the loop has noted nothing and the wheel will look in time. Afterwards the connection may not be touched.
     private bool TryGiveBack(Exchange exchange)
     {
-        if (exchange.IsFlushPending || Options.IdleTimeout.TotalMilliseconds < DeadlineWheel.HorizonMs)
+        if (exchange.Sender.IsFlushPending || Options.IdleTimeout.TotalMilliseconds < DeadlineWheel.HorizonMs)
         {
             return false;
         }

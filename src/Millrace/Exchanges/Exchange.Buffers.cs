@@ -26,7 +26,7 @@ internal sealed partial class Exchange
 
     /// <summary>Bytes of memory for the head and for the response that are this exchange's alone.</summary>
     public int BytesHeld =>
-        (_ownInput?.Length ?? 0) + (_assembly?.Length ?? 0) + Head.BytesHeld + (_ownsOutput ? Output.Bytes.Length : 0) + (_early?.Length ?? 0) + (_lent?.Length ?? 0);
+        (_ownInput?.Length ?? 0) + (_assembly?.Length ?? 0) + Head.BytesHeld + (_ownsOutput ? Output.Bytes.Length : 0) + Answer.BytesHeld;
 
     /// <summary>The exchange outlives its turn: what it needs of the driver's buffers goes with it.</summary>
     /// <param name="driver">Whose buffers it has used.</param>
@@ -83,17 +83,17 @@ internal sealed partial class Exchange
 
         try
         {
-            using (_sending.Hold())
+            using (Sending.Hold())
             {
                 OutputBuffer output = Output;
-                if (IsReservedInPlace || IsSentInPart(output) || output.Length > CopiedMax)
+                if (Answer.IsReservedInPlace || IsSentInPart(output) || output.Length > CopiedMax)
                 {
                     return false;
                 }
 
                 OutputBuffer own = _spareOutput ?? Services.RentOutput();
                 _spareOutput = null;
-                _deferredEnd = Math.Max(0, _deferredEnd - output.Start);
+                Sender.MoveDeferred(output.Start);
                 own.TakeAll(output);
                 Output = own;
                 _ownsOutput = true;
@@ -110,20 +110,17 @@ internal sealed partial class Exchange
     // Where its records or chunks begin is no longer to be seen in the rest.
     private static bool IsSentInPart(OutputBuffer output) => output.Start > 0 && !output.IsEmpty;
 
-    // Somebody has been given a part of the output, and may say later that there are bytes in it.
-    private bool IsReservedInPlace => _reserved > 0 && _reservedAt < 0 && _lentAt < 0;
-
-    // Under the send lock, with nobody writing: all of it has left.
-    private void ReleaseOutput()
+    /// <summary>Under the send lock, with nobody writing: all of it has left.</summary>
+    public void ReleaseOutput()
     {
-        if (_ownsOutput && !IsReservedInPlace)
+        if (_ownsOutput && !Answer.IsReservedInPlace)
         {
             Output.Release();
         }
     }
 
-    // Under the send lock, on the loop.
-    private void ReleaseOutputUnlessWritten()
+    /// <summary>The same on the loop, where nobody is writing just now.</summary>
+    public void ReleaseOutputUnlessWritten()
     {
         long ticket = Ticket;
         if (_ownsOutput && Output.HasIdleMemory && Gate.TryEnterAtOnce(ticket))

@@ -1,12 +1,18 @@
 // One request and its response: what both protocols fill and what every handler sees, through the features of ASP.NET
-// Core or through Request and Response. Knows nothing of the protocol it arrived by. How bytes of the response leave is
-// in Exchange.Output.cs, where they are kept in Exchange.Buffers.cs; what ends a request early is in RequestLife.cs.
+// Core or through Request and Response. Knows nothing of the protocol it arrived by.
+//
+//   Exchange.cs            what was asked; its turn; who may look at it (Uses.cs, ResponseGate.cs), and what ends it early (RequestLife.cs)
+//   Answer.cs              head and body of the response as bytes; AnswerWrites.cs, AnswerFile.cs: in which order they come; AnswerSender.cs: how they leave
+//   Exchange.End.cs        how it ends, and what becomes of a response that fails
+//   Exchange.Buffers.cs    the memory for both
+//   Exchange.Times.cs      where its time goes
 //
 // An exchange is used by one request after the other. Whatever user code may keep beyond its request (contexts, features,
 // header collections, streams, tokens) is made per request, carries its ticket and dies with it: Uses.cs.
 
 using System.Diagnostics.CodeAnalysis;
 using System.Runtime.CompilerServices;
+using Microsoft.AspNetCore.Http;
 using Millrace.Platform;
 
 namespace Millrace.Exchanges;
@@ -19,7 +25,11 @@ internal sealed partial class Exchange
     public Exchange(ExchangeServices services)
     {
         Services = services;
-        Gate = new ResponseGate(_sending);
+        Answer = new Answer(this);
+        Sender = new AnswerSender(this, Sending);
+        Writes = new AnswerWrites(this);
+        File = new AnswerFile(this, Sending);
+        Gate = new ResponseGate(Sending);
         Life = new RequestLife(services);
         RequestHeaders = new RequestHeaders(Head);
         Body = new RequestBody(this, services.Options.RequestBodyBuffer);
@@ -29,6 +39,7 @@ internal sealed partial class Exchange
     }
 
     public ExchangeServices Services { get; }
+
     /// <summary>The connection served at the moment.</summary>
     public ResponseChannel Connection { get; private set; } = null!;
 
@@ -44,7 +55,7 @@ internal sealed partial class Exchange
     public RequestLife Life;
 
     /// <summary>Fields behind a chunked body (RFC 9112 §7.1.2), there before the body is complete; null when none came.</summary>
-    public Microsoft.AspNetCore.Http.IHeaderDictionary? Trailers { get; set; }
+    public IHeaderDictionary? Trailers { get; set; }
 
     /// <summary>Milliseconds of the loop's clock at which the head was complete.</summary>
     public long StartedMs { get; private set; }
@@ -74,6 +85,62 @@ internal sealed partial class Exchange
     /// <summary>What the handler keeps for the request: the feature collection.</summary>
     public object? HandlerState { get; set; }
 
+    // ---- its response ----
+
+    /// <summary>Head and body.</summary>
+    public Answer Answer { get; }
+
+    /// <summary>How it leaves.</summary>
+    public AnswerSender Sender { get; }
+
+    /// <summary>What the application writes of it.</summary>
+    public AnswerWrites Writes { get; }
+
+    /// <summary>The file it consists of.</summary>
+    public AnswerFile File { get; }
+
+    /// <summary>Whose turn it is to write. Used in place, never copied.</summary>
+    public WriteOrder Order = new();
+
+    /// <summary>Protects what the handler's thread and the loop both send.</summary>
+    public SendLock Sending { get; } = new();
+
+    /// <summary>The response was a switch of protocols: the connection's bytes belong to the application.</summary>
+    public bool IsUpgraded { get; private set; }
+
+    /// <summary>Switches protocols (RFC 9110 §7.8): writes the 101; from here on the connection carries raw bytes both ways.</summary>
+    /// <returns>What reads them.</returns>
+    /// <exception cref="InvalidOperationException">As many connections as may have switched already.</exception>
+    public BodyReader Upgrade()
+    {
+        if (IsUpgraded || Answer.HasStarted)
+        {
+            throw new InvalidOperationException("The protocol cannot be switched: it has been, or the response has started, meanwhile.");
+        }
+
+        Services.AddUpgraded();
+        Answer.StatusCode = StatusCodes.Status101SwitchingProtocols;
+        IsUpgraded = true;
+        Answer.Start();
+        BodyReader reader = Body.BeginTunnel();
+        Connection.OnUpgraded(this);
+        return reader;
+    }
+
+    /// <summary>For what writes a body: behind a switch of protocols there is none, and its bytes would lie among those of the tunnel. Within the gate.</summary>
+    /// <exception cref="InvalidOperationException">The response was a switch of protocols.</exception>
+    public void CheckNotUpgraded()
+    {
+        if (IsUpgraded)
+        {
+            ThrowUpgraded();
+        }
+    }
+
+    [DoesNotReturn]
+    private static void ThrowUpgraded() =>
+        throw new InvalidOperationException("The connection has switched protocols, and the response has no body: write to the stream that UpgradeAsync gave.");
+
     // ---- its turn ----
 
     /// <summary>True while the handler is in its first, synchronous part on a driver that watches over it.</summary>
@@ -88,9 +155,8 @@ internal sealed partial class Exchange
         StartedMs = nowMs;
         _number = connection.NextRequestNumber();
         RequestHeaders.Begin();
-        ResponseHeaders.Begin();
         Head.NoteMethod();
-        SuppressesBody = Head.IsHead;
+        Answer.Begin();
         BeginBehindOutput();
         Life.Begin();
         Gate.Open();
@@ -100,11 +166,8 @@ internal sealed partial class Exchange
     public void BeginBehindOutput()
     {
         Output.ResponseStart = Output.End;
-        DeferOutput();
+        Sender.DeferOutput();
     }
-
-    /// <summary>What the output holds now, answers to earlier requests, is sent should this one take its time.</summary>
-    public void DeferOutput() => _deferredEnd = Output.End;
 
     /// <summary>Nobody acts for the request any more: what its ticket opened has ended, and opens nothing. <see cref="Reset"/> follows.</summary>
     public void Retire()
@@ -120,18 +183,21 @@ internal sealed partial class Exchange
         NextTicket();
         Services.Handler.Reset(this);
         HandlerState = null;
-        bool reusable = Body.Reset() & ResetOutput();
+        bool reusable = Body.Reset() & ResetEnd();
         Life.Reset();
-        FileBytesLeft = 0;
-        _fileFailed = false;
-        IsSendingFile = false;
-        File = null;
+        if (IsUpgraded)
+        {
+            IsUpgraded = false;
+            Services.RemoveUpgraded();
+        }
+
         Head.Reset();
         ResetBuffers();
         RequestHeaders.End();
-        ResponseHeaders.Begin();
+        Answer.Headers.Begin();
         ResetTimes();
         Trailers = null;
+        _allowsSynchronousIO = null;
         _traceIdentifier = null;
         IsInline = false;
         Connection = null!;
@@ -238,7 +304,7 @@ internal sealed partial class Exchange
         // Within the use: afterwards the descriptor may be another connection's.
         using (use)
         {
-            using (_sending.Hold())
+            using (Sending.Hold())
             {
                 using (Life.Hold())
                 {
@@ -253,7 +319,7 @@ internal sealed partial class Exchange
                     Life.Cancel();
                 }
 
-                EndWaitSoon();      // the peer may be given more time, whoever writes for it has no reason to wait
+                Sender.EndWaitSoon();      // the peer may be given more time, whoever writes for it has no reason to wait
             }
         }
     }
@@ -261,7 +327,7 @@ internal sealed partial class Exchange
     /// <summary>The handler has ended on a thread of no loop, and nothing that it ran for may escape to that thread.</summary>
     public void EnsureEnded()
     {
-        if (!HasEnded)
+        if (!Answer.HasEnded)
         {
             Break(new InvalidOperationException("The request handler failed without ending its response."));
         }

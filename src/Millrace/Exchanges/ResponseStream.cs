@@ -34,12 +34,12 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
         try
         {
             CheckDirection();
-            sent = exchange.Write(span, out taken);
+            sent = exchange.Writes.Write(span, out taken);
 
             // Applications count on what they wrote being on its way, as on other servers; the handler's own turn still leaves in one send.
             if (taken == span.Length && sent.IsCompletedSuccessfully)
             {
-                return start is null ? default : exchange.While(exchange.FlushAsync(), ticket, cancellationToken);
+                return start is null ? default : exchange.Writes.While(exchange.Writes.FlushAsync(), ticket, cancellationToken);
             }
         }
         finally
@@ -48,8 +48,8 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
         }
 
         // Outside the gate: what follows may run on another thread before this one has returned, and enters it again.
-        ValueTask written = taken == span.Length ? sent : exchange.WriteRest(sent, buffer[taken..], ticket);
-        return exchange.While(start is null ? written : exchange.FlushAfter(written, ticket), ticket, cancellationToken);
+        ValueTask written = taken == span.Length ? sent : exchange.Writes.WriteRest(sent, buffer[taken..], ticket);
+        return exchange.Writes.While(start is null ? written : exchange.Writes.FlushAfter(written, ticket), ticket, cancellationToken);
     }
 
     private async ValueTask WriteLater(Task starting, ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken)
@@ -75,7 +75,7 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
         try
         {
             CheckDirection();
-            ValueTask flushed = exchange.While(exchange.FlushAsync(), ticket, cancellationToken);
+            ValueTask flushed = exchange.Writes.While(exchange.Writes.FlushAsync(), ticket, cancellationToken);
             return flushed.IsCompletedSuccessfully ? Task.CompletedTask : flushed.AsTask();
         }
         finally

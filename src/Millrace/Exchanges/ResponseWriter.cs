@@ -32,7 +32,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         try
         {
             CheckWritable();
-            return exchange.LendBody(sizeHint);
+            return exchange.Answer.LendBody(sizeHint);
         }
         finally
         {
@@ -53,7 +53,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         try
         {
             CheckWritable();
-            return exchange.ReserveBody(sizeHint);
+            return exchange.Answer.ReserveBody(sizeHint);
         }
         finally
         {
@@ -69,7 +69,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         try
         {
             CheckWritable();
-            exchange.AdvanceBody(bytes);
+            exchange.Answer.AdvanceBody(bytes);
             _unflushed += bytes;
         }
         finally
@@ -98,7 +98,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         {
             exchange.CheckNotUpgraded();
             _unflushed = 0;
-            ValueTask flushed = exchange.While(exchange.FlushAsync(), ticket, cancellationToken);
+            ValueTask flushed = exchange.Writes.While(exchange.Writes.FlushAsync(), ticket, cancellationToken);
             return flushed.IsCompletedSuccessfully ? new ValueTask<FlushResult>(Result) : Later(flushed);
         }
         finally
@@ -125,10 +125,10 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         try
         {
             CheckWritable();
-            sent = exchange.Write(span, out taken);
+            sent = exchange.Writes.Write(span, out taken);
             if (taken == span.Length && sent.IsCompletedSuccessfully)
             {
-                sent = exchange.While(exchange.FlushAsync(), ticket, cancellationToken);
+                sent = exchange.Writes.While(exchange.Writes.FlushAsync(), ticket, cancellationToken);
                 return sent.IsCompletedSuccessfully ? new ValueTask<FlushResult>(Result) : Later(sent);
             }
 
@@ -140,8 +140,8 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         }
 
         // Outside the gate: what follows may run on another thread before this one has returned, and enters it again.
-        ValueTask written = taken == span.Length ? sent : exchange.WriteRest(sent, source[taken..], ticket);
-        return Later(exchange.While(exchange.FlushAfter(written, ticket), ticket, cancellationToken));
+        ValueTask written = taken == span.Length ? sent : exchange.Writes.WriteRest(sent, source[taken..], ticket);
+        return Later(exchange.Writes.While(exchange.Writes.FlushAfter(written, ticket), ticket, cancellationToken));
     }
 
     public override void CancelPendingFlush() => request.Exchange.CheckCurrent(request.Ticket);

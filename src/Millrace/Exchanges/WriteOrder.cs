@@ -11,7 +11,7 @@
 // ends before that leaves a response that is not whole. Where many bytes wait already the connection is broken off: an application
 // that waits for nothing would otherwise fill the memory for a peer that reads nothing, or next to nothing.
 //
-// Here is who waits, and whose turn it is; how followers are written is in Exchange.Behind.cs.
+// Here is who waits, and whose turn it is; how followers are written is in AnswerWrites.cs.
 
 using System.Diagnostics.CodeAnalysis;
 using Millrace.Platform;

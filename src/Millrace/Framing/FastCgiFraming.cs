@@ -97,7 +97,7 @@ internal sealed class FastCgiFraming(bool isTcp) : ResponseFraming(chunkTailMax:
         WriteErrorLine(exchange, output);
         _stdoutBegun = true;
         OpenChunk(output);
-        if (exchange.StatusCode == 200 && exchange.ReasonPhrase is null)
+        if (exchange.Answer.StatusCode == 200 && exchange.Answer.ReasonPhrase is null)
         {
             output.Append("Status: 200 OK\r\n"u8);
         }
@@ -106,20 +106,20 @@ internal sealed class FastCgiFraming(bool isTcp) : ResponseFraming(chunkTailMax:
             WriteStatus(exchange, output);
         }
 
-        foreach (ref readonly KeyValuePair<string, StringValues> field in exchange.ResponseHeaders.Entries)
+        foreach (ref readonly KeyValuePair<string, StringValues> field in exchange.Answer.Headers.Entries)
         {
             if (!IsOmitted(field.Key))
             {
-                exchange.ResponseHeaders.Write(field, output);
+                exchange.Answer.Headers.Write(field, output);
             }
         }
 
-        if (exchange.StatusCode == 205)
+        if (exchange.Answer.StatusCode == 205)
         {
             length = 0;     // RFC 9110 §15.3.6: said, or the web server would send an empty body in chunks
         }
 
-        if (length >= 0 && exchange.StatusCode is not (204 or 101))
+        if (length >= 0 && exchange.Answer.StatusCode is not (204 or 101))
         {
             output.AppendContentLength(length);
         }
@@ -130,8 +130,8 @@ internal sealed class FastCgiFraming(bool isTcp) : ResponseFraming(chunkTailMax:
     private static void WriteStatus(Exchange exchange, OutputBuffer output)
     {
         output.Append("Status: "u8);
-        output.AppendNumber(exchange.StatusCode);
-        string reason = exchange.ReasonPhrase ?? ReasonPhrases.GetReasonPhrase(exchange.StatusCode);
+        output.AppendNumber(exchange.Answer.StatusCode);
+        string reason = exchange.Answer.ReasonPhrase ?? ReasonPhrases.GetReasonPhrase(exchange.Answer.StatusCode);
         if (reason.Length > 0 && FieldText.IsValue(reason))
         {
             output.Append(" "u8);
@@ -159,7 +159,7 @@ internal sealed class FastCgiFraming(bool isTcp) : ResponseFraming(chunkTailMax:
 
     public override void WriteEnd(Exchange exchange, OutputBuffer output)
     {
-        if (exchange.FileBytesLeft == 0)
+        if (exchange.File.BytesLeft == 0)
         {
             WriteErrorLine(exchange, output);
         }
@@ -167,7 +167,7 @@ internal sealed class FastCgiFraming(bool isTcp) : ResponseFraming(chunkTailMax:
         if (exchange.IsCut)
         {
             // No end: see ClosingConnection.Break.cs. What shows the break over a Unix socket is a record: that of a file that is not all sent is filled up first.
-            int missing = isTcp ? 0 : exchange.FileBytesLeft;
+            int missing = isTcp ? 0 : exchange.File.BytesLeft;
             bool hasBegun = output.IsEmpty;
             output.Reserve(missing)[..missing].Clear();
             output.End += missing;

@@ -63,13 +63,13 @@ internal sealed class Http1Framing(bool isTcp) : ResponseFraming(ChunkTail)
         bool isLast = exchange.Connection.EndsBehind(exchange, out long nowMs);
         ServerLines lines = ServerLines.At(nowMs, exchange.Services.Options.AddServerHeader);
         int begin = output.End;
-        if (exchange.StatusCode == 200 && exchange.ReasonPhrase is null)
+        if (exchange.Answer.StatusCode == 200 && exchange.Answer.ReasonPhrase is null)
         {
             output.Append(lines.Ok);
         }
         else
         {
-            WriteStatus(output, exchange.StatusCode, exchange.ReasonPhrase);
+            WriteStatus(output, exchange.Answer.StatusCode, exchange.Answer.ReasonPhrase);
             output.Append(lines.Common);
         }
 
@@ -78,7 +78,7 @@ internal sealed class Http1Framing(bool isTcp) : ResponseFraming(ChunkTail)
         {
             // The application's own stand instead of the server's.
             output.End = begin;
-            WriteStatus(output, exchange.StatusCode, exchange.ReasonPhrase);
+            WriteStatus(output, exchange.Answer.StatusCode, exchange.Answer.ReasonPhrase);
             output.Append((seen & Seen.Date) == 0 ? lines.Date : []);
             output.Append((seen & Seen.Server) == 0 ? lines.Server : []);
             _ = WriteFields(exchange, output);
@@ -106,11 +106,11 @@ internal sealed class Http1Framing(bool isTcp) : ResponseFraming(ChunkTail)
     private static Seen WriteFields(Exchange exchange, OutputBuffer output)
     {
         Seen seen = Seen.None;
-        foreach (ref readonly KeyValuePair<string, StringValues> field in exchange.ResponseHeaders.Entries)
+        foreach (ref readonly KeyValuePair<string, StringValues> field in exchange.Answer.Headers.Entries)
         {
             if (!IsOurs(field.Key, field.Value, ref seen))
             {
-                exchange.ResponseHeaders.Write(field, output);
+                exchange.Answer.Headers.Write(field, output);
             }
         }
 
@@ -180,7 +180,7 @@ internal sealed class Http1Framing(bool isTcp) : ResponseFraming(ChunkTail)
 
         bool closes = !KeepAlive || (seen & Seen.Close) != 0 || isLast || exchange.IsCut;
         bool chunks = false;
-        int status = exchange.StatusCode;
+        int status = exchange.Answer.StatusCode;
         if (status == 205)
         {
             length = 0;
@@ -190,7 +190,7 @@ internal sealed class Http1Framing(bool isTcp) : ResponseFraming(ChunkTail)
         {
             output.AppendContentLength(length);
         }
-        else if (!exchange.SuppressesBody)
+        else if (!exchange.Answer.SuppressesBody)
         {
             if (_is11)
             {
@@ -304,7 +304,7 @@ internal sealed class Http1Framing(bool isTcp) : ResponseFraming(ChunkTail)
         bool isWithinHead = output.Start < data && data < dataEnd;
         end = Math.Min(isWithinHead ? data : end, output.End);
         last.Append(output.Bytes.AsSpan(output.Start, end - output.Start));
-        if (!isWithinHead && (exchange is not null ? exchange.FileBytesLeft == 0 || !output.IsEmpty : end < output.End))
+        if (!isWithinHead && (exchange is not null ? exchange.File.BytesLeft == 0 || !output.IsEmpty : end < output.End))
         {
             last.Append(BrokenOff);
         }

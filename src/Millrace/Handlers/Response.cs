@@ -30,7 +30,7 @@ public readonly struct Response
         get
         {
             using ExchangeUse use = Use(out Exchange exchange);
-            return exchange.StatusCode;
+            return exchange.Answer.StatusCode;
         }
 
         set
@@ -38,12 +38,12 @@ public readonly struct Response
             using ExchangeUse use = Use(out Exchange exchange);
             ArgumentOutOfRangeException.ThrowIfLessThan(value, 200);
             ArgumentOutOfRangeException.ThrowIfGreaterThan(value, 999);
-            if (exchange.HasStarted)
+            if (exchange.Answer.HasStarted)
             {
                 throw new InvalidOperationException("The response has started; its status cannot be changed any more.");
             }
 
-            exchange.StatusCode = value;
+            exchange.Answer.StatusCode = value;
         }
     }
 
@@ -54,13 +54,13 @@ public readonly struct Response
         get
         {
             using ExchangeUse use = Use(out Exchange exchange);
-            return exchange.ResponseHeaders[HeaderNames.ContentType];
+            return exchange.Answer.Headers[HeaderNames.ContentType];
         }
 
         set
         {
             using ExchangeUse use = Use(out Exchange exchange);
-            exchange.ResponseHeaders[HeaderNames.ContentType] = value;
+            exchange.Answer.Headers[HeaderNames.ContentType] = value;
         }
     }
 
@@ -71,13 +71,13 @@ public readonly struct Response
         get
         {
             using ExchangeUse use = Use(out Exchange exchange);
-            return exchange.ResponseHeaders.ContentLength;
+            return exchange.Answer.Headers.ContentLength;
         }
 
         set
         {
             using ExchangeUse use = Use(out Exchange exchange);
-            exchange.ResponseHeaders.ContentLength = value;
+            exchange.Answer.Headers.ContentLength = value;
         }
     }
 
@@ -88,7 +88,7 @@ public readonly struct Response
         get
         {
             using ExchangeUse use = Use(out Exchange exchange);
-            return exchange.HasStarted;
+            return exchange.Answer.HasStarted;
         }
     }
 
@@ -101,7 +101,7 @@ public readonly struct Response
     {
         ArgumentNullException.ThrowIfNull(value);
         using ExchangeUse use = Use(out Exchange exchange);
-        exchange.ResponseHeaders[name] = StringValues.Concat(exchange.ResponseHeaders[name], value);
+        exchange.Answer.Headers[name] = StringValues.Concat(exchange.Answer.Headers[name], value);
     }
 
     /// <summary>Appends bytes to the body. They are kept until the handler ends or flushes; write large bodies with <see cref="WriteAsync"/>.</summary>
@@ -112,7 +112,7 @@ public readonly struct Response
         Exchange exchange = Enter();
         try
         {
-            exchange.Append(bytes);
+            exchange.Answer.Append(bytes);
         }
         finally
         {
@@ -129,13 +129,13 @@ public readonly struct Response
         Exchange exchange = Enter();
         try
         {
-            if (!exchange.HasStarted && !exchange.ResponseHeaders.ContainsKey(HeaderNames.ContentType))
+            if (!exchange.Answer.HasStarted && !exchange.Answer.Headers.ContainsKey(HeaderNames.ContentType))
             {
-                exchange.ResponseHeaders[HeaderNames.ContentType] = "text/plain; charset=utf-8";
+                exchange.Answer.Headers[HeaderNames.ContentType] = "text/plain; charset=utf-8";
             }
 
-            Span<byte> room = exchange.ReserveBody(Encoding.UTF8.GetMaxByteCount(text.Length));
-            exchange.AdvanceBody(Encoding.UTF8.GetBytes(text, room));
+            Span<byte> room = exchange.Answer.ReserveBody(Encoding.UTF8.GetMaxByteCount(text.Length));
+            exchange.Answer.AdvanceBody(Encoding.UTF8.GetBytes(text, room));
         }
         finally
         {
@@ -157,15 +157,15 @@ public readonly struct Response
         Exchange exchange = Enter();
         try
         {
-            sent = exchange.Write(span, out taken);
+            sent = exchange.Writes.Write(span, out taken);
         }
         finally
         {
             exchange.Gate.Exit(_ticket);
         }
 
-        ValueTask written = taken == span.Length ? sent : exchange.WriteRest(sent, bytes[taken..], _ticket);
-        return exchange.While(written, _ticket, cancellationToken);
+        ValueTask written = taken == span.Length ? sent : exchange.Writes.WriteRest(sent, bytes[taken..], _ticket);
+        return exchange.Writes.While(written, _ticket, cancellationToken);
     }
 
     /// <summary>Sends what has been written so far.</summary>
@@ -178,7 +178,7 @@ public readonly struct Response
         Exchange exchange = Enter();
         try
         {
-            return exchange.While(exchange.FlushAsync(), _ticket, cancellationToken);
+            return exchange.Writes.While(exchange.Writes.FlushAsync(), _ticket, cancellationToken);
         }
         finally
         {

@@ -204,11 +204,11 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
         exchange.End();
         if (exchange.IsInline && world.Random.Chance(50))
         {
-            exchange.DeferEnd();
+            exchange.Sender.DeferEnd();
         }
         else
         {
-            exchange.SendEnd();
+            exchange.Sender.SendEnd();
         }
     }
 
@@ -216,7 +216,7 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
     private static async ValueTask Complete(Exchange exchange, Plan plan)
     {
         long ticket = exchange.Ticket;
-        await exchange.WhenIdle(ticket).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        await exchange.Writes.WhenIdle(ticket).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         plan.HasEnded = true;
         if (!exchange.Gate.TryEnterAgain(ticket))
         {

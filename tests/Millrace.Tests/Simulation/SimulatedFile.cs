@@ -11,6 +11,6 @@ internal static class SimulatedFile
     public static async Task SendSimulatedFileAsync(this Exchange exchange, int file, long count)
     {
         using var handle = new SafeFileHandle(file, ownsHandle: false);
-        await exchange.SendFileAsync(handle, 0, count, FileExtent.Counted, exchange.Ticket, CancellationToken.None);
+        await exchange.File.SendAsync(handle, 0, count, FileExtent.Counted, exchange.Ticket, CancellationToken.None);
     }
 }

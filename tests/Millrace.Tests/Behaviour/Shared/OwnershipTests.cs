@@ -217,7 +217,7 @@ public abstract class OwnershipTests(Way way) : SharedTests(way)
                     call.WriteText("a body");
                 }
 
-                Count(current!.Simulation.Handler.Current!.ResponseHeaders)++;     // counted, and not there yet
+                Count(current!.Simulation.Handler.Current!.Answer.Headers)++;     // counted, and not there yet
                 return default;
             },
             bench =>

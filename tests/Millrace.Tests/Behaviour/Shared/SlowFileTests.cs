@@ -135,8 +135,8 @@ public abstract class SlowFileTests(Way way) : SharedTests(way)
                 {
                     Exchange exchange = call.Exchange;
                     feed.Write("half"u8);
-                    sent = Task.Run(() => exchange.SendFileAsync(file, 0, 0, FileExtent.ToTheEnd, exchange.Ticket, CancellationToken.None).AsTask());
-                    Assert.True(SpinWait.SpinUntil(() => exchange.Written == 4 || sent.IsCompleted, s_patience));    // there is no more for now
+                    sent = Task.Run(() => exchange.File.SendAsync(file, 0, 0, FileExtent.ToTheEnd, exchange.Ticket, CancellationToken.None).AsTask());
+                    Assert.True(SpinWait.SpinUntil(() => exchange.Answer.Written == 4 || sent.IsCompleted, s_patience));    // there is no more for now
                     Assert.False(sent.IsCompleted, sent.Exception?.ToString());
                     await ends.Task;
                 }
@@ -175,7 +175,7 @@ public abstract class SlowFileTests(Way way) : SharedTests(way)
                 {
                     await call.WriteAsync("begun"u8.ToArray());
                     using SafeFileHandle folder = System.IO.File.OpenHandle("/proc/self/mem");       // cannot be read at its begin
-                    failure = await Record.ExceptionAsync(() => call.Exchange.SendFileAsync(folder, 0, 0, FileExtent.ToTheEnd, call.Exchange.Ticket, CancellationToken.None).AsTask());
+                    failure = await Record.ExceptionAsync(() => call.Exchange.File.SendAsync(folder, 0, 0, FileExtent.ToTheEnd, call.Exchange.Ticket, CancellationToken.None).AsTask());
                 }
             },
             bench =>

@@ -7,7 +7,7 @@ using Millrace.Platform;
 
 namespace Millrace.Exchanges;
 
-internal sealed partial class Exchange
+internal sealed class AnswerFile(Exchange exchange, SendLock sending)
 {
     /// <summary>Smaller files are read: a second system call would cost more than the copy.</summary>
     private const int SendFileMin = 16 * 1024;
@@ -16,22 +16,16 @@ internal sealed partial class Exchange
     private const long UnsaidEnd = long.MaxValue;
 
     /// <summary>File bytes are on their way: no other record may come between.</summary>
-    public bool IsSendingFile { get; private set; }
+    public bool IsUnderWay { get; private set; }
 
     /// <summary>The file whose bytes are on their way. Under the send lock.</summary>
-    public SafeFileHandle? File { get; private set; }
+    public SafeFileHandle? Handle { get; private set; }
 
     /// <summary>Where it goes on.</summary>
-    public long FileOffset { get; private set; }
+    public long Offset { get; private set; }
 
     /// <summary>Bytes of the file that the record or chunk in progress has announced and not got.</summary>
-    public int FileBytesLeft { get; private set; }
-
-    // What the record or chunk in progress has announced does not come: whatever else were written would be taken for it.
-    private bool _fileFailed;
-
-    private static InvalidOperationException FileFailed() =>
-        new("Nothing can be written behind a file that could not be sent whole; let the exception of SendFileAsync end the handler.");
+    public int BytesLeft { get; private set; }
 
     /// <summary>Waits for its turn, enters the gate by itself, and leaves it while it waits.</summary>
     /// <param name="file">The file.</param>
@@ -40,72 +34,68 @@ internal sealed partial class Exchange
     /// <param name="extent">Whether so many bytes are wanted, or all that the file holds.</param>
     /// <param name="ticket">Says for which request.</param>
     /// <param name="cancellationToken">Checked before each part.</param>
-    public async ValueTask SendFileAsync(SafeFileHandle file, long offset, long count, FileExtent extent, long ticket, CancellationToken cancellationToken)
+    public async ValueTask SendAsync(SafeFileHandle file, long offset, long count, FileExtent extent, long ticket, CancellationToken cancellationToken)
     {
         bool isUnsaid = extent == FileExtent.ToTheEnd && count == 0;
         count = isUnsaid ? UnsaidEnd - offset : count;
-        Gate.Enter(ticket);
+        exchange.Gate.Enter(ticket);
         bool entered = true;
         bool held = false;
         bool begun = false;
         byte[]? part = null;
-        if (IsBusy)
+        if (exchange.Order.IsBusy)
         {
-            Task turn = Follow(null);
-            Gate.Exit(ticket);
+            Task turn = exchange.Writes.Follow(null);
+            exchange.Gate.Exit(ticket);
             entered = false;
             await turn.ConfigureAwait(false);
         }
         else
         {
-            _order.BeginParts();
+            exchange.Order.BeginParts();
         }
 
         try
         {
             if (!entered)
             {
-                Gate.EnterAgain(ticket);
+                exchange.Gate.EnterAgain(ticket);
                 entered = true;
             }
 
-            CheckNotEnded();
-            CheckNotUpgraded();
-            CheckCount(isUnsaid ? 0 : count);
+            exchange.Answer.CheckNotEnded();
+            exchange.CheckNotUpgraded();
+            exchange.Answer.CheckCount(isUnsaid ? 0 : count);
             if (!isUnsaid)
             {
-                Start();
+                exchange.Answer.Start();
             }
-            else if (SuppressesBody)
+            else if (exchange.Answer.SuppressesBody)
             {
                 return;     // it may have no end, and nobody wants it
             }
 
             begun = true;
-            if (Output.ChunkStart >= 0)
-            {
-                Connection.Framing.CloseChunk(Output);
-            }
-
-            bool copies = isUnsaid || count < SendFileMin || SuppressesBody;
-            ValueTask writable = copies ? default : SendAsync();
+            exchange.Answer.CloseChunk();
+            bool copies = isUnsaid || count < SendFileMin || exchange.Answer.SuppressesBody;
+            ValueTask writable = copies ? default : exchange.Sender.SendAsync();
             file.DangerousAddRef(ref held);
             while (true)
             {
                 if (!writable.IsCompletedSuccessfully)
                 {
                     entered = false;
-                    Gate.Exit(ticket);
+                    exchange.Gate.Exit(ticket);
                     await writable.ConfigureAwait(false);
-                    Gate.EnterAgain(ticket);
+                    exchange.Gate.EnterAgain(ticket);
                     entered = true;
                     writable = default;
                 }
 
                 // A record or chunk that has begun is sent to its end, whatever happens.
-                if (FileBytesLeft == 0)
+                if (BytesLeft == 0)
                 {
-                    if (Life.IsAborted || count == 0)
+                    if (exchange.Life.IsAborted || count == 0)
                     {
                         return;
                     }
@@ -121,9 +111,9 @@ internal sealed partial class Exchange
 
                 part ??= Steady.Rent(SendFileMin);
                 entered = false;
-                Gate.Exit(ticket);
+                exchange.Gate.Exit(ticket);
                 int got = ReadPart(file, part, offset, count, extent, out ExceptionDispatchInfo? failure);
-                Gate.EnterAgain(ticket);
+                exchange.Gate.EnterAgain(ticket);
                 entered = true;
                 failure?.Throw();
                 offset += got;
@@ -133,7 +123,7 @@ internal sealed partial class Exchange
         }
         catch (Exception error) when (begun && entered)
         {
-            Report(error);      // part of the file must not pass for all of it, should the application go on
+            exchange.Report(error);      // part of the file must not pass for all of it, should the application go on
             throw;
         }
         finally
@@ -151,9 +141,9 @@ internal sealed partial class Exchange
             // Where the end of the response has found it under way, it stays so: whoever ends it may not have looked yet.
             if (entered)
             {
-                _order.EndParts();
-                Gate.Exit(ticket);
-                LetFollow();
+                exchange.Order.EndParts();
+                exchange.Gate.Exit(ticket);
+                exchange.Writes.LetFollow();
             }
         }
     }
@@ -161,12 +151,12 @@ internal sealed partial class Exchange
     // One chunk of the file, or what is left of it. What is returned must be awaited before the next.
     private ValueTask SendPart(SafeFileHandle file, ref long offset, ref long count)
     {
-        if (FileBytesLeft == 0)
+        if (BytesLeft == 0)
         {
-            IsSendingFile = true;
-            int part = Connection.Framing.WriteFileChunkHead(Output, count);
-            Count(part);
-            FileBytesLeft = part;
+            IsUnderWay = true;
+            int part = exchange.Connection.Framing.WriteFileChunkHead(exchange.Output, count);
+            exchange.Answer.Count(part);
+            BytesLeft = part;
             count -= part;
         }
 
@@ -178,56 +168,55 @@ internal sealed partial class Exchange
     // that the response is not whole; whatever the handler makes of the exception, nothing follows.
     private void SendFileStep(SafeFileHandle file, ref long offset, out ValueTask writable)
     {
-        using (_sending.Hold())
+        using (sending.Hold())
         {
-            _deferredEnd = 0;       // all of it leaves now, or when the socket takes bytes again
-            SendResult result = Connection.SendAhead(Output);
+            exchange.Sender.DropDeferred();
+            SendResult result = exchange.Connection.SendAhead(exchange.Output);
             if (result == SendResult.Done)
             {
-                int left = FileBytesLeft;
-                _sending.EnterFile();
+                int left = BytesLeft;
+                sending.EnterFile();
                 try
                 {
-                    result = Connection.SendFilePart((int)file.DangerousGetHandle(), ref offset, ref left);
+                    result = exchange.Connection.SendFilePart((int)file.DangerousGetHandle(), ref offset, ref left);
                 }
                 finally
                 {
-                    _sending.LeaveFile();
+                    sending.LeaveFile();
                 }
 
-                Output.ResponseStart -= FileBytesLeft - left;
-                FileBytesLeft = left;
+                exchange.Output.ResponseStart -= BytesLeft - left;
+                BytesLeft = left;
             }
 
-            (File, FileOffset) = (file, offset);
+            (Handle, Offset) = (file, offset);
 
             writable = default;
             if (result == SendResult.NoFile)
             {
-                File = null;
-                _fileFailed = true;
-                _reserved = 0;
+                Handle = null;
+                exchange.Answer.FailFile();
                 throw new IOException("The file became shorter, or could not be read, while it was being sent.");
             }
 
             if (result == SendResult.Broken)
             {
-                IsCut = true;
-                Life.Abort();
-                Connection.BreakOff(this, atOnce: false);
-                FileBytesLeft = 0;
+                exchange.Cut();
+                exchange.Life.Abort();
+                exchange.Connection.BreakOff(exchange, atOnce: false);
+                BytesLeft = 0;
             }
 
             if (result != SendResult.Again)
             {
-                IsSendingFile = false;
-                File = null;
-                Connection.Framing.WriteFileChunkTail(Output);
-                Connection.SendBesides(this);
+                IsUnderWay = false;
+                Handle = null;
+                exchange.Connection.Framing.WriteFileChunkTail(exchange.Output);
+                exchange.Connection.SendBesides(exchange);
                 return;
             }
 
-            writable = WaitWritable();
+            writable = exchange.Sender.WaitWritable();
         }
     }
 
@@ -254,12 +243,19 @@ internal sealed partial class Exchange
 
     private ValueTask CopyPart(ReadOnlySpan<byte> part)
     {
-        AppendNow(part);
-        return (HasStarted ? Output.Length : _earlyLength) >= OutputBuffer.SendAt ? FlushNow() : default;
+        exchange.Answer.AppendNow(part);
+        return exchange.Answer.BytesWaiting >= OutputBuffer.SendAt ? exchange.Sender.FlushNow() : default;
     }
 
     // Nothing is left to read, and its length has not changed: the file ends here, whatever its length says.
     private static bool IsAsLongAsSaid(SafeFileHandle file, long end) => end == UnsaidEnd || RandomAccess.GetLength(file) >= end;
+
+    public void Reset()
+    {
+        BytesLeft = 0;
+        IsUnderWay = false;
+        Handle = null;
+    }
 }
 
 /// <summary>How much of a file is sent.</summary>

@@ -1,0 +1,237 @@
+// The body of an answer: what is written before the head waits for it, what is written behind it goes into the output.
+
+using System.Diagnostics.CodeAnalysis;
+using System.Runtime.CompilerServices;
+
+namespace Millrace.Exchanges;
+
+internal sealed partial class Answer
+{
+    private const int LentSizeMin = 256;
+    private const int LentSizeNext = 4096;
+    private const int FramingMax = 64;      // what a protocol puts around reserved bytes at most
+
+    private EarlyBody _early;
+    private byte[]? _lent;           // memory that the application was given: it may write there for ever, and is never used for another request
+    private int _reserved;           // bytes that may still be advanced over
+    private int _reservedAt;         // where in _early they begin; -1 when they are in the output
+    private int _lentAt = -1;        // where in _lent they begin; -1 when they are in one of the two
+
+    /// <summary>Bytes that have been written and not sent, of the body alone where its head has not been written.</summary>
+    public int BytesWaiting => HasStarted ? exchange.Output.Length : _early.Length;
+
+    /// <summary>Bytes of memory that are this exchange's alone.</summary>
+    public int BytesHeld => _early.BytesHeld + (_lent?.Length ?? 0);
+
+    /// <summary>Somebody has been given a part of the output, and may say later that there are bytes in it.</summary>
+    public bool IsReservedInPlace => _reserved > 0 && _reservedAt < 0 && _lentAt < 0;
+
+    /// <summary>Somebody may still say that there are bytes in what he was given.</summary>
+    public bool IsReserved => _reserved > 0;
+
+    /// <summary>What the record or chunk of a file has announced does not come: whatever else were written would be taken for it.</summary>
+    public bool HasFileFailed { get; private set; }
+
+    public static InvalidOperationException FileFailed() =>
+        new("Nothing can be written behind a file that could not be sent whole; let the exception of SendFileAsync end the handler.");
+
+    public void FailFile()
+    {
+        HasFileFailed = true;
+        _reserved = 0;
+    }
+
+    /// <summary>What was given and not advanced over is nobody's any more.</summary>
+    public void DropReserved() => _reserved = 0;
+
+    /// <summary>Memory for body bytes that the application may keep, whatever it does with it later; <see cref="AdvanceBody"/> copies what was written.</summary>
+    /// <exception cref="ArgumentOutOfRangeException">Negative, or more than fits into an array behind what has been written and not sent.</exception>
+    public Memory<byte> LendBody(int sizeHint)
+    {
+        CheckNotEnded();
+        CheckReserve(sizeHint);
+        int size = Math.Max(sizeHint, _lent is null ? LentSizeMin : LentSizeNext);
+        if (_lent is null || _lent.Length < size)
+        {
+            _lent = new byte[size];
+        }
+
+        _lentAt = 0;
+        _reserved = _lent.Length;
+        return _lent;
+    }
+
+    /// <summary>Room for body bytes where they will be sent from, for whoever is done with it before the request can end; <see cref="AdvanceBody"/> says how many were written.</summary>
+    /// <exception cref="ArgumentOutOfRangeException">The same.</exception>
+    public Span<byte> ReserveBody(int sizeHint)
+    {
+        CheckNotEnded();
+        return exchange.Order.IsBusy ? LendBody(sizeHint).Span : ReserveNow(sizeHint);
+    }
+
+    // Nothing else is on its way.
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    private Span<byte> ReserveNow(int sizeHint)
+    {
+        CheckReserve(sizeHint);
+        _lentAt = -1;
+        sizeHint = Math.Max(sizeHint, 256);
+        Span<byte> room;
+        if (!HasStarted || SuppressesBody)
+        {
+            room = _early.Reserve(sizeHint);
+            _reservedAt = _early.Length;
+        }
+        else
+        {
+            exchange.Connection.Framing.OpenChunk(exchange.Output);
+            _reservedAt = -1;
+            room = exchange.Output.Reserve(sizeHint + exchange.Connection.Framing.ChunkTailMax)[..^exchange.Connection.Framing.ChunkTailMax];
+        }
+
+        _reserved = room.Length;
+        return room;
+    }
+
+    // Before anything is changed: the response goes on as if nothing had been asked.
+    private void CheckReserve(int sizeHint)
+    {
+        ArgumentOutOfRangeException.ThrowIfNegative(sizeHint);
+        int held = HasStarted && !SuppressesBody ? exchange.Output.End : _early.Length;
+        int max = Array.MaxLength - FramingMax - held;
+        if (sizeHint > max)
+        {
+            ThrowTooMuch(sizeHint, max, held);
+        }
+    }
+
+    private static void ThrowTooMuch(int sizeHint, int max, int held) => throw new ArgumentOutOfRangeException(
+        nameof(sizeHint), sizeHint, $"At most {max} bytes of a response can be asked for while {held} wait to be sent; write in smaller parts and flush in between.");
+
+    public void AdvanceBody(int count)
+    {
+        ArgumentOutOfRangeException.ThrowIfNegative(count);
+        if (count > _reserved)
+        {
+            throw new ArgumentOutOfRangeException(
+                nameof(count), count, $"{_reserved} bytes can be advanced over: those that GetMemory gave, unless something has been written or flushed since.");
+        }
+
+        if (_lentAt >= 0)
+        {
+            AppendLent(_lent.AsSpan(_lentAt, count), isAdvanced: true);
+            _lentAt += count;
+        }
+        else
+        {
+            AdvanceInPlace(count);
+        }
+
+        _reserved -= count;
+    }
+
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    private void AdvanceInPlace(int count)
+    {
+        Count(count, isAdvanced: true);
+        if (!HasStarted)
+        {
+            _early.Length += count;
+        }
+        else if (!SuppressesBody && !exchange.Life.IsAborted)
+        {
+            if (_reservedAt >= 0)
+            {
+                AppendBody(_early.Part(_reservedAt, count));  // the head was written in between
+            }
+            else
+            {
+                exchange.Output.End += count;
+            }
+        }
+
+        _reservedAt += _reservedAt >= 0 ? count : 0;
+    }
+
+    public void CheckNotEnded()
+    {
+        if (HasEnded | HasFileFailed)
+        {
+            ThrowNotWritable();
+        }
+    }
+
+    [DoesNotReturn]
+    private void ThrowNotWritable() => throw (HasFileFailed ? FileFailed() : new InvalidOperationException("Writing is not allowed after the response was completed."));
+
+    /// <summary>Appends body bytes to what will be sent. The head is written when it has not been.</summary>
+    public void Append(ReadOnlySpan<byte> bytes)
+    {
+        _reserved = 0;
+        AppendLent(bytes);
+    }
+
+    private void AppendLent(ReadOnlySpan<byte> bytes, bool isAdvanced = false)
+    {
+        CheckNotEnded();
+        if (exchange.Order.IsBusy)
+        {
+            exchange.Writes.AppendBehind(bytes);
+            return;
+        }
+
+        Count(bytes.Length, isAdvanced);
+        AppendCounted(bytes);
+    }
+
+    /// <summary>The same where nothing else is on its way.</summary>
+    public void AppendNow(ReadOnlySpan<byte> bytes)
+    {
+        _reserved = 0;
+        AppendLast(bytes);
+    }
+
+    /// <summary>The same whatever has been advanced over, and where the answer has ended already.</summary>
+    public void AppendLast(ReadOnlySpan<byte> bytes)
+    {
+        Count(bytes.Length);
+        AppendCounted(bytes);
+    }
+
+    private void AppendCounted(ReadOnlySpan<byte> bytes)
+    {
+        if (!HasStarted)
+        {
+            _early.Append(bytes);
+        }
+        else if (!SuppressesBody && !exchange.Life.IsAborted)
+        {
+            AppendBody(bytes);
+        }
+    }
+
+    private void AppendBody(ReadOnlySpan<byte> bytes)
+    {
+        while (bytes.Length > 0)
+        {
+            exchange.Connection.Framing.OpenChunk(exchange.Output);
+            int room = exchange.Connection.Framing.ChunkRoom(exchange.Output);
+            int count = Math.Min(room, bytes.Length);
+            exchange.Output.Append(bytes[..count]);
+            bytes = bytes[count..];
+            if (count == room)
+            {
+                exchange.Connection.Framing.CloseChunk(exchange.Output);
+            }
+        }
+    }
+
+    private void ResetBody()
+    {
+        _early.Reset();
+        _lent = null;
+        _lentAt = -1;
+        _reserved = 0;
+        HasFileFailed = false;
+    }
+}

@@ -1,0 +1,338 @@
+// How an exchange ends: the handler has ended, says that its response is complete, or fails. A request whose handler has been told that nobody
+// may be waiting any more, and gives up before the first byte, ends like this:
+//
+//   a time limit has passed                           504: the peer still waits
+//   the body ended too early, or is otherwise refused its status: a peer that has only finished sending still listens
+//   the peer has gone, or has finished sending        nothing; hosting sees 499, which is no status of HTTP and never leaves
+
+using System.Diagnostics.CodeAnalysis;
+using Microsoft.AspNetCore.Http;
+
+namespace Millrace.Exchanges;
+
+internal sealed partial class Exchange
+{
+    private const int ErrorLineMax = 512;
+
+    private Exception? _failure;
+
+    /// <summary>The response cannot be finished properly: the connection must not be used further.</summary>
+    public bool IsCut { get; private set; }
+
+    /// <summary>No byte of this response leaves, and its connection ends: the handler has given up, and there is nothing to say.</summary>
+    public bool IsUnanswered { get; private set; }
+
+    /// <summary>Why the request was refused: what the application let pass, or reading its body threw.</summary>
+    public BadHttpRequestException? Rejection { get; private set; }
+
+    /// <summary>What was found wrong when the handler had ended as if nothing were: fewer bytes than announced, a failure that it had reported.</summary>
+    public Exception? EndFailure { get; private set; }
+
+    /// <summary>Value of END_REQUEST's application status.</summary>
+    public uint AppStatus { get; set; }
+
+    /// <summary>One line for the front server's error log, without controls.</summary>
+    public string? ErrorLine { get; set; }
+
+    /// <summary>Writes the end of the response; the handler has finished. Never throws.</summary>
+    public void End()
+    {
+        Gate.Close();
+        EndOnce();
+    }
+
+    /// <summary>The application says that the response is complete. Within the gate, which must be left for good.</summary>
+    public ValueTask Complete()
+    {
+        EndOnce();
+        return Order.Flush.IsPending ? Sender.FlushWithAnother() : Sender.FlushNow();
+    }
+
+    private void EndOnce()
+    {
+        if (Answer.HasEnded)
+        {
+            return;
+        }
+
+        Answer.StopWriting();
+        Answer.DropReserved();
+        IsCut |= File.BytesLeft != 0;    // in the middle of a record or chunk
+        try
+        {
+            if (_failure is not null)
+            {
+                FailAsReported();
+            }
+
+            if (Order.HasFollowers)
+            {
+                Writes.EndFollowers(null);
+            }
+
+            if (Order.HasUnfinished)
+            {
+                // What was begun will never be whole, whatever it looked like.
+                Answer.Start();
+                FailInside(new InvalidOperationException("The handler ended before a write that it had begun; await every write."));
+                IsCut = true;
+            }
+            else if (!Answer.HasStarted && IsGivenUpByStatus)
+            {
+                ReplaceGivenUp(null);
+                Answer.Start(0);
+            }
+            else if (!Answer.HasStarted)
+            {
+                long declared = Answer.Headers.DeclaredLength;
+                if (Answer.MissingOf(declared) is { } missing)
+                {
+                    ReplaceByError(new InvalidOperationException(missing));
+                }
+
+                Answer.StartWhole(declared >= 0);
+                if (Life.IsAborted)
+                {
+                    Answer.StatusCode = StatusCodes.Status499ClientClosedRequest;      // hosting's name for it: nothing of the response has left, or will
+                }
+            }
+            else if (!IsCut && !Life.IsGivenUp && Answer.Missing is { } lacking)
+            {
+                FailInside(new InvalidOperationException(lacking));
+            }
+        }
+        catch (Exception error) when (!Answer.HasStarted)
+        {
+            ReplaceByError(error);
+            Answer.Start(0);
+        }
+        catch (Exception error)
+        {
+            // In the middle of its head: another thread is changing the fields.
+            IsCut = true;
+            FailInside(error);
+        }
+
+        if (IsInline && !Order.Flush.IsPending)
+        {
+            Answer.WriteEnd();
+            return;
+        }
+
+        // The loop may be sending what an application flushed and did not wait for.
+        using (Sending.Hold())
+        {
+            Answer.WriteEnd();
+        }
+    }
+
+    /// <summary>The handler failed. Before the first byte the response becomes a 500 (or what the exception says), after it the response is cut, unless the peer has given it up.</summary>
+    public void Fail(Exception error)
+    {
+        Gate.Close();
+        if (Answer.HasEnded)
+        {
+            FailBehindEnd(error);
+            return;
+        }
+
+        Exception? cause = error is OperationCanceledException && Answer.HasStarted ? _failure : null;     // for which it has been cancelled
+        _failure = null;
+        FailInside(cause ?? error);
+    }
+
+    private void FailAsReported()
+    {
+        Exception failure = _failure!;
+        _failure = null;
+        FailInside(failure);
+    }
+
+    /// <summary>Something has been reported, and no end has told of it yet.</summary>
+    public bool HasFailed => _failure is not null;
+
+    public void CheckNotFailed()
+    {
+        if (_failure is not null)
+        {
+            ThrowFailed(_failure);
+        }
+    }
+
+    [DoesNotReturn]
+    private static void ThrowFailed(Exception failure) =>
+        throw new InvalidOperationException("The response cannot begin: the application has said that it failed.", failure);
+
+    /// <summary>Something of the request has failed, and its handler may go on as if nothing had: the response will not be a whole one. Within a use, or the guard of the body's reader.</summary>
+    public void Report(Exception error) => _failure ??= error;
+
+    /// <summary>The same outside of them. False when the response is complete or the request over.</summary>
+    public bool TryReport(Exception error, long ticket)
+    {
+        if (!Gate.TryEnterAgain(ticket))
+        {
+            return false;
+        }
+
+        Report(error);
+        Gate.Exit(ticket);
+        return true;
+    }
+
+    /// <summary>Whoever completes the response is within the gate, and must not wait for himself.</summary>
+    public void FailInside(Exception error)
+    {
+        Rejection = error as BadHttpRequestException;
+        if (Life.IsCancelled && error is OperationCanceledException or IOException)
+        {
+            AppStatus = 1;
+            if (!Answer.HasStarted)
+            {
+                ReplaceGivenUp(error);
+            }
+            else
+            {
+                CutUnlessWhole();
+            }
+
+            return;
+        }
+
+        if (!Answer.HasStarted)
+        {
+            ReplaceByError(error);
+            return;
+        }
+
+        EndFailure = Answer.HasEnded ? error : null;
+        CutUnlessWhole();
+        AppStatus = 1;
+        ErrorLine ??= Line(error);
+        Services.Log.HandlerFailed(TraceIdentifier, error);
+    }
+
+    // RFC 9110 §9.3.2, §15.3.5: of a response without a body nothing is missing once its head is there. A web server that has the head
+    // alone of a broken FastCGI response answers with an error of its own, or not at all; over HTTP the end of the connection takes nothing away.
+    private void CutUnlessWhole() => IsCut |= !Life.IsGivenUp && !(Head.IsFastCgi && Answer.SuppressesBody && !Life.IsAborted);
+
+    private void ReplaceByError(Exception error)
+    {
+        EndFailure = Answer.HasEnded ? error : null;
+        if (error is BadHttpRequestException bad)
+        {
+            Rejection = bad;
+            Services.Log.BadRequest(TraceIdentifier, bad.StatusCode, MessageOf(bad));
+            Answer.ReplaceByStatus(bad.StatusCode);
+            return;
+        }
+
+        Services.Log.HandlerFailed(TraceIdentifier, error);
+        ErrorLine ??= Line(error);
+        Answer.ReplaceByStatus(StatusCodes.Status500InternalServerError);
+    }
+
+    /// <summary>A fault of the server itself: whatever of the response there is goes no further, and its connection ends with it.</summary>
+    public void Break(Exception error)
+    {
+        Gate.Close();
+        Answer.StopWriting();
+        IsCut = true;
+        AppStatus = 1;
+        if (Order.HasFollowers)
+        {
+            Writes.EndFollowers(error);
+        }
+
+        using (Sending.Hold())
+        {
+            if (Output is { ChunkStart: >= 0 } output)
+            {
+                output.End = output.ChunkStart;
+                output.ChunkStart = -1;
+            }
+        }
+
+        Services.Log.InternalError(error);
+    }
+
+    // The exception handler of ASP.NET Core makes 499 of it before the server sees anything.
+    private bool IsGivenUpByStatus => Life.IsCancelled && Answer.StatusCode == StatusCodes.Status499ClientClosedRequest;
+
+    private void ReplaceGivenUp(Exception? error)
+    {
+        if (Life.HasTimedOut)
+        {
+            Answer.ReplaceByStatus(StatusCodes.Status504GatewayTimeout);
+            return;
+        }
+
+        if ((Body.Error ?? error) is BadHttpRequestException bad)
+        {
+            ReplaceByError(bad);
+            return;
+        }
+
+        Answer.ReplaceByStatus(StatusCodes.Status499ClientClosedRequest);
+        IsUnanswered = true;
+        IsCut |= !Life.IsGivenUp;
+    }
+
+    // The response has been completed, and may have arrived: it stays what it is, and what is sent behind it is the next one.
+    private void FailBehindEnd(Exception error)
+    {
+        Rejection = error as BadHttpRequestException;
+        if (!Life.IsCancelled || error is not (OperationCanceledException or IOException))
+        {
+            Services.Log.HandlerFailed(TraceIdentifier, error);
+        }
+    }
+
+    // Code of the application where the exception is its own, and the response has yet to end.
+    private static string MessageOf(BadHttpRequestException bad)
+    {
+        try
+        {
+            return bad.Message;
+        }
+        catch (Exception error)
+        {
+            return $"(its message: {error.GetType().FullName})";
+        }
+    }
+
+    /// <summary>The path holds an escaped NUL, which is no path to anybody: answered without the handler.</summary>
+    public void RefusePath()
+    {
+        Services.OffLoop.Refused(Observe.Refusal.EscapedNul);
+        Answer.ReplaceByStatus(StatusCodes.Status400BadRequest);
+        End();
+    }
+
+    // Goes into the front server's error log: one line, no controls, nothing a peer could forge a line with.
+    private string Line(Exception error) =>
+        FieldText.Shown($"millrace: request {TraceIdentifier}: unhandled {error.GetType().FullName}", ErrorLineMax);
+
+    /// <summary>Cuts the response off: the peer must see that it is not whole.</summary>
+    public void Cut() => IsCut = true;
+
+    // True when nobody waits any more for bytes to leave.
+    private bool ResetEnd()
+    {
+        bool reusable = !Order.Flush.IsPending && !Order.HasUnfinished;
+        if (Order.Flush.IsPending)
+        {
+            Sender.EndWaitSoon();      // whoever still waits finds the gate closed
+        }
+
+        Answer.Reset();
+        Sender.Reset();
+        File.Reset();
+        _failure = null;
+        IsCut = IsUnanswered = false;
+        Rejection = null;
+        EndFailure = null;
+        AppStatus = 0;
+        ErrorLine = null;
+        return reusable;
+    }
+}
