@@ -1,7 +1,6 @@
-// The features that say what was asked, by whom, and whether it is still wanted.
+// The features that say what was asked, and whether it is still wanted. By whom is in HostedFeatures.Addresses.cs.
 
 using System.IO.Pipelines;
-using System.Net;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.Routing;
@@ -10,7 +9,7 @@ using Millrace.Exchanges;
 namespace Millrace.AspNetCore;
 
 internal sealed partial class HostedFeatures :
-    IHttpRequestFeature, IHttpRequestLifetimeFeature, IHttpRequestBodyDetectionFeature, IRequestBodyPipeFeature, IHttpConnectionFeature,
+    IHttpRequestFeature, IHttpRequestLifetimeFeature, IHttpRequestBodyDetectionFeature, IRequestBodyPipeFeature,
     IHttpRequestIdentifierFeature, IHttpMaxRequestBodySizeFeature, IHttpBodyControlFeature, IEndpointFeature, IRouteValuesFeature, IBadRequestExceptionFeature,
     IFastCgiFeature
 {
@@ -48,17 +47,6 @@ internal sealed partial class HostedFeatures :
     {
         var made = new Rarity();
         return Interlocked.CompareExchange(ref _rarity, made, null) ?? made;
-    }
-
-    private sealed record Addresses
-    {
-        public IPAddress? Remote { get; set; }
-
-        public IPAddress? Local { get; set; }
-
-        public int RemotePort { get; set; }
-
-        public int LocalPort { get; set; }
     }
 
     // Within a use.
@@ -361,59 +349,4 @@ internal sealed partial class HostedFeatures :
             return Rare.Parameters ??= ParameterList.Read(Head);
         }
     }
-
-    // ---- addresses ----
-
-    string IHttpConnectionFeature.ConnectionId
-    {
-        get
-        {
-            using ExchangeUse use = Use();
-            return Rare.ConnectionId ??= Exchange.Connection.Id;
-        }
-
-        set
-        {
-            Check();
-            Rare.ConnectionId = value;
-        }
-    }
-
-    IPAddress? IHttpConnectionFeature.RemoteIpAddress
-    {
-        get => FindAddresses().Remote;
-        set => FindAddresses().Remote = value;
-    }
-
-    IPAddress? IHttpConnectionFeature.LocalIpAddress
-    {
-        get => FindAddresses().Local;
-        set => FindAddresses().Local = value;
-    }
-
-    int IHttpConnectionFeature.RemotePort
-    {
-        get => FindAddresses().RemotePort;
-        set => FindAddresses().RemotePort = value;
-    }
-
-    int IHttpConnectionFeature.LocalPort
-    {
-        get => FindAddresses().LocalPort;
-        set => FindAddresses().LocalPort = value;
-    }
-
-    private Addresses FindAddresses()
-    {
-        using ExchangeUse use = Use();
-        return Rare.Addresses ??= Head.IsFastCgi
-            ? Reported(Head.RemoteIPAddress, Head.RemotePortNumber, Head.LocalIPAddress, Head.LocalPortNumber)
-            : OfSocket(Exchange.Connection.RemoteEndPoint, Exchange.Connection.LocalEndPoint);
-    }
-
-    private static Addresses Reported(IPAddress? remote, int remotePort, IPAddress? local, int localPort) =>
-        new() { Remote = remote, RemotePort = remote is null ? 0 : remotePort, Local = local, LocalPort = local is null ? 0 : localPort };
-
-    private static Addresses OfSocket(IPEndPoint? remote, IPEndPoint? local) =>
-        new() { Remote = remote?.Address, RemotePort = remote?.Port ?? 0, Local = local?.Address, LocalPort = local?.Port ?? 0 };
 }

@@ -2,7 +2,7 @@
 // for its request, like the HttpContext that hosting makes over it, since an application may keep both for ever; each member
 // begins a use of the exchange with the ticket of that request (Exchanges/Uses.cs). What middleware adds or replaces
 // stands in a short table before the server's own, but for the one feature that hosting itself sets. The features themselves are in HostedFeatures.Request.cs,
-// HostedFeatures.Response.cs and HostedFeatures.Http.cs.
+// HostedFeatures.Addresses.cs, HostedFeatures.Response.cs, HostedFeatures.Rates.cs and HostedFeatures.Http.cs.
 
 using System.Collections;
 using System.Runtime.CompilerServices;

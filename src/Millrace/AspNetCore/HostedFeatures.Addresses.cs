@@ -1,0 +1,74 @@
+// The feature that says by whom a request was sent: over FastCGI what the front server reports, else the two ends of the socket.
+
+using System.Net;
+using Microsoft.AspNetCore.Http.Features;
+using Millrace.Exchanges;
+
+namespace Millrace.AspNetCore;
+
+internal sealed partial class HostedFeatures : IHttpConnectionFeature
+{
+    private sealed record Addresses
+    {
+        public IPAddress? Remote { get; set; }
+
+        public IPAddress? Local { get; set; }
+
+        public int RemotePort { get; set; }
+
+        public int LocalPort { get; set; }
+    }
+
+    string IHttpConnectionFeature.ConnectionId
+    {
+        get
+        {
+            using ExchangeUse use = Use();
+            return Rare.ConnectionId ??= Exchange.Connection.Id;
+        }
+
+        set
+        {
+            Check();
+            Rare.ConnectionId = value;
+        }
+    }
+
+    IPAddress? IHttpConnectionFeature.RemoteIpAddress
+    {
+        get => FindAddresses().Remote;
+        set => FindAddresses().Remote = value;
+    }
+
+    IPAddress? IHttpConnectionFeature.LocalIpAddress
+    {
+        get => FindAddresses().Local;
+        set => FindAddresses().Local = value;
+    }
+
+    int IHttpConnectionFeature.RemotePort
+    {
+        get => FindAddresses().RemotePort;
+        set => FindAddresses().RemotePort = value;
+    }
+
+    int IHttpConnectionFeature.LocalPort
+    {
+        get => FindAddresses().LocalPort;
+        set => FindAddresses().LocalPort = value;
+    }
+
+    private Addresses FindAddresses()
+    {
+        using ExchangeUse use = Use();
+        return Rare.Addresses ??= Head.IsFastCgi
+            ? Reported(Head.RemoteIPAddress, Head.RemotePortNumber, Head.LocalIPAddress, Head.LocalPortNumber)
+            : OfSocket(Exchange.Connection.RemoteEndPoint, Exchange.Connection.LocalEndPoint);
+    }
+
+    private static Addresses Reported(IPAddress? remote, int remotePort, IPAddress? local, int localPort) =>
+        new() { Remote = remote, RemotePort = remote is null ? 0 : remotePort, Local = local, LocalPort = local is null ? 0 : localPort };
+
+    private static Addresses OfSocket(IPEndPoint? remote, IPEndPoint? local) =>
+        new() { Remote = remote?.Address, RemotePort = remote?.Port ?? 0, Local = local?.Address, LocalPort = local?.Port ?? 0 };
+}
