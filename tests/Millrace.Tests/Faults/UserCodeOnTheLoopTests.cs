@@ -172,6 +172,7 @@ public sealed class UserCodeOnTheLoopTests : IDisposable
         Assert.Equal("/", other.Exchange(new FastCgiRequest("/")).Text);
         peer.Send(new FastCgiRequest("/own", "POST") { Body = "a body"u8.ToArray() }.ToBytes());
         Assert.Equal("", peer.Receive().Text);
+        Assert.Equal("/", peer.Exchange(new FastCgiRequest("/")).Text);     // so that the request is over, and not only its response complete
         IsServedMeanwhile(other);
         await Assert.ThrowsAsync<ObjectDisposedException>(() => used);
         Assert.Equal("/", peer.Exchange(new FastCgiRequest("/")).Text);
