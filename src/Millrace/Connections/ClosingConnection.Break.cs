@@ -91,7 +91,7 @@ internal abstract partial class ClosingConnection<TKernel>
         }
 
         _sign = BreakSign.None;
-        EndSending();
+        LingerOrClose();
     }
 
     // There is no time left, for this peer or for the server.

@@ -32,7 +32,8 @@ internal abstract partial class ClosingConnection<TKernel>
 
     public sealed override void OnDeadline(long nowMs)
     {
-        if (IsClosed || nowMs < DeadlineMs)
+        long overdue = Volatile.Read(ref DeadlineMs);
+        if (IsClosed || nowMs < overdue)
         {
             return;
         }
@@ -60,7 +61,8 @@ internal abstract partial class ClosingConnection<TKernel>
             }
             else
             {
-                DeadlineMs = nowMs + 1_000;
+                // The exchange has ended just now: what it has set for an idle connection stays.
+                _ = Interlocked.CompareExchange(ref DeadlineMs, nowMs + 1_000, overdue);
             }
 
             return;
@@ -198,17 +200,18 @@ internal abstract partial class ClosingConnection<TKernel>
             return;
         }
 
-        if (_owner.IsLoops)
+        bool isLoops = _owner.IsLoops;
+        if (isLoops)
         {
             Settle();
         }
 
         if (cut)
         {
-            if (_owner.IsLoops)
+            if (isLoops)
             {
                 bool isBusy = IsMidRequest || Stage == Stage.Queued;
-                Exchange?.CutInDrain(Loop.Counters);    // it has a whole head, and waits for its turn or for its body
+                Exchange?.CutInDrain(Loop.Counters);    // it has a whole head, and waits for its turn
                 if (IsBreaking || Stage == Stage.Sending)
                 {
                     CloseAtOnce();
@@ -218,16 +221,7 @@ internal abstract partial class ClosingConnection<TKernel>
             }
             else if (_owner.TryPin())
             {
-                Exchange exchange = Exchange!;
-                exchange.CutInDrain(Loop.Counters);
-                if (exchange.Sending.TryHold(out SteadyLock.Holder held))
-                {
-                    using (held)
-                    {
-                        BreakOff(exchange, atOnce: true);
-                    }
-                }
-
+                CutInDrain(Exchange!);
                 _owner.Unpin();     // where it could not be broken off, the next round does
             }
 
@@ -236,9 +230,31 @@ internal abstract partial class ClosingConnection<TKernel>
 
         // A front server may be sending its next request at this very moment, and turns to the connections that are left when
         // others close behind their answers: only one that has been quiet in the drain is closed without an answer.
-        if (_owner.IsLoops && Stage == Stage.Receiving && !IsMidRequest && !IsHolding && nowMs - Math.Max(_lastActiveMs, begunMs) >= DrainQuietMs)
+        if (isLoops && Stage == Stage.Receiving && !IsMidRequest && !IsHolding && nowMs - Math.Max(_lastActiveMs, begunMs) >= DrainQuietMs)
         {
             PostLastLook(nowMs);
+        }
+    }
+
+    // The loop, which keeps the exchange from ending. What the application does behind its response has outlived the drain, the response has not.
+    private void CutInDrain(Exchange exchange)
+    {
+        if (!exchange.Sending.TryHold(out SteadyLock.Holder held))
+        {
+            exchange.CutInDrain(Loop.Counters);
+            return;
+        }
+
+        using (held)
+        {
+            if (exchange.Sender.IsEndSent)
+            {
+                EndBehindAnswer();
+                return;
+            }
+
+            exchange.CutInDrain(Loop.Counters);
+            BreakOff(exchange, atOnce: true);
         }
     }
 }

@@ -102,11 +102,11 @@ internal abstract partial class ClosingConnection<TKernel> : LentConnection<TKer
         }
         else if (Stage != Stage.Lingering)
         {
-            EndSending();
+            LingerOrClose();
         }
     }
 
-    private void EndSending()
+    private void LingerOrClose()
     {
         if (_peerEnd == PeerEnd.Seen || !(MayHaveMoreInput || IsHolding))
         {

@@ -17,7 +17,7 @@ internal abstract partial class Connection<TKernel>
 
     // ---- running ----
 
-    /// <summary>Runs the handler. False: the loop was taken over; touch nothing. True: look at <see cref="Connection.IsClosed"/> and at who owns the connection.</summary>
+    /// <summary>Runs the handler. False: the loop was taken over; touch nothing. True: look at <see cref="Stage"/>.</summary>
     private protected bool Dispatch(LoopDriver driver, Exchange exchange)
     {
         Exchange = exchange;

@@ -1,7 +1,7 @@
 /* Who owns a connection, as Connection.cs, Connection.Receive.cs, .Run.cs, .Queue.cs, ClosingConnection.Time.cs,
  * LentConnection.cs and SendingConnection.Finish.cs have it: how a loop lends it to an exchange and gets it back,
  * what the loop does for an exchange meanwhile, and which edges of the
- * socket it may let pass. Labels are the names of the methods. Not here: how a loop passes from driver to driver
+ * socket it may let pass. Methods are named where they are no labels. Not here: how a loop passes from driver to driver
  * (Loops/EventLoop.pml: here Loop is whoever drives it), the gate, lingering, what bytes mean; the protocol is one that
  * reads while an exchange runs only as long as its body is open, like HTTP/1.1. Steps are sequentially consistent; what
  * only one side can see is one step with the shared access beside it.
@@ -27,6 +27,7 @@
  *   BROKEN_RESUME       an emptied body does not resume the reading
  *   BROKEN_CLOSE        a deadline closes whoever owns the connection
  *   BROKEN_DEADLINE     the look at a running exchange takes away the deadline that the exchange has just set
+ *   BROKEN_DEADLINE_END ... or that of an idle connection, when the exchange ends between two looks at the word
  *   BROKEN_END          the end of a response that the socket did not take waits for what its application does after it
  */
 #ifndef UNITS
@@ -653,7 +654,14 @@ DEADLINE:                           /* OnDeadline */
 #endif
             since = 0;
             goto UNPIN              /* CheckExchange */
-        :: else -> goto TURN
+        :: else ->                  /* it has ended since: DeadlineMs, unless that has changed */
+#ifdef BROKEN_DEADLINE_END
+            idles = 0;
+#endif
+#if DEADLINES
+            assert(word != 0 || idles);
+#endif
+            goto TURN
         fi
     :: else
     fi;

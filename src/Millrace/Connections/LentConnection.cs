@@ -236,7 +236,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
         else if (finished)
         {
             // It may have finished sending alone, and still listen.
-            exchange.Body.Break(new BadHttpRequestException("The peer finished sending before the end of the request body (RFC 9112 §8)."));
+            exchange.Body.Break(new BadHttpRequestException($"The peer finished sending before the end of the request body ({(IsFastCgi ? "FastCGI 1.0 §5.3" : "RFC 9112 §8")})."));
             exchange.Life.Cancel();
         }
         else
@@ -297,7 +297,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
         long deadline = long.MaxValue;
         if (Options.RequestTimeout > TimeSpan.Zero)
         {
-            deadline = Loop.NowMs + (long)Options.RequestTimeout.TotalMilliseconds;
+            deadline = exchange.StartedMs + (long)Options.RequestTimeout.TotalMilliseconds;
         }
 
         if (exchange.Body.State == BodyState.Open)
@@ -308,7 +308,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
         SetDeadline(deadline);
     }
 
-    // Under touching. Answers when to look again.
+    // Pinned. Answers when to look again.
     private protected long CheckExchange(long nowMs)
     {
         Exchange exchange = Exchange!;

@@ -201,6 +201,9 @@ internal abstract partial class SendingConnection<TKernel>
         End(reset: IsTcp);
     }
 
+    /// <summary>All of the response is in the socket, and nothing follows it: the peer gets it, and then the end.</summary>
+    private protected void EndBehindAnswer() => End(reset: false);
+
     private void End(bool reset)
     {
         if (reset)

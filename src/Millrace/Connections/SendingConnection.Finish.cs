@@ -26,7 +26,7 @@ internal abstract partial class SendingConnection<TKernel>
     /// <summary>Whether bytes wait that belong to no exchange, and that <see cref="SendOutput"/> sends behind its own.</summary>
     protected virtual bool HasMoreToSend => false;
 
-    // Nothing may escape from here: the caller is a thread of the application's, or a driver without a loop.
+    // Nothing may escape from here: the caller is a thread of the application's, a driver without a loop, or the loop in the middle of an event.
     public sealed override void FinishDetached(Exchange exchange)
     {
         try

@@ -1,4 +1,4 @@
-// What a connection is doing. Its loop's field: who else may do what meanwhile is in the word (Connection.cs).
+// What a connection is doing. Its loop's field: who else may do what meanwhile is in the word (Ownership.cs).
 //
 //                 handler called          ended in its turn
 //   Receiving ─────────────────▶ Running ──────────────────▶ Receiving
@@ -10,6 +10,9 @@
 //     │ no place      │ the last answer
 //     ├────▶ Queued   ▼
 //     └─────────▶ Lingering ──▶ Closed                   Closed: from every stage; from Running and Away by a fault of the server alone
+//
+// By way of Receiving, which lasts no longer than the method: from Sending to Lingering, and from Queued to Running or Away. Receiving goes to Sending
+// too, where an answer that ended in its turn does not all leave. Lingering begins once more when a sign has been shown.
 
 namespace Millrace.Connections;
 
@@ -37,7 +40,7 @@ internal enum Stage : byte
     Closed,
 }
 
-/// <summary>How far the peer's end is known. Whoever reads.</summary>
+/// <summary>How far the peer's end is known. The loop's.</summary>
 internal enum PeerEnd : byte
 {
     Open,

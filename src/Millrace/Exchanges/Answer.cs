@@ -40,7 +40,7 @@ internal sealed partial class Answer(Exchange exchange)
     /// <summary>The head is fixed.</summary>
     public bool HasStarted => _stage >= AnswerStage.Begun;
 
-    /// <summary>The end of the response has been written, perhaps sent.</summary>
+    /// <summary>The application writes nothing more of it: its end has been written, or is about to be.</summary>
     public bool HasEnded => _stage is AnswerStage.Ending or AnswerStage.Ended;
 
     /// <summary>HEAD, 204, 205, 304 and a 2xx to CONNECT have no body, whatever the application writes.</summary>

@@ -324,7 +324,7 @@ internal sealed partial class Exchange
         }
     }
 
-    /// <summary>The handler has ended on a thread of no loop, and nothing that it ran for may escape to that thread.</summary>
+    /// <summary>The handler has ended, and nothing that it ran for may escape to whoever called it.</summary>
     public void EnsureEnded()
     {
         if (!Answer.HasEnded)

@@ -41,7 +41,7 @@ internal abstract class ExchangeServices
     /// <summary>From how many milliseconds on a request is slow; the largest number when nobody asks.</summary>
     public long SlowRequestMs { get; }
 
-    /// <summary>What happened on threads that drive no loop.</summary>
+    /// <summary>What happened after the turn of a request, on whatever thread.</summary>
     public LoopCounters OffLoop { get; } = new();
 
     // ---- switched connections ----

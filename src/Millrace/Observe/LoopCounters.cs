@@ -29,7 +29,7 @@ internal sealed class LoopCounters
 
     public void CountStatus(int status) => Responses[Math.Clamp(status / 100, 0, 5)]++;
 
-    /// <summary>For threads that drive no loop.</summary>
+    /// <summary>For any thread, where the counters are those of all of them.</summary>
     public void CountStatusShared(int status) => Interlocked.Increment(ref Responses[Math.Clamp(status / 100, 0, 5)]);
 
     /// <summary>Not on the path of good requests.</summary>

@@ -44,6 +44,7 @@ public sealed partial class ModelTests
     [InlineData("BROKEN_RESUME", "UNITS=3")]
     [InlineData("BROKEN_CLOSE", "DEADLINES=1")]
     [InlineData("BROKEN_DEADLINE", "DEADLINES=1")]
+    [InlineData("BROKEN_DEADLINE_END", "DEADLINES=1")]
     [InlineData("BROKEN_END")]
     public async Task A_connection_with_a_step_left_out_is_found_out(string variant, string? size = null) =>
         await IsFoundOut(Connection, size is null ? [variant] : [variant, size]);

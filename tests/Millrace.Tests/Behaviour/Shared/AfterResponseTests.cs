@@ -94,6 +94,35 @@ public abstract class AfterResponseTests(Way way) : SharedTests(way)
             });
     }
 
+    [Fact]
+    public void A_whole_response_reaches_a_slow_reader_though_OnCompleted_outlasts_the_drain_DrainTimeout()
+    {
+        var completing = new TaskCompletionSource();
+        Run(
+            call =>
+            {
+                ((HostedCall)call).Context.Response.OnCompleted(() => completing.Task);
+                call.WriteText("all of it");
+                return default;
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/first"));
+                bench.Drain();
+                bench.Cut();
+                Assert.False(caller.Socket.WasReset);
+                bench.Reads = true;
+                bench.Settle();
+                Assert.Equal("all of it", Assert.Single(caller.Answers).BodyText);
+                Assert.True(caller.IsAtEnd);
+                completing.SetResult();
+                bench.Settle();
+                Assert.Equal(0, bench.Connections);
+            });
+    }
+
     [Theory]
     [InlineData("")]
     [InlineData("written")]

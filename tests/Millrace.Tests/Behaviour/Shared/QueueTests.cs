@@ -172,6 +172,39 @@ public abstract class QueueTests(Way way) : SharedTests(way)
             Assert.Equal(0, bench.RefusedInAll);
         },
         OneRunsAndOneWaits);
+
+    // From the end of its head on: that it waits is part of it.
+    [Fact]
+    public void The_time_that_a_request_may_take_includes_its_wait_for_a_place_RequestTimeout() => Run(
+        async call =>
+        {
+            if (call.Path == "/waiting")
+            {
+                await Bench.Cancelled(call.Aborted);
+                call.WriteText("gave up");
+                return;
+            }
+
+            await Wait(call);
+        },
+        bench =>
+        {
+            Caller first = bench.Connect();
+            Caller waiting = bench.Connect();
+            bench.Send(first, first.Request("/first"));
+            bench.Send(waiting, waiting.Request("/waiting"));
+            bench.Pass(TimeSpan.FromSeconds(3));
+            Ends(bench);
+            bench.Pass(TimeSpan.FromSeconds(1));
+            Assert.Empty(waiting.Answers);
+            bench.Pass(TimeSpan.FromSeconds(2));
+            Assert.Equal("gave up", Assert.Single(waiting.Answers).BodyText);
+        },
+        static options =>
+        {
+            OneRunsAndOneWaits(options);
+            options.RequestTimeout = TimeSpan.FromSeconds(5);
+        });
 }
 
 public sealed class FastCgiQueueTests() : QueueTests(Way.FastCgiToPlain);
