@@ -7,6 +7,8 @@
 //     |  Expire, which waits for a use in progress
 //     +------------> closed
 
+using Millrace.Platform;
+
 namespace Millrace.Exchanges;
 
 internal struct ExpiryGuard
@@ -29,7 +31,7 @@ internal struct ExpiryGuard
                 return was == Open;
             }
 
-            spin.SpinOnce(sleep1Threshold: -1);    // never a wait that could be interrupted
+            Steady.Spin(ref spin);
         }
     }
 
@@ -41,7 +43,7 @@ internal struct ExpiryGuard
         var spin = default(SpinWait);
         while (Interlocked.CompareExchange(ref _state, Closed, Open) == InUse)
         {
-            spin.SpinOnce(sleep1Threshold: -1);    // never a wait that could be interrupted
+            Steady.Spin(ref spin);
         }
     }
 }

@@ -4,6 +4,7 @@ using System.Buffers.Binary;
 using Microsoft.Extensions.Primitives;
 using Microsoft.Net.Http.Headers;
 using Millrace.Protocols.Cgi;
+using Millrace.Platform;
 
 namespace Millrace.Exchanges;
 
@@ -153,7 +154,7 @@ internal sealed class RequestHeaders(RequestHead head) : HeaderTable
         var spin = default(SpinWait);
         while (Volatile.Read(ref _state) != Filled)
         {
-            spin.SpinOnce(sleep1Threshold: -1);    // never a wait that could be interrupted
+            Steady.Spin(ref spin);
         }
     }
 

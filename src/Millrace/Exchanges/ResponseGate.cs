@@ -10,6 +10,7 @@
 
 using System.Diagnostics.CodeAnalysis;
 using System.Runtime.CompilerServices;
+using Millrace.Platform;
 
 namespace Millrace.Exchanges;
 
@@ -89,7 +90,7 @@ internal struct ResponseGate(SendLock sending)
             sending.Hold().Dispose();
         }
 
-        spin.SpinOnce(sleep1Threshold: -1);    // never a wait that could be interrupted
+        Steady.Spin(ref spin);
     }
 
     /// <summary>False as well while anybody else writes.</summary>

@@ -8,6 +8,7 @@
 // handler's synchronous part need not be counted: it is the one that ends the request, or hands it on when it has returned.
 
 using System.Runtime.CompilerServices;
+using Millrace.Platform;
 
 namespace Millrace.Exchanges;
 
@@ -46,7 +47,7 @@ internal struct UseWord
         var spin = default(SpinWait);
         while (Interlocked.CompareExchange(ref _word, ticket + TicketStep, ticket) != ticket)
         {
-            spin.SpinOnce(sleep1Threshold: -1);    // never a wait that could be interrupted
+            Steady.Spin(ref spin);
         }
 
         return ticket + TicketStep;

@@ -143,7 +143,7 @@ internal abstract class EventLoop
         var spin = default(SpinWait);
         while (Volatile.Read(ref _wakers) != 0)
         {
-            spin.SpinOnce(sleep1Threshold: -1);
+            Steady.Spin(ref spin);
         }
     }
 

@@ -35,6 +35,22 @@ internal static class Steady
         }
     }
 
+    /// <summary>
+    /// Waits a moment for another thread, which has what is wanted for no longer than that. <see cref="SpinWait.SpinOnce(int)"/> sleeps now and then, if for
+    /// no time at all, and any sleep ends by an interruption.
+    /// </summary>
+    public static void Spin(ref SpinWait spin)
+    {
+        if (spin.NextSpinWillYield)
+        {
+            Thread.Yield();
+        }
+        else
+        {
+            spin.SpinOnce(sleep1Threshold: -1);
+        }
+    }
+
     /// <summary>Has the thread pool run it.</summary>
     public static void Queue(Action<object?> action, object? state)
     {

@@ -37,7 +37,7 @@ internal class SteadyLock
                 return false;
             }
 
-            spin.SpinOnce(sleep1Threshold: -1);     // never a wait that could be interrupted
+            Steady.Spin(ref spin);
         }
 
         held = new Holder(_lock);

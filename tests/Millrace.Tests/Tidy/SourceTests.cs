@@ -69,7 +69,7 @@ public sealed partial class SourceTests
         Assert.True(!found.Any(), "take SteadyLock, SteadyQueue, Steady or SteadyPipe instead: " + string.Join("; ", found));
     }
 
-    [GeneratedRegex(@"\block \(|\bnew Lock\(|\bLock _|\bConcurrentQueue<|\bConcurrentBag<|\bSemaphoreSlim\b|\bManualResetEventSlim\b|\bCountdownEvent\b|\bArrayPool<|\bThread\.Sleep\(|SpinOnce\(\)|\bSpinUntil\(|\bUnsafeQueueUserWorkItem\(|\bMonitor\.(Enter|Wait)\b")]
+    [GeneratedRegex(@"\block \(|\bnew Lock\(|\bLock _|\bConcurrentQueue<|\bConcurrentBag<|\bSemaphoreSlim\b|\bManualResetEventSlim\b|\bCountdownEvent\b|\bArrayPool<|\bThread\.Sleep\(|\bSpinOnce\(|\bSpinUntil\(|\bUnsafeQueueUserWorkItem\(|\bMonitor\.(Enter|Wait)\b")]
     private static partial Regex InterruptibleWait();
 
     [GeneratedRegex(@"\b(TODO|HACK|FIXME|XXX)\b")]
