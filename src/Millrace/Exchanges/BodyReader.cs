@@ -213,7 +213,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
     {
         try
         {
-            return await read.ConfigureAwait(false);
+            return await SteadyPipe.WaitFor(read);
         }
         finally
         {

@@ -140,9 +140,9 @@ public sealed class InterruptionTests : IDisposable
         {
             clients.Join();
         }
-        catch (AggregateException)
+        catch (AggregateException error)
         {
-            Assert.Fail(string.Join('\n', _log.Lines.Where(static line => !line.Contains("an unhandled", StringComparison.Ordinal))));
+            Assert.Fail(error + "\n" + string.Join('\n', _log.Lines.Where(static line => !line.Contains("an unhandled", StringComparison.Ordinal))));
         }
 
         over.Cancel();
