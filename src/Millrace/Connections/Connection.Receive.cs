@@ -248,20 +248,11 @@ internal abstract partial class Connection<TKernel>
 
             _ = _held.TryTake(out byte[] held, out int from, out int to);
             bool mine = Process(driver, held, from, to);
-            ReturnHeld(held, mine);
+            BufferPool.Return(held);
             if (!mine)
             {
                 return false;
             }
-        }
-    }
-
-    // A request whose head lies in these bytes may have outlived its turn: it reads them still, and nobody else may have them.
-    private void ReturnHeld(byte[] held, bool mine)
-    {
-        if (mine && Stage is not (Stage.Away or Stage.Queued))
-        {
-            BufferPool.Return(held);
         }
     }
 
@@ -296,7 +287,7 @@ internal abstract partial class Connection<TKernel>
         if (_held.TryTake(out byte[] held, out int from, out int to))
         {
             bool mine = ProcessAll(driver, held, from, to);
-            ReturnHeld(held, mine);
+            BufferPool.Return(held);
             if (!mine)
             {
                 return false;

@@ -115,9 +115,7 @@ internal sealed partial class FastCgiConnection<TKernel>
             if (_control is { End: > ControlMax } || _behind is { End: > ControlMax })
             {
                 Loop.Counters.Refused(Refusal.ControlFlood);
-                Exchange.Cut();
-                Exchange.Life.Abort();
-                BreakOff(Exchange, atOnce: true);
+                BreakOffNow(Exchange);
             }
 
             if (HasMoreToSend)

@@ -40,13 +40,6 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
 
     public override System.Net.IPEndPoint? LocalEndPoint => null;
 
-    // The front server decides (KEEP_CONN): no response says it.
-    public override bool EndsBehind(Exchange exchange, out long nowMs)
-    {
-        nowMs = Loop.NowMs;
-        return !_sequence.KeepsConnection;
-    }
-
     protected override bool ReadsWhileExchanging => !_sequence.HasNext;
 
     protected override bool HasNextRequest => _sequence.HasNext;

@@ -31,7 +31,7 @@ internal struct GatheredBytes
         Length += bytes.Length;
     }
 
-    /// <summary>Room behind them, which is counted when it has been written to.</summary>
+    /// <summary>Room behind them, which does not count as theirs.</summary>
     public Span<byte> Reserve(int size)
     {
         MakeRoom(size);

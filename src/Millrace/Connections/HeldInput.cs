@@ -49,7 +49,7 @@ internal struct HeldInput
         }
     }
 
-    /// <summary>Holds nothing any more: the buffer is its taker's, who gives it back when nobody reads in it.</summary>
+    /// <summary>Holds nothing any more: the buffer is its taker's, who gives it back when it has been processed: whatever outlives that has bytes of its own.</summary>
     public bool TryTake(out byte[] bytes, out int start, out int end)
     {
         (bytes, start, end) = (_bytes!, _start, _end);

@@ -294,12 +294,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
     private protected void BeginDeadlines(Exchange exchange)
     {
         _bodyPace.Begin(Loop.NowMs, exchange.Body.IsPaused);
-        long deadline = long.MaxValue;
-        if (Options.RequestTimeout > TimeSpan.Zero)
-        {
-            deadline = exchange.StartedMs + (long)Options.RequestTimeout.TotalMilliseconds;
-        }
-
+        long deadline = TimeoutMs(exchange);
         if (exchange.Body.State == BodyState.Open)
         {
             deadline = Math.Min(deadline, Loop.NowMs + 1_000);
@@ -308,24 +303,21 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
         SetDeadline(deadline);
     }
 
+    // From the end of the head on: its wait for a place counts.
+    private long TimeoutMs(Exchange exchange) =>
+        Options.RequestTimeout > TimeSpan.Zero ? exchange.StartedMs + (long)Options.RequestTimeout.TotalMilliseconds : long.MaxValue;
+
     // Pinned. Answers when to look again.
     private protected long CheckExchange(long nowMs)
     {
         Exchange exchange = Exchange!;
-        long next = long.MaxValue;
-        if (Options.RequestTimeout > TimeSpan.Zero)
+        long next = TimeoutMs(exchange);
+        if (nowMs >= next)
         {
-            long due = exchange.StartedMs + (long)Options.RequestTimeout.TotalMilliseconds;
-            if (nowMs >= due)
+            next = long.MaxValue;
+            if (exchange.Life.Cancel(CancelCause.TimeLimit))
             {
-                if (exchange.Life.Cancel(CancelCause.TimeLimit))
-                {
-                    Loop.Counters.Refused(Observe.Refusal.RequestTimeout);
-                }
-            }
-            else
-            {
-                next = due;
+                Loop.Counters.Refused(Observe.Refusal.RequestTimeout);
             }
         }
 
@@ -369,9 +361,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
             if (LookAtPeer(nowMs, exchange.Rates.Response) is { } refusal)
             {
                 Loop.Counters.Refused(refusal);
-                exchange.Cut();
-                exchange.Life.Abort();
-                BreakOff(exchange, atOnce: true);
+                BreakOffNow(exchange);
                 return nowMs + SendProgress.LookMs;
             }
 

@@ -34,13 +34,16 @@ internal sealed partial class Answer
     {
         if (_declared >= 0 && _written + coming > _declared && (!SuppressesBody || (coming > 0 && exchange.Head.IsHead)))
         {
-            ThrowTooMany(_written + coming);
+            ThrowTooMany(_written + coming, _declared);
         }
     }
 
     [DoesNotReturn]
-    private void ThrowTooMany(long written) =>
-        throw new InvalidOperationException($"Response Content-Length mismatch: too many bytes written ({written} of {_declared}).");
+    private static void ThrowTooMany(long written, long declared) =>
+        throw new InvalidOperationException($"Response Content-Length mismatch: too many bytes written ({written} of {declared}).");
+
+    // By the head, or by the fields that will be in it; -1 where nothing is said.
+    private long Announced => HasStarted ? _declared : Headers.DeclaredLength;
 
     // ---- the body ----
 
@@ -65,11 +68,10 @@ internal sealed partial class Answer
             throw new InvalidOperationException($"Writing to the response body is invalid for responses with status code {StatusCode}.");
         }
 
-        long declared = HasStarted ? _declared : Headers.DeclaredLength;
+        long declared = Announced;
         if (declared >= 0 && _written + count > declared)
         {
-            throw new InvalidOperationException(
-                $"Response Content-Length mismatch: too many bytes written ({_written + count} of {declared}).");
+            ThrowTooMany(_written + count, declared);
         }
     }
 
@@ -84,8 +86,8 @@ internal sealed partial class Answer
             CheckMayHaveLength();
         }
 
-        long declared = HasStarted ? _declared : Headers.DeclaredLength;
-        if (_written < declared && !exchange.Head.IsHead && !HasNoBodyStatus && !OpensTunnel && !exchange.Life.IsAborted && !exchange.HasFailed && !exchange.Order.HasFollowers)
+        long declared = Announced;
+        if (_written < declared && !IsLengthLeftOut && !exchange.HasFailed && !exchange.Order.HasFollowers)
         {
             throw new InvalidOperationException(MismatchText(declared));
         }

@@ -112,7 +112,7 @@ internal sealed partial class Answer(Exchange exchange)
     // RFC 9110 §9.3.6: to the client all that follows is the tunnel's, and has no length. There is none here.
     private bool OpensTunnel => StatusCode is >= 200 and < 300 && exchange.Head.IsConnect;
 
-    // Of an empty body.
+    // No length is due: there is no body, or nobody who waits for it.
     private bool IsLengthLeftOut => exchange.Head.IsHead || HasNoBodyStatus || OpensTunnel || exchange.Life.IsAborted;
 
     public bool HasNoBodyStatus => StatusCode is 204 or 205 or 304 || (StatusCode == 101 && !exchange.IsUpgraded);

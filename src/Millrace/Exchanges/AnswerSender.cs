@@ -68,9 +68,9 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
     {
         using (sending.Hold())
         {
-            if (exchange.Output.ChunkStart >= 0 && !exchange.Answer.IsReserved)
+            if (!exchange.Answer.IsReserved)
             {
-                exchange.Connection.Framing.CloseChunk(exchange.Output);
+                exchange.Answer.CloseChunk();
             }
 
             // Somebody may be writing into the memory of a chunk that is still open: what lies before it is enough.

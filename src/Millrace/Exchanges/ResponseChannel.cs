@@ -62,6 +62,11 @@ internal abstract class ResponseChannel(ResponseFraming framing)
     {
     }
 
+    /// <summary>Whether the connection ends behind the response whose head is being written, whatever that says. For a protocol whose heads tell of that.</summary>
+    /// <param name="exchange">The one whose response it is.</param>
+    /// <param name="nowMs">The time at which it is written, by the clock of the loops.</param>
+    public virtual bool EndsBehind(Exchange exchange, out long nowMs) => throw new NotSupportedException();
+
     /// <summary>The connection ends with the response in progress.</summary>
     public virtual void RequestClose()
     {
@@ -78,11 +83,6 @@ internal abstract class ResponseChannel(ResponseFraming framing)
     // ---- how a response looks ----
 
     public ResponseFraming Framing => framing;
-
-    /// <summary>Whether the connection ends behind the response whose head is being written, whatever that says.</summary>
-    /// <param name="exchange">The one whose response it is.</param>
-    /// <param name="nowMs">The time at which it is written, by the clock of the loops.</param>
-    public abstract bool EndsBehind(Exchange exchange, out long nowMs);
 
     // ---- its ends ----
 

@@ -1,6 +1,8 @@
 // How a response looks in the protocol of its connection: bytes in an output buffer. One for each connection: it knows the response in
 // progress. Used by whoever writes that, and by whoever breaks it off, within the exchange's send lock.
 
+using Microsoft.Net.Http.Headers;
+
 namespace Millrace.Exchanges;
 
 internal abstract class ResponseFraming(int chunkTailMax)
@@ -29,6 +31,22 @@ internal abstract class ResponseFraming(int chunkTailMax)
     public virtual void WriteFileChunkTail(OutputBuffer output)
     {
     }
+
+    // ---- fields ----
+
+    protected static bool Is(string name, string known) => ReferenceEquals(name, known) || name.Equals(known, StringComparison.OrdinalIgnoreCase);
+
+    /// <summary>Whether a field is the server's to write, whatever the application has set: it concerns this connection alone (RFC 9110 §7.6.1), or frames the
+    /// body. What is said of Connection and Upgrade is each protocol's.</summary>
+    protected static bool IsOfConnection(string name) => name.Length switch
+    {
+        7 => Is(name, HeaderNames.Trailer),
+        10 => Is(name, HeaderNames.Connection) || Is(name, HeaderNames.KeepAlive),
+        14 => Is(name, HeaderNames.ContentLength),
+        16 => Is(name, HeaderNames.ProxyConnection),
+        17 => Is(name, HeaderNames.TransferEncoding),
+        _ => false,
+    };
 
     // ---- a response that is not whole ----
 

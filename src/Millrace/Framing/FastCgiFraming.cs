@@ -145,15 +145,9 @@ internal sealed class FastCgiFraming(bool isTcp) : ResponseFraming(chunkTailMax:
     private static bool IsOmitted(string name) => name.Length switch
     {
         6 => Is(name, "Status"),
-        7 => Is(name, HeaderNames.Upgrade) || Is(name, HeaderNames.Trailer),
-        10 => Is(name, HeaderNames.Connection) || Is(name, HeaderNames.KeepAlive),
-        14 => Is(name, HeaderNames.ContentLength),
-        16 => Is(name, HeaderNames.ProxyConnection),
-        17 => Is(name, HeaderNames.TransferEncoding),
-        _ => false,
+        7 when Is(name, HeaderNames.Upgrade) => true,
+        _ => IsOfConnection(name),
     };
-
-    private static bool Is(string name, string known) => ReferenceEquals(name, known) || name.Equals(known, StringComparison.OrdinalIgnoreCase);
 
     // ---- the end, §5.5 ----
 

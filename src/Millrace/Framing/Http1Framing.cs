@@ -134,18 +134,8 @@ internal sealed class Http1Framing(bool isTcp) : ResponseFraming(ChunkTail)
             case 10 when Is(name, HeaderNames.Connection):
                 seen |= AsksToClose(values) ? Seen.Close : Seen.None;
                 return true;
-            case 7:
-                return Is(name, HeaderNames.Trailer);
-            case 10:
-                return Is(name, HeaderNames.KeepAlive);
-            case 14:
-                return Is(name, HeaderNames.ContentLength);
-            case 16:
-                return Is(name, HeaderNames.ProxyConnection);
-            case 17:
-                return Is(name, HeaderNames.TransferEncoding);
             default:
-                return false;
+                return IsOfConnection(name);
         }
     }
 
@@ -164,8 +154,6 @@ internal sealed class Http1Framing(bool isTcp) : ResponseFraming(ChunkTail)
 
         return false;
     }
-
-    private static bool Is(string name, string known) => ReferenceEquals(name, known) || name.Equals(known, StringComparison.OrdinalIgnoreCase);
 
     // ---- where the body ends, and whether the connection does: RFC 9112 §6.3, §9.3 ----
 

@@ -51,6 +51,15 @@ internal sealed unsafe class SocketDirectory : IDisposable
     public static int OpenEntry(int directory, string name, out int errno) =>
         Open(directory, name, SystemCalls.ArchitectureNumbers.Here.O_NOFOLLOW, out errno);
 
+    /// <summary>Takes an entry away, whatever it leads to by now: for a name that nobody else puts files under. Answers 0 or an error number.</summary>
+    public int RemoveEntry(string name)
+    {
+        fixed (byte* at = FileFacts.Encode(name))
+        {
+            return SystemCalls.UnlinkAt(_descriptor, at, 0) < 0 ? SystemCalls.Errno : 0;
+        }
+    }
+
     public void Dispose()
     {
         int descriptor = Interlocked.Exchange(ref _descriptor, -1);

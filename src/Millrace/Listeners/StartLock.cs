@@ -76,10 +76,7 @@ internal sealed unsafe class StartLock : IDisposable
     {
         if (IsInPlace(_directory, _name, _descriptor))
         {
-            fixed (byte* at = FileFacts.Encode(_name))
-            {
-                _ = SystemCalls.UnlinkAt(_directory.Descriptor, at, 0);
-            }
+            _ = _directory.RemoveEntry(_name);
         }
 
         _ = SystemCalls.Close(_descriptor);

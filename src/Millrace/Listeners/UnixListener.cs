@@ -169,10 +169,7 @@ internal static unsafe class UnixListener
     {
         if (FileFacts.At(directory.Descriptor, name, out _) is FileFacts facts && IsTheOne(directory, facts))
         {
-            fixed (byte* at = FileFacts.Encode(name))
-            {
-                _ = SystemCalls.UnlinkAt(directory.Descriptor, at, 0);
-            }
+            _ = directory.RemoveEntry(name);
         }
     }
 
