@@ -135,7 +135,7 @@ internal sealed record ServerAddress(ServerScheme Scheme, string? SocketPath, st
         if (host.StartsWith('[') && host.EndsWith(']'))
         {
             host = host[1..^1];
-            good &= IPAddress.TryParse(host, out var address) && address.AddressFamily == AddressFamily.InterNetworkV6;
+            good &= IPAddress.TryParse(host, out var address) && address.AddressFamily == AddressFamily.InterNetworkV6 && host.All(IsInIPv6);
         }
         else
         {
@@ -143,6 +143,9 @@ internal sealed record ServerAddress(ServerScheme Scheme, string? SocketPath, st
         }
         return good ? new ServerAddress(scheme, null, host, port) : throw CommandFailure.Usage($"'{text}' has no valid host and port. {Forms}");
     }
+
+    // IPAddress takes anything for a zone (fe80::1%eth0) that it does not know, quotes and line ends too.
+    private static bool IsInIPv6(char c) => char.IsAsciiLetterOrDigit(c) || c is ':' or '.' or '%' or '-' or '_';
 
     private string WhyNot(SocketException error) => error.SocketErrorCode switch
     {

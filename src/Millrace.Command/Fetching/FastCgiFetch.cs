@@ -3,6 +3,7 @@
 
 using System.Net.Sockets;
 using System.Text;
+using Millrace.Command.Terminals;
 using Millrace.Protocols;
 using Millrace.Protocols.FastCgi;
 
@@ -125,7 +126,7 @@ internal sealed class FastCgiFetch(RecordTrace trace, ResponseWriter response, T
     {
         var text = new char[Encoding.UTF8.GetMaxCharCount(bytes.Length)];
         int length = _errorText.GetChars(bytes, text, flush: false);
-        errorLog.Write(ResponseWriter.Readable(new string(text, 0, length), keepsLines: true));
+        errorLog.Write(CommandConsole.Readable(new string(text, 0, length), keepsLines: true));
     }
 
     private async ValueTask TakeOutputAsync(ReadOnlyMemory<byte> content, CancellationToken ct)

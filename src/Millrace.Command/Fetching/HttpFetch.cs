@@ -29,7 +29,7 @@ internal sealed class HttpFetch(TextWriter? trace, ResponseWriter response)
             TraceRequest(message);
             using var answer = await client.SendAsync(message, HttpCompletionOption.ResponseHeadersRead, ct);
             string status = $"{(int)answer.StatusCode} {answer.ReasonPhrase}".TrimEnd();
-            trace?.WriteLine($"< HTTP/{answer.Version} {ResponseWriter.Readable(status)}");
+            trace?.WriteLine($"< HTTP/{answer.Version} {CommandConsole.Readable(status)}");
             response.WriteHead(status, Lines(answer.Headers).Concat(Lines(answer.Content.Headers)));
             await CopyBodyAsync(answer.Content, ct);
             return (int)answer.StatusCode;

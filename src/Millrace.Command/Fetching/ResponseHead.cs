@@ -58,7 +58,7 @@ internal sealed class ResponseHead
             int colon = line.IndexOf(':', StringComparison.Ordinal);
             if (colon <= 0)
             {
-                throw Broken($"the line '{ResponseWriter.Readable(line)}' is not a header");
+                throw Broken($"the line '{line}' is not a header");
             }
             if (line.AsSpan(0, colon).Equals("Status", StringComparison.OrdinalIgnoreCase))
             {
@@ -78,7 +78,7 @@ internal sealed class ResponseHead
     {
         if (status.Length < 3 || !int.TryParse(status.AsSpan(0, 3), NumberStyles.None, CultureInfo.InvariantCulture, out int code) || code < 100)
         {
-            throw Broken($"'{ResponseWriter.Readable(status)}' is not a status");
+            throw Broken($"'{status}' is not a status");
         }
         (Status, StatusCode) = (status, code);
     }

@@ -14,19 +14,13 @@ internal sealed class ResponseWriter(CommandConsole console, bool bodyOnly)
         {
             return;
         }
-        console.Output.WriteLine(console.Bold(Readable(status)));
+        console.Output.WriteLine(console.Bold(CommandConsole.Readable(status)));
         foreach (string line in headerLines)
         {
-            console.Output.WriteLine(Readable(line));
+            console.Output.WriteLine(CommandConsole.Readable(line));
         }
         console.Output.WriteLine();
     }
-
-    /// <summary>Text of the server's without anything that a terminal would obey.</summary>
-    /// <param name="text">A line, or several where <paramref name="keepsLines"/> says so.</param>
-    /// <param name="keepsLines">Whether line feeds stay.</param>
-    public static string Readable(string text, bool keepsLines = false) =>
-        string.Concat(text.Select(c => char.IsControl(c) && c != '\t' && !(keepsLines && c == '\n') ? '\uFFFD' : c));
 
     public async ValueTask WriteBodyAsync(ReadOnlyMemory<byte> bytes, CancellationToken ct)
     {

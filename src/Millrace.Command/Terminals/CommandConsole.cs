@@ -41,12 +41,18 @@ internal sealed class CommandConsole : IDisposable
 
     public string Dim(string text) => Colour ? $"\e[2m{text}\e[0m" : text;
 
-    /// <summary>A sentence for the user on standard error; none where it cannot be written either.</summary>
+    /// <summary>Text without anything that a terminal would obey.</summary>
+    /// <param name="text">A line, or several where <paramref name="keepsLines"/> says so.</param>
+    /// <param name="keepsLines">Whether line feeds stay.</param>
+    public static string Readable(string text, bool keepsLines = false) =>
+        string.Concat(text.Select(c => char.IsControl(c) && c != '\t' && !(keepsLines && c == '\n') ? '\uFFFD' : c));
+
+    /// <summary>A sentence for the user on standard error; none where it cannot be written either. It may quote anything: what a server has sent, the name of a file.</summary>
     public void Say(string sentence)
     {
         try
         {
-            Error.WriteLine($"millrace: {sentence}");
+            Error.WriteLine($"millrace: {Readable(sentence, keepsLines: true)}");
         }
         catch (IOException)
         {

@@ -38,6 +38,26 @@ public sealed class GetHttpTests
         Assert.Contains("]0;title", result.Output, StringComparison.Ordinal);
     }
 
+    [Theory]
+    [InlineData("\u001b]0;title\u0007HTTP/1.1 200 OK\r\n\r\n")]
+    [InlineData("HTTP/1.1 2\u001b[31m OK\r\n\r\n")]
+    [InlineData("HTTP/1.1 200 OK\r\nX\u001b[31m: 1\r\n\r\n")]
+    [InlineData("HTTP/1.1 200 OK\r\n\u001b]0;title\u0007 no colon\r\n\r\n")]
+    [InlineData("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\u001b[31m\r\n\r\n")]
+    public async Task Nothing_that_the_sentence_of_a_broken_answer_quotes_commands_the_terminal(string answer)
+    {
+        using var listener = new TcpListener(IPAddress.Loopback, 0);
+        listener.Start();
+        var request = AnswerAsync(listener, answer);
+
+        var result = await CommandLine.RunAsync("get", $"http://{listener.LocalEndpoint}", "/");
+
+        _ = await request;
+        Assert.Equal(56, result.ExitCode);
+        Assert.Contains("Does the server speak HTTP?\n", result.Error, StringComparison.Ordinal);
+        Assert.DoesNotContain(result.Output + result.Error, static c => char.IsControl(c) && c != '\n');
+    }
+
     [Fact]
     public async Task Header_that_is_not_ASCII_goes_out_in_UTF_8()
     {

@@ -15,6 +15,7 @@ public sealed class ServerAddressTests
     [InlineData("http://unix:/run/app.sock", "http://unix:/run/app.sock")]
     [InlineData("http://example.org", "http://example.org:80")]
     [InlineData("http://[::1]/", "http://[::1]:80")]
+    [InlineData("http://[fe80::1%eth0.1]:5000", "http://[fe80::1%eth0.1]:5000")]
     public void Address_is_read_without_its_listening_options(string text, string canonical) => Assert.Equal(canonical, ServerAddress.Parse(text).ToString());
 
     [Theory]
@@ -29,6 +30,10 @@ public sealed class ServerAddressTests
     [InlineData("fastcgi://::1:9000")]
     [InlineData("fastcgi://[127.0.0.1]:9000")]
     [InlineData("fastcgi://:9000")]
+    [InlineData("fastcgi://[::1%a\nb]:9000")]
+    [InlineData("fastcgi://[::1%a b]:9000")]
+    [InlineData("fastcgi://[::1%\"]:9000")]
+    [InlineData("fastcgi://[::1%]]:9000")]
     public void What_is_no_address_is_refused_with_the_forms_there_are(string text)
     {
         var failure = Assert.Throws<CommandFailure>(() => ServerAddress.Parse(text));
