@@ -195,11 +195,11 @@ internal sealed class Engine : IAsyncDisposable
             _stopped = beginning.Task.Unwrap();
         }
 
-        beginning.SetResult(Stop(cancellationToken));       // what it calls may stop the server too: a logger, a handler's token
+        beginning.SetResult(DrainAndStop(cancellationToken));       // what it calls may stop the server too: a logger, a handler's token
         return _stopped;
     }
 
-    private async Task Stop(CancellationToken cancellationToken)
+    private async Task DrainAndStop(CancellationToken cancellationToken)
     {
         long begun = Environment.TickCount64;
         Task listening = new ListenerShutdown<LinuxKernel>(
@@ -209,7 +209,7 @@ internal sealed class Engine : IAsyncDisposable
             && Environment.TickCount64 < deadline && !cancellationToken.IsCancellationRequested)
         {
             await Task.Delay(20, CancellationToken.None).ConfigureAwait(false);
-            Broadcast(static loop => loop.SweepIdle());
+            Broadcast(static loop => loop.DrainConnections());
         }
 
         if (_services.Connections is > 0 and int left)

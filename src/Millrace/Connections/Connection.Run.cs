@@ -308,7 +308,7 @@ internal abstract partial class Connection<TKernel>
         {
             if ((reasons & PostReason.ResumeReading) != 0)
             {
-                NoteDrained();
+                NoteBodyRoom();
             }
 
             _readable = true;

@@ -620,7 +620,7 @@ POSTED:                             /* OnPosted */
     if
     :: mine ->
         assert(lives);
-        if :: isPaused && flushed -> isPaused = 0 :: else fi;     /* OnDrained */
+        if :: isPaused && flushed -> isPaused = 0 :: else fi;     /* OnRoom */
         readable = 1;
         goto FEED_HELD
     :: else -> goto TURN

@@ -28,7 +28,7 @@ internal sealed partial class FastCgiConnection<TKernel>
             Hold(buffer.AsSpan(start, end - start));
         }
 
-        _ = exchange.Body.Flush(exchange.OnBodyDrained);
+        _ = exchange.Body.Flush(exchange.OnBodyRoom);
         return exchange.Life.IsGivenUp;
     }
 

@@ -73,7 +73,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
         if (ReadsWhileExchanging && _held.TryTake(out byte[] held, out int from, out int to))
         {
             ProcessWhileExchanging(driver, held, from, to);
-            NoteRoom(exchange.Body.Flush(exchange.OnBodyDrained));
+            NoteRoom(exchange.Body.Flush(exchange.OnBodyRoom));
             BufferPool.Return(held);
         }
 
@@ -88,9 +88,9 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
         }
     }
 
-    private protected void NoteDrained()
+    private protected void NoteBodyRoom()
     {
-        Exchange!.Body.OnDrained();
+        Exchange!.Body.OnRoom();
         if (!Exchange.Body.IsPaused)
         {
             _bodyPace.Resume(Loop.NowMs);
@@ -190,7 +190,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
             _lastActiveMs = Loop.NowMs;
             _bodyPace.NoteBytes(Loop.NowMs);
             ProcessWhileExchanging(driver, input, 0, count);
-            bool room = exchange.Body.Flush(exchange.OnBodyDrained);
+            bool room = exchange.Body.Flush(exchange.OnBodyRoom);
             if (!room || IsHolding || !ReadsWhileExchanging)
             {
                 NoteRoom(room);

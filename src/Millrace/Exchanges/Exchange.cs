@@ -35,7 +35,7 @@ internal sealed partial class Exchange
         Body = new RequestBody(this, services.Options.RequestBodyBuffer);
         Output = null!;
         OnRunCompleted = RunCompleted;
-        OnBodyDrained = BodyDrained;
+        OnBodyRoom = BodyRoom;
     }
 
     public ExchangeServices Services { get; }
@@ -284,11 +284,11 @@ internal sealed partial class Exchange
     public Action OnRunCompleted { get; }
 
     /// <summary>The handler has read enough of a body for which the loop had stopped reading.</summary>
-    public Action OnBodyDrained { get; }
+    public Action OnBodyRoom { get; }
 
     private void RunCompleted() => Connection.FinishDetached(this);
 
-    private void BodyDrained() => Connection?.PostResumeReading();
+    private void BodyRoom() => Connection?.PostResumeReading();
 
     public void OnBodyWanted() => Connection.OnBodyWanted(this);
 

@@ -63,7 +63,7 @@ internal sealed class RequestBody
     /// <summary>Whether the application has begun to read.</summary>
     public bool HasStarted => _tunnel is not null || _reader is { HasStarted: true };
 
-    /// <summary>The pipe is full: the loop does not read on until <see cref="OnDrained"/> has run.</summary>
+    /// <summary>The pipe is full: the loop does not read on until <see cref="OnRoom"/> has run.</summary>
     public bool IsPaused { get; private set; }
 
     /// <summary>Whether a handler could find a byte in it.</summary>
@@ -98,7 +98,7 @@ internal sealed class RequestBody
         if (State == BodyState.Open)
         {
             _ = Use();
-            _ = Flush(_exchange.OnBodyDrained);
+            _ = Flush(_exchange.OnBodyRoom);
         }
     }
 
@@ -155,7 +155,7 @@ internal sealed class RequestBody
     }
 
     /// <summary>Shows what was fed to the reader. False when the pipe is full.</summary>
-    public bool Flush(Action drained)
+    public bool Flush(Action onRoom)
     {
         if (!_unflushed || _writerDone)
         {
@@ -163,7 +163,7 @@ internal sealed class RequestBody
         }
 
         _unflushed = false;
-#pragma warning disable CA2012 // The result is taken in OnDrained, once, as the pipe asks.
+#pragma warning disable CA2012 // The result is taken in OnRoom, once, as the pipe asks.
         ValueTask<FlushResult> flush = SteadyPipe.FlushAsync(_pipe!.Writer);
         if (flush.IsCompletedSuccessfully)
         {
@@ -173,13 +173,13 @@ internal sealed class RequestBody
 
         IsPaused = true;
         _flush = flush.GetAwaiter();
-        Steady.Do(static wait => wait._flush.UnsafeOnCompleted(wait.drained), (_flush, drained));
+        Steady.Do(static wait => wait._flush.UnsafeOnCompleted(wait.onRoom), (_flush, onRoom));
 #pragma warning restore CA2012
         return false;
     }
 
     /// <summary>The loop has learned that the reader took enough.</summary>
-    public void OnDrained()
+    public void OnRoom()
     {
         // The word may have been meant for the request before this one: then the pipe is still full.
         if (IsPaused && _flush.IsCompleted)

@@ -3,7 +3,7 @@
 //
 //   the handler is told that nobody may be waiting       None ──▶ Peer | TimeLimit                CancelCause
 //   the response is of use                               Wanted ──▶ Useless ──▶ GivenUp            ResponseWorth
-//   there is something left to end early                 Running ──▶ Answered ──▶ Sealed           RequestPhase
+//   there is something left to end early                 Handling ──▶ Answered ──▶ Sealed          RequestPhase
 //
 // A peer that has only finished sending has the handler told, and still wants its response. One that leaves when the handler has ended makes the
 // response useless, and there is nobody to tell. What is cut, and how the peer sees it, is the response's.
@@ -39,7 +39,8 @@ internal enum ResponseWorth
 
 internal enum RequestPhase
 {
-    Running,
+    /// <summary>The handler is at work.</summary>
+    Handling,
 
     /// <summary>The handler has ended, and the end of its response is about to be sent: nobody is left to tell that the peer has gone.</summary>
     Answered,
@@ -113,7 +114,7 @@ internal struct RequestLife(ExchangeServices services)
     {
         using (_lock.Hold())
         {
-            if (IsCancelled || _phase != RequestPhase.Running)
+            if (IsCancelled || _phase != RequestPhase.Handling)
             {
                 return false;
             }
@@ -168,14 +169,14 @@ internal struct RequestLife(ExchangeServices services)
 
     // ---- what comes in its time ----
 
-    public void Begin() => _phase = RequestPhase.Running;
+    public void Begin() => _phase = RequestPhase.Handling;
 
     /// <summary>The handler has ended, and the end of its response is about to be sent: from here on the peer may leave.</summary>
     public void StopCancelling()
     {
         using (_lock.Hold())
         {
-            if (_phase == RequestPhase.Running)
+            if (_phase == RequestPhase.Handling)
             {
                 _phase = RequestPhase.Answered;
             }

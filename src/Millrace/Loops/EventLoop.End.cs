@@ -12,7 +12,7 @@ internal sealed partial class EventLoop<TKernel>
     public bool IsDraining => _draining;
 
     /// <summary>While draining: closes what has become idle meanwhile.</summary>
-    public void SweepIdle()
+    public void DrainConnections()
     {
         _parked.ForEach(Post);
         _parked.Clear();
@@ -33,7 +33,7 @@ internal sealed partial class EventLoop<TKernel>
     public void Cut()
     {
         _cutting = true;
-        SweepIdle();
+        DrainConnections();
     }
 
     /// <summary>The loop ends as soon as it has no connection any more.</summary>

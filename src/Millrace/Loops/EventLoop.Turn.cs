@@ -77,11 +77,11 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     {
         try
         {
-            return Running is not { } connection || connection.OnHandedOver(driver);
+            return HandlerOf is not { } connection || connection.OnHandedOver(driver);
         }
         catch (Exception error)
         {
-            Contain(driver, error, Running);
+            Contain(driver, error, HandlerOf);
             return true;
         }
     }

@@ -50,7 +50,7 @@ internal abstract class EventLoop
     public int ConnectionCount;
 
     /// <summary>The connection whose handler runs, if one does: set before the word turns odd.</summary>
-    public Connection? Running { get; private set; }
+    public Connection? HandlerOf { get; private set; }
 
     /// <summary>Turns made so far, so that the monitor can tell a busy loop from a quiet one.</summary>
     public long Turns { get; protected set; }
@@ -66,7 +66,7 @@ internal abstract class EventLoop
     /// <summary>Before user code. Give the answer to <see cref="Leave"/>.</summary>
     public long Enter(Connection? running)
     {
-        Running = running;
+        HandlerOf = running;
         long mark = (++_sequence << 1) | 1;
         Volatile.Write(ref _word, mark);
         return mark;

@@ -40,13 +40,13 @@ internal sealed class ListenerShutdown<TKernel>(
     {
         foreach (EventLoop<TKernel> loop in loops)
         {
-            loop.Post(new Action<EventLoop<TKernel>>(Unwatch));
+            loop.Post(new Action<EventLoop<TKernel>>(BeginDrain));
         }
 
         return _closed.Task;
     }
 
-    private void Unwatch(EventLoop<TKernel> loop)
+    private void BeginDrain(EventLoop<TKernel> loop)
     {
         loop.BeginDrain();
         if (Interlocked.Decrement(ref _watching) > 0)

@@ -183,7 +183,7 @@ internal abstract class Bench
     public void PassInDrain(TimeSpan time)
     {
         Pass(time);
-        Simulation.Post(static loop => loop.SweepIdle());
+        Simulation.Post(static loop => loop.DrainConnections());
         Settle();
     }
 

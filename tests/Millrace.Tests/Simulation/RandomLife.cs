@@ -177,7 +177,7 @@ internal sealed partial class RandomLife
 
         if (IsDraining && random.Chance(5))
         {
-            Simulation.Post(static loop => loop.SweepIdle());
+            Simulation.Post(static loop => loop.DrainConnections());
             return true;
         }
 
@@ -283,7 +283,7 @@ internal sealed partial class RandomLife
 
         for (int i = 0; i < 20 && Simulation.Failure is null; i++)
         {
-            Simulation.Post(static loop => loop.SweepIdle());
+            Simulation.Post(static loop => loop.DrainConnections());
             Pass(100);
         }
 

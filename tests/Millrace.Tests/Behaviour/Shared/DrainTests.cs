@@ -157,7 +157,7 @@ public abstract class DrainTests(Way way) : SharedTests(way)
                 if (when == "quiet")
                 {
                     bench.Simulation.World.NowMs += 300;
-                    bench.Simulation.Post(static loop => loop.SweepIdle());
+                    bench.Simulation.Post(static loop => loop.DrainConnections());
                     Assert.True(bench.Simulation.Loops[0].Turn(0));
                 }
                 else
