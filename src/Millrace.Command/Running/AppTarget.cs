@@ -67,26 +67,16 @@ internal static class AppTarget
         {
             throw CommandFailure.Usage($"'{file}' is not an application: an App.dll with its App.runtimeconfig.json is. {Choices} (Single-file and native apps keep their own server.)");
         }
-        JsonElement options;
-        try
-        {
-            using var json = JsonDocument.Parse(File.ReadAllBytes(settings));
-            options = json.RootElement.GetProperty("runtimeOptions").Clone();
-        }
-        catch (Exception error) when (error is JsonException or KeyNotFoundException or InvalidOperationException)
-        {
-            throw new CommandFailure(ExitCode.Failure, $"{settings} cannot be read: {error.Message} Publish the application again.");
-        }
-        if (options.TryGetProperty("configProperties", out var properties)
-            && properties.TryGetProperty("System.StartupHook.Provider.IsSupported", out var hooks)
-            && hooks.ValueKind == JsonValueKind.False)
+        JsonElement options = Read(settings);
+        if (Member(Member(options, "configProperties"), "System.StartupHook.Provider.IsSupported").ValueKind == JsonValueKind.False)
         {
             throw new CommandFailure(ExitCode.Failure, $"{file} was published without support for start-up hooks (trimmed), so its server cannot be swapped. Publish it with <StartupHookSupport>true</StartupHookSupport>, or call builder.WebHost.UseMillrace() in its code.");
         }
-        bool bringsRuntime = options.TryGetProperty("includedFrameworks", out var included);
-        var frameworks = bringsRuntime ? included : options.TryGetProperty("frameworks", out var several) ? several : default;
-        var aspNetCore = frameworks.ValueKind == JsonValueKind.Array ? frameworks.EnumerateArray().FirstOrDefault(IsAspNetCore)
-            : options.TryGetProperty("framework", out var one) && IsAspNetCore(one) ? one : default;
+        var included = Member(options, "includedFrameworks");
+        bool bringsRuntime = included.ValueKind != JsonValueKind.Undefined;
+        var frameworks = bringsRuntime ? included : Member(options, "frameworks");
+        var aspNetCore = (frameworks.ValueKind == JsonValueKind.Array ? frameworks.EnumerateArray() : Enumerable.Repeat(Member(options, "framework"), 1))
+            .FirstOrDefault(static framework => Text(framework, "name") == "Microsoft.AspNetCore.App");
         if (aspNetCore.ValueKind != JsonValueKind.Object)
         {
             throw new CommandFailure(ExitCode.Failure, $"{file} is not an ASP.NET Core application: it has no web server to swap.");
@@ -111,14 +101,34 @@ internal static class AppTarget
         };
     }
 
+    // As `dotnet` reads it: with comments, and a mark of the byte order.
+    private static JsonElement Read(string settings)
+    {
+        JsonElement options;
+        try
+        {
+            using var json = JsonDocument.Parse(File.ReadAllText(settings), new JsonDocumentOptions { CommentHandling = JsonCommentHandling.Skip });
+            options = Member(json.RootElement, "runtimeOptions") is { ValueKind: JsonValueKind.Object } found ? found.Clone() : default;
+        }
+        catch (JsonException error)
+        {
+            throw new CommandFailure(ExitCode.Failure, $"{settings} cannot be read: {error.Message} Publish the application again.");
+        }
+        return options.ValueKind == JsonValueKind.Object
+            ? options
+            : throw new CommandFailure(ExitCode.Failure, $"{settings} cannot be read: it holds no runtimeOptions. Publish the application again.");
+    }
+
+    // Undefined where there is none, whatever kind of value it was looked for in.
+    private static JsonElement Member(JsonElement value, string name) =>
+        value.ValueKind == JsonValueKind.Object && value.TryGetProperty(name, out var member) ? member : default;
+
+    private static string? Text(JsonElement value, string name) =>
+        Member(value, name) is { ValueKind: JsonValueKind.String } text ? text.GetString() : null;
+
     private static int? MajorOf(JsonElement framework) =>
-        framework.TryGetProperty("version", out var version) && version.ValueKind == JsonValueKind.String
-            && int.TryParse(version.GetString()!.Split('.')[0], NumberStyles.None, CultureInfo.InvariantCulture, out int major) ? major : null;
+        int.TryParse(Text(framework, "version")?.Split('.')[0], NumberStyles.None, CultureInfo.InvariantCulture, out int major) ? major : null;
 
     private static bool RollsForward(JsonElement options) =>
-        (Environment.GetEnvironmentVariable("DOTNET_ROLL_FORWARD") ?? (options.TryGetProperty("rollForward", out var policy) ? policy.GetString() : null))
-            is { } chosen && chosen.EndsWith("Major", StringComparison.OrdinalIgnoreCase);
-
-    private static bool IsAspNetCore(JsonElement framework) =>
-        framework.TryGetProperty("name", out var name) && name.GetString() == "Microsoft.AspNetCore.App";
+        (Environment.GetEnvironmentVariable("DOTNET_ROLL_FORWARD") ?? Text(options, "rollForward")) is { } chosen && chosen.EndsWith("Major", StringComparison.OrdinalIgnoreCase);
 }

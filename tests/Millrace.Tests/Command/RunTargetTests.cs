@@ -61,6 +61,13 @@ public sealed class RunTargetTests : IDisposable
     [InlineData("""{"runtimeOptions":{"rollForward":"LatestMajor","includedFrameworks":[{"name":"Microsoft.AspNetCore.App","version":"9.0.4"}]}}""", "build it for net10.0.")]
     [InlineData("{}", "cannot be read")]
     [InlineData("nonsense", "cannot be read")]
+    [InlineData("", "cannot be read")]
+    [InlineData("[]", "cannot be read")]
+    [InlineData("""{"runtimeOptions":5}""", "cannot be read")]
+    [InlineData("""{"runtimeOptions":{"configProperties":null}}""", "is not an ASP.NET Core application")]
+    [InlineData("""{"runtimeOptions":{"framework":"Microsoft.AspNetCore.App"}}""", "is not an ASP.NET Core application")]
+    [InlineData("""{"runtimeOptions":{"frameworks":[null,5,{"name":5}]}}""", "is not an ASP.NET Core application")]
+    [InlineData("""{"runtimeOptions":{"rollForward":5,"framework":{"name":"Microsoft.AspNetCore.App","version":"8.0.0"}}}""", "is built for ASP.NET Core 8, and Millrace needs 10")]
     public void App_whose_server_cannot_be_swapped_is_refused_with_the_reason(string settings, string reason)
     {
         Add("Shop.runtimeconfig.json", settings);
@@ -75,6 +82,8 @@ public sealed class RunTargetTests : IDisposable
     [Theory]
     [InlineData("""{"runtimeOptions":{"framework":{"name":"Microsoft.AspNetCore.App","version":"10.0.0"}}}""")]
     [InlineData("""{"runtimeOptions":{"framework":{"name":"Microsoft.AspNetCore.App","version":"11.0.0-preview.1"}}}""")]
+    [InlineData("\uFEFF{ // a comment\n\"runtimeOptions\":{\"framework\":{\"name\":\"Microsoft.AspNetCore.App\",\"version\":\"10.0.0\"}}}")]
+    [InlineData("""{"runtimeOptions":{"framework":{"name":"Microsoft.AspNetCore.App","version":10},"configProperties":"none"}}""")]
     [InlineData("""{"runtimeOptions":{"rollForward":"Major","frameworks":[{"name":"Microsoft.NETCore.App","version":"8.0.0"},{"name":"Microsoft.AspNetCore.App","version":"8.0.0"}]}}""")]
     public void App_of_this_framework_or_one_that_may_run_on_it_is_taken(string settings)
     {
