@@ -145,7 +145,11 @@ public abstract partial class EndToEndList
     [InlineData(200)]
     [InlineData(201)]
     [InlineData(204)]
+    [InlineData(301)]
+    [InlineData(303)]
     [InlineData(304)]
+    [InlineData(307)]
+    [InlineData(308)]
     [InlineData(400)]
     [InlineData(404)]
     [InlineData(418)]
@@ -159,6 +163,7 @@ public abstract partial class EndToEndList
         WireResponse response = await client.GetAsync($"/status/{status}");
         Assert.Equal(status, response.Status);
         Assert.Equal(status is 204 or 304 ? "" : $"status {status}", response.Text);
+        Assert.Equal(status is 201 or 301 or 303 or 307 or 308 ? "/hello" : null, response.Header("Location"));
 
         WireResponse next = await client.GetAsync("/hello");
         Assert.Equal("Hello, World!", next.Text);

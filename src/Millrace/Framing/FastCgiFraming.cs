@@ -97,6 +97,14 @@ internal sealed class FastCgiFraming(bool isTcp) : ResponseFraming(chunkTailMax:
         WriteErrorLine(exchange, output);
         _stdoutBegun = true;
         OpenChunk(output);
+        ReadOnlySpan<KeyValuePair<string, StringValues>> fields = exchange.Answer.Headers.Entries;
+        int location = IndexOfLocation(fields);
+        if (location >= 0)
+        {
+            // Ahead of Status: HAProxy takes a Location behind it for a status of its own, 302, whatever it was.
+            exchange.Answer.Headers.Write(fields[location], output);
+        }
+
         if (exchange.Answer.StatusCode == 200 && exchange.Answer.ReasonPhrase is null)
         {
             output.Append("Status: 200 OK\r\n"u8);
@@ -106,11 +114,11 @@ internal sealed class FastCgiFraming(bool isTcp) : ResponseFraming(chunkTailMax:
             WriteStatus(exchange, output);
         }
 
-        foreach (ref readonly KeyValuePair<string, StringValues> field in exchange.Answer.Headers.Entries)
+        for (int i = 0; i < fields.Length; i++)
         {
-            if (!IsOmitted(field.Key))
+            if (i != location && !IsOmitted(fields[i].Key))
             {
-                exchange.Answer.Headers.Write(field, output);
+                exchange.Answer.Headers.Write(fields[i], output);
             }
         }
 
@@ -125,6 +133,19 @@ internal sealed class FastCgiFraming(bool isTcp) : ResponseFraming(chunkTailMax:
         }
 
         output.Append("\r\n"u8);
+    }
+
+    private static int IndexOfLocation(ReadOnlySpan<KeyValuePair<string, StringValues>> fields)
+    {
+        for (int i = 0; i < fields.Length; i++)
+        {
+            if (fields[i].Key.Length == HeaderNames.Location.Length && Is(fields[i].Key, HeaderNames.Location))
+            {
+                return i;
+            }
+        }
+
+        return -1;
     }
 
     private static void WriteStatus(Exchange exchange, OutputBuffer output)

@@ -56,6 +56,11 @@ internal static class Endpoints
     {
         int code = int.Parse((string)context.Request.RouteValues["code"]!, CultureInfo.InvariantCulture);
         context.Response.StatusCode = code;
+        if (code is 201 or (>= 300 and < 400 and not 304))
+        {
+            context.Response.Headers.Location = "/hello";
+        }
+
         return code is 204 or 304 ? Task.CompletedTask : context.Response.WriteAsync($"status {code}");
     }
 

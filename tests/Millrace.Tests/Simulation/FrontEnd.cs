@@ -52,7 +52,7 @@ internal sealed class ReceivedResponse(int id)
 
     public string ErrorText => Encoding.Latin1.GetString(Stderr.ToArray());
 
-    public int Status => Head.StartsWith("Status: ", StringComparison.Ordinal) ? int.Parse(Head.AsSpan(8, 3), CultureInfo.InvariantCulture) : -1;
+    public int Status => Field("Status") is { } status ? int.Parse(status.AsSpan(0, 3), CultureInfo.InvariantCulture) : -1;
 
     public string? Field(string name) => Head.Split("\r\n").Where(line => line.StartsWith(name + ": ", StringComparison.OrdinalIgnoreCase))
         .Select(line => line[(name.Length + 2)..]).FirstOrDefault();

@@ -42,6 +42,27 @@ public sealed class EndRequestTests
         },
         static (bench, front) => Assert.DoesNotContain("evil", Assert.Single(front.Ended).Head, StringComparison.Ordinal));
 
+    // HAProxy 2.6 answers 302 where a Location comes behind the Status; the order is free.
+    [Theory]
+    [InlineData(200)]
+    [InlineData(201)]
+    [InlineData(308)]
+    public void Status_has_the_last_word_over_a_Location_RFC3875_6_3(int status) => Answers(
+        (request, response) =>
+        {
+            response.StatusCode = status;
+            response.AddHeader("X-A", "1");
+            response.AddHeader("location", "/elsewhere");
+            response.AddHeader("X-B", "2");
+            response.WriteText("x");
+        },
+        (bench, front) =>
+        {
+            string head = Assert.Single(front.Ended).Head;
+            Assert.Matches($"^location: /elsewhere\r\nStatus: {status} [A-Za-z ]+\r\nX-A: 1\r\nX-B: 2\r\n", head);
+            Assert.DoesNotMatch("(?is)location:.*location:", head);
+        });
+
     [Fact]
     public void Hostile_70_STDERR_is_one_line_without_controls()
     {
