@@ -105,7 +105,7 @@ internal sealed partial class Log
     [LoggerMessage(5, LogLevel.Warning, "All {Limit} connections are in use (MaxConnections); new ones are closed. Raise the limit or shorten the front server's keep-alive.")]
     private partial void ConnectionLimit(int limit);
 
-    [LoggerMessage(6, LogLevel.Warning, "Out of file descriptors for connections while accepting on {Address}; accepting pauses 100 ms at a time. Raise LimitNOFILE (systemd) or ulimit -n.")]
+    [LoggerMessage(6, LogLevel.Warning, "Out of file descriptors for connections while accepting on {Address}; accepting pauses 100 ms at a time. Raise LimitNOFILE (systemd) or ulimit -n; where those are high, the machine itself has no descriptor (fs.file-max) or no memory left for sockets.")]
     private partial void Descriptors(string address);
 
     [LoggerMessage(7, LogLevel.Warning, "A handler blocks its event loop and all {Limit} threads are busy (DriversMax): other connections of the loop wait. Raise DriversMax or make the handlers asynchronous.")]
