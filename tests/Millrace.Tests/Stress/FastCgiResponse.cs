@@ -39,10 +39,10 @@ internal sealed class FastCgiResponse
 
     public string Stderr { get; }
 
-    /// <summary>Fields of the head in order, Status first.</summary>
+    /// <summary>Fields of the head in order, Status among them.</summary>
     public List<KeyValuePair<string, string>> Fields { get; } = [];
 
-    public int Status => HasHead ? int.Parse(Fields[0].Value.AsSpan(0, 3), CultureInfo.InvariantCulture) : 0;
+    public int Status => HasHead ? int.Parse(this["Status"].AsSpan(0, 3), CultureInfo.InvariantCulture) : 0;
 
     public ReadOnlySpan<byte> Body => _stdout.AsSpan(_headEnd);
 
