@@ -52,6 +52,8 @@ internal sealed partial class HostedFeatures :
     // Within a use.
     private RequestHead Head => Exchange.Head;
 
+    // What the application takes away is away: `request.QueryString = default` is null here, and must not bring back what came.
+
     string IHttpRequestFeature.Protocol
     {
         get
@@ -123,7 +125,7 @@ internal sealed partial class HostedFeatures :
         set
         {
             Check();
-            Rare.Path = value;
+            Rare.Path = value ?? "";
         }
     }
 
@@ -138,7 +140,7 @@ internal sealed partial class HostedFeatures :
         set
         {
             Check();
-            _query = value;
+            _query = value ?? "";
         }
     }
 
@@ -153,7 +155,7 @@ internal sealed partial class HostedFeatures :
         set
         {
             Check();
-            Rare.RawTarget = value;
+            Rare.RawTarget = value ?? "";
         }
     }
 
@@ -209,13 +211,22 @@ internal sealed partial class HostedFeatures :
         get
         {
             using ExchangeUse use = Use();
-            RequestBody body = Exchange.Body;
-            return body.CanHaveBytes && !(body.Expected == 0 || (body.Expected < 0 && body.Received == 0 && IsBodyless(Head)));
+            return Exchange.Body.IsPromised && !(Head.IsFastCgi && IsFoundEmpty);
         }
     }
 
-    private static bool IsBodyless(RequestHead head) =>
-        head.IsFastCgi && (head[head.Method].SequenceEqual("GET"u8) || head[head.Method].SequenceEqual("HEAD"u8));
+    // A web server gives each request a STDIN, and where it says no length only what comes tells whether there is a body. Over HTTP the
+    // head says it: a chunked body without a byte is one, whether its end has come by now or not.
+    private bool IsFoundEmpty
+    {
+        get
+        {
+            RequestBody body = Exchange.Body;
+            return body.Expected < 0 && body.Received == 0 && (body.State == BodyState.Complete || IsBodyless(Head));
+        }
+    }
+
+    private static bool IsBodyless(RequestHead head) => head[head.Method].SequenceEqual("GET"u8) || head[head.Method].SequenceEqual("HEAD"u8);
 
     CancellationToken IHttpRequestLifetimeFeature.RequestAborted
     {

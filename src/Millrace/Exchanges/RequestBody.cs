@@ -66,8 +66,8 @@ internal sealed class RequestBody
     /// <summary>The pipe is full: the loop does not read on until <see cref="OnRoom"/> has run.</summary>
     public bool IsPaused { get; private set; }
 
-    /// <summary>Whether a handler could find a byte in it.</summary>
-    public bool CanHaveBytes => State != BodyState.Complete || Received > 0;
+    /// <summary>There is a body as far as the head says, though it may turn out to be empty. It stays so, whatever has come by now.</summary>
+    public bool IsPromised { get; private set; }
 
     public ContinuationCatcher Readers => _readers;
 
@@ -76,6 +76,7 @@ internal sealed class RequestBody
         Expected = expected;
         SizeMax = sizeMax;
         State = state;
+        IsPromised = state == BodyState.Open && expected != 0;
     }
 
     /// <summary>After a switch of protocols: what comes is the application's, whatever it is and however much, and read by the reader that this answers. The request had no body, and who reads that goes on finding its end.</summary>

@@ -1,6 +1,8 @@
 // The request as ASP.NET Core sees it: features, limits, identity, what FastCGI adds.
 
 using System.Globalization;
+using System.Net.Sockets;
+using System.Text;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
@@ -307,6 +309,50 @@ public sealed class RequestFeatureTests
         await using HostedApp app = await HostedApp.StartAsync(static app => app.MapMethods("/", ["GET", "POST"], static (HttpContext context) =>
             $"{context.Features.GetRequiredFeature<IHttpRequestBodyDetectionFeature>().CanHaveBody}"));
         Assert.Equal($"{expected}", app.Exchange(new FastCgiRequest("/", method) { Body = size < 0 ? null : new byte[size] }).Text);
+    }
+
+    // A binder reads a body that there is, and finds an empty one wrong. What it does must not depend on how the bytes were split up on their way.
+    [Theory]
+    [InlineData("", false)]
+    [InlineData("Content-Length: 0\r\n", false)]
+    [InlineData("Content-Length: 3\r\n", true)]
+    [InlineData("Transfer-Encoding: chunked\r\n", true, "0\r\n\r\n")]
+    [InlineData("Transfer-Encoding: chunked\r\n", true, "0\r\n")]
+    [InlineData("Transfer-Encoding: chunked\r\n", true)]
+    [InlineData("Transfer-Encoding: chunked\r\n", true, "3\r\nabc\r\n0\r\n\r\n")]
+    public async Task Over_HTTP_the_head_says_whether_there_is_a_body(string fields, bool expected, string body = "")
+    {
+        using var folder = new SocketFolder();
+        await using HostedApp app = await HostedApp.StartAsync(
+            static app => app.MapPost("/", static (HttpContext context) => $"found {context.Features.GetRequiredFeature<IHttpRequestBodyDetectionFeature>().CanHaveBody}"),
+            address: "http://unix:" + folder.PathOf("app.sock"));
+        using var client = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified) { ReceiveTimeout = 20_000 };
+        client.Connect(new UnixDomainSocketEndPoint(folder.PathOf("app.sock")));
+        client.Send(Encoding.ASCII.GetBytes($"POST / HTTP/1.1\r\nHost: example.com\r\n{fields}\r\n{body}"));
+        var received = new StringBuilder();
+        byte[] buffer = new byte[4096];
+        while (!received.ToString().Contains("found ", StringComparison.Ordinal))
+        {
+            received.Append(Encoding.ASCII.GetString(buffer, 0, client.Receive(buffer)));
+        }
+
+        Assert.Contains($"found {expected}", received.ToString(), StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData(ApplicationProtocol.FastCgi)]
+    [InlineData(ApplicationProtocol.Http)]
+    public async Task What_middleware_takes_away_of_the_target_does_not_come_back(ApplicationProtocol protocol)
+    {
+        await using UnixApp app = await UnixApp.StartAsync(protocol, static app => app.Run(static async context =>
+        {
+            HttpRequest request = context.Request;
+            request.Path = default;
+            request.QueryString = default;
+            context.Features.GetRequiredFeature<IHttpRequestFeature>().RawTarget = null!;
+            await context.Response.WriteAsync($"{request.Path}|{request.QueryString}|{request.Query.Count}|{context.Features.GetRequiredFeature<IHttpRequestFeature>().RawTarget}");
+        }));
+        Assert.Equal("||0|", (await app.Get("/page?token=secret")).Text);
     }
 
     [Fact]
