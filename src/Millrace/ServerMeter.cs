@@ -24,7 +24,7 @@ internal sealed class ServerMeter : IDisposable
         Counter("millrace.requests.queued", "{request}", "Requests that waited for MaxConcurrentRequests.", all, static c => c.Queued);
         Counter("millrace.requests.aborted", "{request}", "Requests aborted or given up by the front server (FastCGI).", all, static c => c.Aborts);
         Counter("millrace.handovers", "{handover}", "Loops handed to another thread because a handler blocked.", all, static c => c.HandOvers);
-        _meter.CreateObservableCounter("millrace.handovers.refused", () => services.HandOversRefused, "{handover}", "Hand-overs that found no thread (DriversMax, or the system refused one).");
+        _meter.CreateObservableCounter("millrace.handovers.refused", () => services.HandOversRefused, "{handover}", "Hand-overs that found no thread: the system refused one.");
         _meter.CreateObservableUpDownCounter("millrace.drivers", () => services.Standby.Count, "{thread}", "Threads that drive loops, stand by or run handlers.");
         _meter.CreateObservableUpDownCounter("millrace.drivers.waiting", () => services.Standby.Waiting, "{request}", "Handlers in the queue for worker threads.");
         Counter("millrace.bytes.received", "By", "Bytes received.", all, static c => c.BytesReceived);

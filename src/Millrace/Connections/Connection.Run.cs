@@ -65,7 +65,7 @@ internal abstract partial class Connection<TKernel>
         Loop.Counters.Requests++;
         exchange.RunsSinceMs = Loop.NowMs;
         BeginDeadlines(exchange);
-        if (!Loop.Dispatch.RunsInline(Loop.NowMs))
+        if (Services.IsShortOfThreads || !Loop.Dispatch.RunsInline(Loop.NowMs))
         {
             return SendToWorker(driver, exchange);
         }

@@ -254,7 +254,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
             return true;
         }
 
-        if (Loop.Dispatch.UsesWorkers(Loop.NowMs))
+        if (Services.IsShortOfThreads || Loop.Dispatch.UsesWorkers(Loop.NowMs))
         {
             if (action is not null)
             {

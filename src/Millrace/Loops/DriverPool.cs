@@ -4,6 +4,10 @@
 // Waking a thread costs as much as running a short handler. So handlers are queued, and one thread at a time is on its way
 // to them, the seeker: it wakes the next before it begins, should more be waiting. A thread that has finished takes its next
 // handler without being woken, perhaps before the seeker has arrived.
+//
+// A handler that blocks may wait for what only its loop can bring it: the rest of its body, room in its socket, the end of its time. So no
+// loop ever stays with one. The maximum is one of handlers: beyond it there is a thread more for each loop, to take it over and for
+// nothing else, and while one of these is in use, or none can be had, loops run no handlers themselves (LoopServices.IsShortOfThreads).
 
 using Millrace.Platform;
 
@@ -12,7 +16,7 @@ namespace Millrace.Loops;
 /// <summary>Where standby drivers and workers come from: threads, or in tests whatever a simulation takes for them.</summary>
 internal interface IDriverSource
 {
-    /// <summary>A driver for a loop that is about to be given to it; null when none is idle and none can be added.</summary>
+    /// <summary>A driver for a loop that is about to be given to it, beyond the maximum if need be; null when none is idle and none can be added.</summary>
     IStandbyDriver? TryReserve();
 
     /// <summary>A reserved driver that is not needed after all: it takes the first handler that waits, or stands by.</summary>
@@ -55,6 +59,9 @@ internal sealed class DriverPool : IDriverSource, IDisposable
     private readonly TimeSpan _retireAfter;
     private int _count;
     private bool _hasSeeker;        // a thread has been woken or started for those who wait, and has not come yet
+    private bool _isRefused;        // by the system, the last that was asked for
+    private bool _isWanted;         // by a loop that found none at the monitor's last look: it goes before handlers
+    private bool _isWantedStill;    // the same since that look
     private long _startAgainAtMs;
     private bool _stopped;
 
@@ -98,7 +105,9 @@ internal sealed class DriverPool : IDriverSource, IDisposable
     {
         using (_lock.Hold())
         {
-            return _idle.TryPop(out DriverThread? idle) ? idle : TryAdd();
+            DriverThread? driver = Take(_max + _loops);
+            _isWanted = _isWantedStill = driver is null;
+            return driver;
         }
     }
 
@@ -141,13 +150,27 @@ internal sealed class DriverPool : IDriverSource, IDisposable
         }
     }
 
+    // Under the lock. An idle one, or a new one where there are fewer.
+    private DriverThread? Take(int max)
+    {
+        DriverThread? driver = _idle.TryPop(out DriverThread? idle) ? idle : TryAdd(max);
+        NoteShortage();
+        return driver;
+    }
+
+    // Under the lock, whenever a thread has begun or ended to be busy. Every loop may be in a handler that blocks: there must be a thread for each.
+    private void NoteShortage() => _services.IsShortOfThreads = Busy > _max || (_isRefused && _idle.Count == 0);
+
+    // Those that drive loops, and those that handlers run on or are about to.
+    private int Busy => _count - _idle.Count;
+
     // The system may refuse a thread (pids.max, RLIMIT_NPROC, no memory for its stack). Then it is as if the maximum were
-    // reached: loops stay with the drivers they have, handlers wait. A thread that becomes free takes the first that waits;
+    // reached, but for the threads beyond it: a loop in a handler that blocks stays with it until a thread has finished. A thread that becomes free takes the first that waits;
     // where none can, since all of them drive loops or there are none, the monitor asks again (ServeWaiting). What the system allows
     // is not for drivers alone: where there are many, spare threads are there before the next, and end when it is refused.
-    private DriverThread? TryAdd()
+    private DriverThread? TryAdd(int max)
     {
-        if (_count >= _max || _stopped || Environment.TickCount64 < _startAgainAtMs)
+        if (_count >= max || _stopped || Environment.TickCount64 < _startAgainAtMs)
         {
             return null;
         }
@@ -162,9 +185,11 @@ internal sealed class DriverPool : IDriverSource, IDisposable
         {
             _startAgainAtMs = Environment.TickCount64 + (Spares.GiveUp() ? StartSparesAgainMs : StartAgainMs);
             _services.Log.ThreadRefused(_count);
+            _isRefused = true;
             return null;
         }
 
+        _isRefused = false;
         _count++;
         return thread;
     }
@@ -177,7 +202,9 @@ internal sealed class DriverPool : IDriverSource, IDisposable
         DriverThread? seeker;
         using (_lock.Hold())
         {
-            if (_waiting.Count == 0 || _count >= _max)
+            _isWanted = _isWantedStill;
+            _isWantedStill = false;
+            if (_waiting.Count == 0 || (_count >= _max && _idle.Count == 0))
             {
                 return false;       // where there are as many threads as may be, the next that has finished comes by itself
             }
@@ -193,12 +220,12 @@ internal sealed class DriverPool : IDriverSource, IDisposable
     // the system has refused one (TryAdd).
     private DriverThread? TakeSeeker()
     {
-        if (_hasSeeker || _waiting.Count == 0)
+        if (_hasSeeker || _waiting.Count == 0 || _isWanted || Busy >= _max)
         {
             return null;
         }
 
-        DriverThread? seeker = _idle.TryPop(out DriverThread? idle) ? idle : TryAdd();
+        DriverThread? seeker = Take(_max);
         _hasSeeker = seeker is not null;
         return seeker;
     }
@@ -211,7 +238,7 @@ internal sealed class DriverPool : IDriverSource, IDisposable
         using (_lock.Hold())
         {
             _hasSeeker &= !isSeeker;
-            if (!_waiting.TryDequeue(out connection))
+            if (_isWanted || Busy > _max + 1 || !_waiting.TryDequeue(out connection))
             {
                 return Push(thread) ? null : DriverThread.Retire;
             }
@@ -237,6 +264,7 @@ internal sealed class DriverPool : IDriverSource, IDisposable
             _idle.Clear();
             Array.ForEach(others, _idle.Push);
             _count--;
+            NoteShortage();
             Spares.Keep(Math.Min(Spares.Count, SparesFor(_count)));
             return true;
         }
@@ -253,6 +281,7 @@ internal sealed class DriverPool : IDriverSource, IDisposable
         }
 
         _idle.Push(thread);
+        NoteShortage();
         return true;
     }
 }

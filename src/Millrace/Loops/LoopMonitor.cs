@@ -151,5 +151,6 @@ internal sealed class LoopMonitor(LoopServices services) : IDisposable
         loop.Counters.HandOvers++;
         loop.Dispatch.HandedOver();
         standby.Give(loop);
+        services.HandedOver();
     }
 }

@@ -15,6 +15,7 @@ internal sealed class LoopServices : ExchangeServices, IDisposable
     private int _connections;
     private long _handOversRefused;
     private int _saidDrivers;
+    private volatile bool _isShortOfThreads;
 
     public LoopServices(MillraceOptions options, RequestHandler handler, Log log, IDriverSource? drivers = null, Action<DriverThread>? startThread = null)
         : base(options, handler, log)
@@ -140,11 +141,23 @@ internal sealed class LoopServices : ExchangeServices, IDisposable
 
     public long HandOversRefused => Interlocked.Read(ref _handOversRefused);
 
-    // Where there are fewer than may be the system has refused one, and the pool says so.
-    public void HandOverRefused()
+    // The system has refused a thread, and the pool says so.
+    public void HandOverRefused() => Interlocked.Increment(ref _handOversRefused);
+
+    /// <summary>
+    /// A handler that blocked its loop would perhaps find no thread to take that over. Handlers, and what goes on of them, wait for a thread
+    /// that has finished. Written by the pool.
+    /// </summary>
+    public bool IsShortOfThreads
     {
-        Interlocked.Increment(ref _handOversRefused);
-        if (Standby.Count >= Options.DriversMax && Interlocked.Exchange(ref _saidDrivers, 1) == 0)
+        get => _isShortOfThreads;
+        set => _isShortOfThreads = value;
+    }
+
+    /// <summary>A loop has been handed over, perhaps to a thread beyond the maximum.</summary>
+    public void HandedOver()
+    {
+        if (Standby.Count > Options.DriversMax && Interlocked.Exchange(ref _saidDrivers, 1) == 0)
         {
             Log.DriversExhausted(Options.DriversMax);
         }

@@ -108,10 +108,10 @@ internal sealed partial class Log
     [LoggerMessage(6, LogLevel.Warning, "Out of file descriptors for connections while accepting on {Address}; accepting pauses 100 ms at a time. Raise LimitNOFILE (systemd) or ulimit -n; where those are high, the machine itself has no descriptor (fs.file-max) or no memory left for sockets.")]
     private partial void Descriptors(string address);
 
-    [LoggerMessage(7, LogLevel.Warning, "A handler blocks its event loop and all {Limit} threads are busy (DriversMax): other connections of the loop wait. Raise DriversMax or make the handlers asynchronous.")]
+    [LoggerMessage(7, LogLevel.Warning, "All {Limit} threads for handlers are busy (DriversMax), and a handler blocks another: requests wait until one of them has ended. Raise DriversMax or make the handlers asynchronous.")]
     private partial void Drivers(int limit);
 
-    [LoggerMessage(26, LogLevel.Warning, "The system refuses another thread beside {Count} that drive loops and run handlers: handlers wait for one of these, and loops whose handlers block wait for them. Allow the process more threads (ulimit -u, TasksMax, pids.max) or memory, set DriversMax lower, or make the handlers asynchronous.")]
+    [LoggerMessage(26, LogLevel.Warning, "The system refuses another thread beside {Count} that drive loops and run handlers: handlers wait for one of these, and so does a loop whose handler blocks. Allow the process more threads (ulimit -u, TasksMax, pids.max) or memory, set DriversMax lower, or make the handlers asynchronous.")]
     private partial void NoThread(int count);
 
     [LoggerMessage(27, LogLevel.Error, "The system accepts nobody on {Address}: another process that has the socket too has shut it down, or a security policy (seccomp, AppArmor, SELinux) forbids accept. Accepting on all addresses pauses 100 ms at a time. Restart what has opened the socket, or mend the policy.")]

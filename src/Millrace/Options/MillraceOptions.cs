@@ -25,7 +25,8 @@ public sealed class MillraceOptions
     /// <summary>Threads that stay ready to take over a loop. Range 0 to <see cref="DriversMax"/>. Default 1.</summary>
     public int StandbyDriversMin { get; set; } = 1;
 
-    /// <summary>Threads in all: those that drive loops, stand by and run blocking handlers. More than <see cref="Loops"/>, at most 32,767. Default 512.</summary>
+    /// <summary>Threads in all: those that drive loops, stand by and run blocking handlers. Beyond them there is one for each loop, to take it over from a handler that
+    /// blocks. More than <see cref="Loops"/>, at most 32,767. Default 512.</summary>
     public int DriversMax { get; set; } = 512;
 
     // ---- connections and requests ----

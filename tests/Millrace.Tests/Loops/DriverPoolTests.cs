@@ -7,6 +7,7 @@ using Millrace.Handlers;
 using Millrace.Loops;
 using Millrace.Observe;
 using Millrace.Platform;
+using Millrace.Tests.Stress;
 
 namespace Millrace.Tests.Loops;
 
@@ -19,7 +20,6 @@ public sealed class DriverPoolTests
         using var services = new LoopServices(new MillraceOptions { DriversMax = 1 }, new EndlessHandler(ran), new Log(NullLogger.Instance));
         var loop = new EventLoop<LinuxKernel>(0, services, default, ConnectionFactory.Create);
         IStandbyDriver reserved = services.Standby.TryReserve()!;
-        Assert.Null(services.Standby.TryReserve());
         services.Standby.Run(Waiting(loop));
         Assert.Equal((1, 1), (services.Standby.Count, services.Standby.Waiting));
 
@@ -222,6 +222,74 @@ public sealed class DriverPoolTests
 
         Assert.Equal(2, held.Count);
         held[1].Start();
+        loop.Release();
+    }
+
+    [Fact]
+    public void Beyond_the_maximum_there_is_a_thread_for_each_loop_and_for_no_handler()
+    {
+        using var ran = new SemaphoreSlim(0);
+        using var services = new LoopServices(new MillraceOptions { Loops = 2, DriversMax = 3 }, new EndlessHandler(ran), new Log(NullLogger.Instance));
+        var loop = new EventLoop<LinuxKernel>(0, services, default, ConnectionFactory.Create);
+        IStandbyDriver[] drivers = [.. Enumerable.Range(0, 3).Select(_ => services.Standby.TryReserve()!)];
+        Assert.False(services.IsShortOfThreads);        // a loop may be in a handler, and so may the other
+        IStandbyDriver[] beyond = [services.Standby.TryReserve()!];
+        Assert.True(services.IsShortOfThreads);
+        beyond = [.. beyond, services.Standby.TryReserve()!];
+        Assert.Null(services.Standby.TryReserve());
+        _ = services.Standby.ServeWaiting();            // the monitor's look at those who wait, behind its look at loops
+        _ = services.Standby.ServeWaiting();            // no loop has asked since
+        services.Standby.Run(Waiting(loop));
+        Assert.Equal((5, 1), (services.Standby.Count, services.Standby.Waiting));
+
+        services.Standby.Release(beyond[0]);            // for the other loop
+        _ = services.Standby.ServeWaiting();
+        Assert.Equal(1, services.Standby.Waiting);
+        Assert.True(services.IsShortOfThreads);
+
+        services.Standby.Release(beyond[1]);
+        Assert.True(ran.Wait(10_000), "the handler was not run");
+        Assert.True(ProcessState.Becomes(() => !services.IsShortOfThreads), "it has gone on asynchronously: its thread is free");
+        Array.ForEach(drivers, services.Standby.Release);
+        loop.Release();
+    }
+
+    // The handler that waits might wait for the loop.
+    [Fact]
+    public void A_loop_that_found_no_thread_has_the_next_before_handlers_that_wait()
+    {
+        using var ran = new SemaphoreSlim(0);
+        using var services = new LoopServices(new MillraceOptions { Loops = 1 }, new EndlessHandler(ran), new Log(NullLogger.Instance));
+        bool refuses = false;
+        using var pool = new DriverPool(services)
+        {
+            StartThread = thread =>
+            {
+                if (refuses)
+                {
+                    throw new InsufficientMemoryException();
+                }
+
+                thread.Start();
+            },
+        };
+        var loop = new EventLoop<LinuxKernel>(0, services, default, ConnectionFactory.Create);
+        IStandbyDriver driver = pool.TryReserve()!;
+        refuses = true;
+        Assert.Null(pool.TryReserve());
+        Assert.True(services.IsShortOfThreads);
+        pool.Run(Waiting(loop));
+        _ = pool.ServeWaiting();
+
+        pool.Release(driver);
+        Assert.False(services.IsShortOfThreads);
+        pool.Run(Waiting(loop));
+        Assert.Equal(2, pool.Waiting);
+        Assert.Same(driver, pool.TryReserve());
+
+        _ = pool.ServeWaiting();
+        pool.Release(driver);
+        Assert.True(ran.Wait(10_000) && ran.Wait(10_000), "a handler was not run");
         loop.Release();
     }
 

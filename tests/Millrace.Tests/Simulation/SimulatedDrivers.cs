@@ -16,42 +16,45 @@ internal sealed class SimulatedDrivers(Simulation simulation, int max) : IDriver
 
     public int Idle => _idle.Count;
 
-    public SimulatedDriver? Take()
+    private int Busy => Count - _idle.Count;
+
+    public SimulatedDriver? Take(int most)
     {
-        if (_idle.TryPop(out SimulatedDriver? idle))
+        if (!_idle.TryPop(out SimulatedDriver? driver) && Count < most)
         {
-            return idle;
+            Count++;
+            driver = new SimulatedDriver(simulation, new LoopDriver(simulation.Services));
         }
 
-        if (Count >= max)
-        {
-            return null;
-        }
-
-        Count++;
-        return new SimulatedDriver(simulation, new LoopDriver(simulation.Services));
+        NoteShortage();
+        return driver;
     }
 
-    public IStandbyDriver? TryReserve() => Take();
+    public SimulatedDriver? Take() => Take(max);
+
+    // No loop stays with a handler that blocks: beyond the maximum there is one for each.
+    public IStandbyDriver? TryReserve() =>
+        Take(max + simulation.Loops.Length) ?? throw new InvalidOperationException("A loop whose handler blocks finds no driver.");
 
     public void Release(IStandbyDriver driver) => Return((SimulatedDriver)driver);
 
     public void Return(SimulatedDriver driver)
     {
         driver.Driver.RestoreContext();
-        if (_waiting.TryDequeue(out Connection? connection))
+        if (Busy <= max + 1 && _waiting.TryDequeue(out Connection? connection))
         {
             Start(driver, connection);
         }
         else
         {
             _idle.Push(driver);
+            NoteShortage();
         }
     }
 
     public void Run(Connection connection)
     {
-        if (Take() is { } driver)
+        if (Busy < max && Take() is { } driver)
         {
             Start(driver, connection);
         }
@@ -60,6 +63,8 @@ internal sealed class SimulatedDrivers(Simulation simulation, int max) : IDriver
             _waiting.Enqueue(connection);
         }
     }
+
+    private void NoteShortage() => simulation.Services.IsShortOfThreads = Busy > max;
 
     // Nobody refuses a driver here: who waits gets the next that has finished.
     public bool ServeWaiting() => false;
