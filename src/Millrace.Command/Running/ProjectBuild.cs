@@ -49,7 +49,9 @@ internal static class ProjectBuild
         string assembly = (await output).Trim();
         if (build.ExitCode != 0)
         {
-            console.Error.Write(await complaints);
+            // What MSBuild says before it has begun, such as of a path that it cannot read, is on standard output.
+            string errors = await complaints;
+            console.Error.Write(errors.Length > 0 ? errors : assembly + "\n");
             throw new CommandFailure(ExitCode.Failure, $"{Path.GetFileName(project)} does not build; the errors are above.");
         }
         if (assembly.Length == 0 || !File.Exists(assembly))

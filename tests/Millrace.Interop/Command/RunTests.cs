@@ -292,6 +292,20 @@ public sealed class RunTests : IDisposable
     }
 
     [Fact]
+    public async Task What_is_in_the_way_before_the_build_has_begun_is_shown()
+    {
+        // The command `dotnet` takes quotes out of a path.
+        string folder = Directory.CreateDirectory(Path.Combine(_directory.Path, "a\"b")).FullName;
+        await File.WriteAllTextAsync(Path.Combine(folder, "Quoted.csproj"), "<Project Sdk=\"Microsoft.NET.Sdk.Web\"></Project>");
+
+        var result = await CommandProcess.RunAsync("run", folder, "--urls", Address);
+
+        Assert.Equal(1, result.ExitCode);
+        Assert.Contains("error MSB1009", result.Error, StringComparison.Ordinal);
+        Assert.Contains("Quoted.csproj does not build", result.Error, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public async Task Plain_sample_answers()
     {
         await using var sample = CommandProcess.Start(CommandProcess.AssemblyOf("samples/Plain", "Plain"), Address);
