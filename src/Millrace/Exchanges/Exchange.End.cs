@@ -85,7 +85,7 @@ internal sealed partial class Exchange
             else if (!Answer.HasStarted)
             {
                 long declared = Answer.Headers.DeclaredLength;
-                if (Answer.MissingOf(declared) is { } missing)
+                if (!Life.IsAborted && Answer.MissingOf(declared) is { } missing)
                 {
                     ReplaceByError(new InvalidOperationException(missing));
                 }
@@ -98,7 +98,7 @@ internal sealed partial class Exchange
             }
             else if (!IsCut && !Life.IsGivenUp && Answer.Missing is { } lacking)
             {
-                FailInside(new InvalidOperationException(lacking));
+                FailInside(Life.IsAborted ? new IOException(lacking) : new InvalidOperationException(lacking));     // nobody is left to miss it
             }
         }
         catch (Exception error) when (!Answer.HasStarted)
@@ -178,6 +178,9 @@ internal sealed partial class Exchange
         Gate.Exit(ticket);
         return true;
     }
+
+    /// <summary>The handler has been told that nobody may be waiting any more, and this is how it gives up.</summary>
+    public bool IsGivenUpBy(Exception error) => Life.IsCancelled && !Life.HasTimedOut && error is (OperationCanceledException or IOException);
 
     /// <summary>Whoever completes the response is within the gate, and must not wait for himself.</summary>
     public void FailInside(Exception error)

@@ -82,6 +82,69 @@ public sealed class DiagnosticsTests
         }
     }
 
+    // Output caching announces a length and aborts where the client of a cached answer has left; most handlers just let the exception pass.
+    [Theory]
+    [InlineData("throws", ApplicationProtocol.Http)]
+    [InlineData("throws", ApplicationProtocol.FastCgi)]
+    [InlineData("announces", ApplicationProtocol.Http)]
+    [InlineData("announces", ApplicationProtocol.FastCgi)]
+    [InlineData("begins", ApplicationProtocol.Http)]
+    [InlineData("begins", ApplicationProtocol.FastCgi)]
+    public async Task A_client_that_leaves_is_no_failure_of_the_application(string how, ApplicationProtocol protocol)
+    {
+        string route = $"/left-{how}-{protocol}";
+        var failures = new ConcurrentQueue<string>();
+        using var listener = new MeterListener
+        {
+            InstrumentPublished = static (instrument, listener) =>
+            {
+                if (instrument.Name == "http.server.request.duration")
+                {
+                    listener.EnableMeasurementEvents(instrument);
+                }
+            },
+        };
+        listener.SetMeasurementEventCallback<double>((_, _, tags, _) =>
+        {
+            if (tags.ToArray().Any(tag => tag.Key == "http.route" && route.Equals(tag.Value)))
+            {
+                failures.Enqueue(tags.ToArray().FirstOrDefault(static tag => tag.Key == "error.type").Value as string ?? "none");
+            }
+        });
+        listener.Start();
+        using var log = new CollectedLog();
+        using var folder = new SocketFolder();
+        using var entered = new SemaphoreSlim(0);
+        await using HostedApp app = await HostedApp.StartAsync(
+            app => app.MapGet(route, async context =>
+            {
+                context.Response.ContentLength = how == "throws" ? null : 10;
+                if (how == "begins")
+                {
+                    await context.Response.WriteAsync("short");
+                }
+
+                entered.Release();
+                await Task.Delay(Timeout.Infinite, context.RequestAborted).ConfigureAwait(how == "throws" ? ConfigureAwaitOptions.None : ConfigureAwaitOptions.SuppressThrowing);
+                if (how == "announces")
+                {
+                    context.Abort();
+                }
+            }),
+            builder => builder.Logging.AddProvider(log),
+            address: $"{(protocol == ApplicationProtocol.Http ? "http" : "fastcgi")}://unix:{folder.PathOf("app.sock")}");
+        using (var client = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified))
+        {
+            await client.ConnectAsync(new UnixDomainSocketEndPoint(folder.PathOf("app.sock")), TestContext.Current.CancellationToken);
+            client.Send(protocol == ApplicationProtocol.Http ? System.Text.Encoding.ASCII.GetBytes($"GET {route} HTTP/1.1\r\nHost: a\r\n\r\n") : new FastCgiRequest(route).ToBytes());
+            Assert.True(await entered.WaitAsync(20_000, TestContext.Current.CancellationToken));
+        }
+
+        Assert.True(ProcessState.Becomes(() => !failures.IsEmpty), string.Join('\n', log.Lines));
+        Assert.Equal("none", Assert.Single(failures));
+        Assert.DoesNotContain(log.Lines, static line => line.Contains("unhandled exception", StringComparison.Ordinal));
+    }
+
     // The handler has ended well, as far as it knows.
     [Theory]
     [InlineData(false)]
