@@ -215,14 +215,15 @@ internal sealed partial class HostedFeatures :
         }
     }
 
-    // A web server gives each request a STDIN, and where it says no length only what comes tells whether there is a body. Over HTTP the
+    // A web server gives each request a STDIN, and where it says no length only what comes tells whether there is a body. The end of that
+    // may come later than the head: a POST of which nothing has come has a body if it says what that is. Over HTTP the
     // head says it: a chunked body without a byte is one, whether its end has come by now or not.
     private bool IsFoundEmpty
     {
         get
         {
             RequestBody body = Exchange.Body;
-            return body.Expected < 0 && body.Received == 0 && (body.State == BodyState.Complete || IsBodyless(Head));
+            return body.Expected < 0 && body.Received == 0 && (body.State == BodyState.Complete || IsBodyless(Head) || Head.ContentType.IsEmpty);
         }
     }
 

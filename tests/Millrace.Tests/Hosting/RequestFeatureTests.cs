@@ -311,6 +311,26 @@ public sealed class RequestFeatureTests
         Assert.Equal($"{expected}", app.Exchange(new FastCgiRequest("/", method) { Body = size < 0 ? null : new byte[size] }).Text);
     }
 
+    // Some web servers send the end of STDIN by itself, after the head.
+    [Theory]
+    [InlineData(null, "", false)]
+    [InlineData("application/json", "", true)]
+    [InlineData(null, "x", true)]
+    public async Task Over_FastCGI_a_POST_without_length_and_type_has_no_body_until_a_byte_has_come(string? type, string begun, bool expected)
+    {
+        await using HostedApp app = await HostedApp.StartAsync(static app => app.MapPost("/", static (HttpContext context) =>
+            $"{context.Features.GetRequiredFeature<IHttpRequestBodyDetectionFeature>().CanHaveBody}"));
+        using FastCgiPeer peer = app.Connect();
+        var request = new FastCgiRequest("/", "POST");
+        if (type is not null)
+        {
+            request.With("CONTENT_TYPE", type);
+        }
+
+        peer.Send([.. request.Head(), .. begun.Length > 0 ? request.Stdin(Encoding.ASCII.GetBytes(begun)) : []]);
+        Assert.Equal($"{expected}", peer.Receive().Text);
+    }
+
     // A binder reads a body that there is, and finds an empty one wrong. What it does must not depend on how the bytes were split up on their way.
     [Theory]
     [InlineData("", false)]
