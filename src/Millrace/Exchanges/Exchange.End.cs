@@ -180,13 +180,15 @@ internal sealed partial class Exchange
     }
 
     /// <summary>The handler has been told that nobody may be waiting any more, and this is how it gives up.</summary>
-    public bool IsGivenUpBy(Exception error) => Life.IsCancelled && !Life.HasTimedOut && error is (OperationCanceledException or IOException);
+    public bool IsGivenUpBy(Exception error) => GivesUp(error) && !Life.HasTimedOut;
+
+    private bool GivesUp(Exception error) => Life.IsCancelled && error is OperationCanceledException or IOException;
 
     /// <summary>Whoever completes the response is within the gate, and must not wait for himself.</summary>
     public void FailInside(Exception error)
     {
         Rejection = error as BadHttpRequestException;
-        if (Life.IsCancelled && error is OperationCanceledException or IOException)
+        if (GivesUp(error))
         {
             AppStatus = 1;
             if (!Answer.HasStarted)

@@ -3,8 +3,8 @@
 using System.Buffers.Binary;
 using Microsoft.Extensions.Primitives;
 using Microsoft.Net.Http.Headers;
-using Millrace.Protocols.Cgi;
 using Millrace.Platform;
+using Millrace.Protocols.Cgi;
 
 namespace Millrace.Exchanges;
 

@@ -87,12 +87,12 @@ internal sealed unsafe class SocketFile : IDisposable
                 int errno = SystemCalls.RenameAt(Directory.Descriptor, name, other) < 0 ? SystemCalls.Errno : 0;
                 return errno switch
                 {
-                    0 when FileFacts.At(Directory.Descriptor, aside, out _) is FileFacts moved && moved.IsSame(Facts) && stays?.Invoke() != true => Unlink(other),
+                    0 when FileFacts.At(Directory.Descriptor, aside, out _) is FileFacts moved && moved.IsSame(Facts) && stays?.Invoke() != true => Directory.RemoveEntry(aside),
                     0 => SystemCalls.RenameAt(Directory.Descriptor, other, name) < 0 ? SystemCalls.Errno : 0,
                     SystemCalls.ENOENT => 0,
 
                     // A file system, or a kernel, that cannot rename so.
-                    SystemCalls.EINVAL or SystemCalls.ENOSYS => IsInPlace && stays?.Invoke() != true ? Unlink(name) : 0,
+                    SystemCalls.EINVAL or SystemCalls.ENOSYS => IsInPlace && stays?.Invoke() != true ? Directory.RemoveEntry(_name) : 0,
                     _ => errno,
                 };
             }
@@ -111,6 +111,4 @@ internal sealed unsafe class SocketFile : IDisposable
             }
         }
     }
-
-    private int Unlink(byte* name) => SystemCalls.UnlinkAt(Directory.Descriptor, name, 0) < 0 ? SystemCalls.Errno : 0;
 }
