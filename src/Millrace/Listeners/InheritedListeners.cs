@@ -60,10 +60,9 @@ internal static class InheritedListeners
                 $"Descriptor {descriptor} is not a listening stream socket; have it opened by what starts this process (systemd socket unit, spawn-fcgi), or write an address instead of fd:{descriptor}."));
         real = Restrict(real with { Allow = address.Allow, AllowLocal = address.AllowLocal }, allow: null);
         SocketName name = SocketName.Of(descriptor)!.Value;
-        if (name.Path is null)
-        {
-            _ = SystemCalls.SetSocketOption(descriptor, SystemCalls.IPPROTO_TCP, SystemCalls.TCP_NODELAY, 1);
-        }
+        _ = name.Path is null
+            ? SystemCalls.SetSocketOption(descriptor, SystemCalls.IPPROTO_TCP, SystemCalls.TCP_NODELAY, 1) == 0
+            : PassedDescriptors.Refuse(descriptor);
 
         return new ListenSocket(TakeOver(descriptor, isStandard: descriptor < FirstPassed), real, name, loop: -1);
     }

@@ -63,6 +63,7 @@ internal static unsafe class UnixListener
         {
             MakeRoom(directory, path, between);
             descriptor = CreateSocket(path);
+            _ = PassedDescriptors.Refuse(descriptor);
             Bind(descriptor, path);
             between?.Invoke("bind");
             file = HoldNew(directory, path);

@@ -56,6 +56,7 @@ internal static unsafe partial class SystemCalls
     public const int SO_ACCEPTCONN = 30;
     public const int SO_DOMAIN = 39;
     public const int SO_INCOMING_CPU = 49;
+    public const int SO_PASSRIGHTS = 83; // from Linux 6.16 on
     public const int IPPROTO_TCP = 6;
     public const int TCP_NODELAY = 1;
     public const int TCP_QUICKACK = 12;
