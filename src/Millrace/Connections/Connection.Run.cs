@@ -146,6 +146,7 @@ internal abstract partial class Connection<TKernel>
         finally
         {
             exchange.LeaveHandler();
+            exchange.Sender.EndShowing();
         }
     }
 

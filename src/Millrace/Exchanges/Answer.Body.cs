@@ -69,6 +69,14 @@ internal sealed partial class Answer
         return exchange.Order.IsBusy ? LendBody(sizeHint).Span : ReserveNow(sizeHint);
     }
 
+    /// <summary>The same for the application, which may make the mistake to use the room for longer, if no longer than its handler's synchronous part.</summary>
+    public Span<byte> ShowBody(int sizeHint)
+    {
+        Span<byte> room = ReserveBody(sizeHint);
+        exchange.Output.IsShown = true;
+        return room;
+    }
+
     // Nothing else is on its way.
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     private Span<byte> ReserveNow(int sizeHint)

@@ -26,6 +26,9 @@ internal sealed class OutputBuffer
 
     public byte[] Bytes { get; private set; } = [];
 
+    /// <summary>The handler may have a span of its memory, which is used for nothing else as long as this is so.</summary>
+    public bool IsShown { get; set; }
+
     public int Start { get; set; }
 
     public int End { get; set; }
@@ -100,10 +103,10 @@ internal sealed class OutputBuffer
         other.Clear();
     }
 
-    /// <summary>Keeps no memory where all of it has been sent. Nobody is looking at it: its owner alone, or within the gate and the send lock.</summary>
+    /// <summary>Keeps no memory where all of it has been sent and none of it is shown. Nobody is looking at it: its owner alone, or within the gate and the send lock.</summary>
     public void Release()
     {
-        if (!HasIdleMemory)
+        if (!HasIdleMemory || IsShown)
         {
             return;
         }
@@ -163,7 +166,10 @@ internal sealed class OutputBuffer
         if (Bytes.Length > 0)
         {
             Buffer.BlockCopy(Bytes, 0, larger, 0, End);
-            (_outgrown ??= []).Add(Bytes);
+            if (!IsShown)
+            {
+                (_outgrown ??= []).Add(Bytes);
+            }
         }
 
         Bytes = larger;

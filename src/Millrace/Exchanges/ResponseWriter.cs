@@ -53,7 +53,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         try
         {
             CheckWritable();
-            return exchange.Answer.ReserveBody(sizeHint);
+            return exchange.Answer.ShowBody(sizeHint);
         }
         finally
         {

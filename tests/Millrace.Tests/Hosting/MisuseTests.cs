@@ -14,6 +14,7 @@ using Microsoft.AspNetCore.Http.Features;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Logging;
 using Millrace.Exchanges;
+using Millrace.Platform;
 
 namespace Millrace.Tests.Hosting;
 
@@ -145,6 +146,47 @@ public sealed class MisuseTests
                 refused.Add(Record.Exception(() => writer.GetSpan(size)));
             }
         }
+    }
+
+    // A handler that fills the same span again and again, flushing in between.
+    [Theory]
+    [InlineData(DispatchMode.Workers, 1, 0)]
+    [InlineData(DispatchMode.Workers, 5_000, 0)]
+    [InlineData(DispatchMode.Workers, 1, 60_000)]
+    [InlineData(DispatchMode.Inline, 1, 60_000)]
+    public async Task A_span_that_is_used_behind_its_flush_is_room_in_no_other_response(DispatchMode dispatch, int before, int behind)
+    {
+        var lentAgain = new List<bool>();
+        await using HostedApp app = await HostedApp.StartAsync(web => web.MapGet("/span", context =>
+        {
+            context.Response.StartAsync(Ended).Wait(Ended);
+            PipeWriter writer = context.Response.BodyWriter;
+            writer.Write(new byte[before]);
+            Span<byte> kept = writer.GetSpan(16);
+            writer.Advance(1);
+            writer.Write(new byte[behind]);
+            writer.FlushAsync(Ended).AsTask().Wait(Ended);
+            foreach (int size in (int[])[OutputBuffer.SmallSize, OutputBuffer.FullSize])
+            {
+                List<byte[]> rented = [.. Enumerable.Range(0, 300).Select(_ => BufferPool.Rent(size))];
+                foreach (byte[] other in rented)
+                {
+                    lentAgain.Add(kept.Overlaps(other));
+                }
+
+                rented.ForEach(BufferPool.Return);
+            }
+
+            return Task.CompletedTask;
+        }), options: options => (options.Loops, options.Dispatch) = (1, dispatch), address: "http://127.0.0.1:0");
+        using HttpClient client = Client(app);
+        for (int i = 0; i < 3; i++)
+        {
+            Assert.Equal(before + 1 + behind, (await client.GetByteArrayAsync("/span", Ended)).Length);
+        }
+
+        Assert.NotEmpty(lentAgain);
+        Assert.DoesNotContain(true, lentAgain);
     }
 
     [Fact]
