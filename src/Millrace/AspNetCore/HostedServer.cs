@@ -23,16 +23,18 @@ internal sealed class HostedServer : IServer
     private readonly IOptions<MillraceOptions> _options;
     private readonly OptionsSetup _setup;
     private readonly KestrelSettings _kestrel;
+    private readonly ForwardedTrust _forwarded;
     private readonly ILogger _logger;
     private readonly IHostApplicationLifetime? _lifetime;
     private Engine? _engine;
     private IdleSignals? _signals;
 
-    public HostedServer(IOptions<MillraceOptions> options, OptionsSetup setup, KestrelSettings kestrel, ILoggerFactory loggers, IHostApplicationLifetime? lifetime = null)
+    public HostedServer(IOptions<MillraceOptions> options, OptionsSetup setup, KestrelSettings kestrel, ForwardedTrust forwarded, ILoggerFactory loggers, IHostApplicationLifetime? lifetime = null)
     {
         _options = options;
         _setup = setup;
         _kestrel = kestrel;
+        _forwarded = forwarded;
         _lifetime = lifetime;
         _logger = loggers.CreateLogger("Millrace");
         Features.Set<IServerAddressesFeature>(new Addresses());
@@ -63,6 +65,11 @@ internal sealed class HostedServer : IServer
             foreach (ListenAddress address in _engine.Addresses)
             {
                 addresses.Add(address.UrlAsOnKestrel);
+            }
+
+            if (_engine.Addresses.FirstOrDefault(static address => address.Protocol == ListenProtocol.FastCgi) is { } fastCgi && _forwarded.IsInAnybody)
+            {
+                log.BelievesClients(fastCgi.Url);
             }
         }
         catch

@@ -56,6 +56,7 @@ namespace Microsoft.Extensions.DependencyInjection
 
             services.AddOptions<MillraceOptions>();
             services.TryAddSingleton<KestrelSettings>();
+            services.TryAddSingleton<ForwardedTrust>();
             services.TryAddSingleton<OptionsSetup>();
             services.TryAddEnumerable(ServiceDescriptor.Singleton<IConfigureOptions<MillraceOptions>, OptionsSetup>(Setup));
             services.TryAddEnumerable(ServiceDescriptor.Singleton<IPostConfigureOptions<MillraceOptions>, OptionsSetup>(Setup));

@@ -153,6 +153,9 @@ internal sealed partial class Log
     [LoggerMessage(24, LogLevel.Warning, "The configuration section Millrace has the key {Key}, which is no option. The nearest is {Nearest}.")]
     public partial void UnknownOption(string key, string nearest);
 
+    [LoggerMessage(28, LogLevel.Warning, "The application believes X-Forwarded-For and -Proto of whoever connects (ForwardedHeadersOptions without KnownProxies and KnownIPNetworks; ASPNETCORE_FORWARDEDHEADERS_ENABLED makes them so), and over FastCGI ({Address}) that is each client. Address and scheme are right there without these headers: clear the variable, or name the proxies.")]
+    public partial void BelievesClients(string address);
+
     [LoggerMessage(11, LogLevel.Error, "Internal error on a connection; it was closed. Please report this.")]
     private partial void Internal(Exception error);
 
