@@ -15,6 +15,7 @@ internal static class MillraceCommand
         [
             ("millrace run samples/Hello", "an unmodified ASP.NET Core project, its server swapped"),
             ("millrace get fastcgi://127.0.0.1:9000 /", "one request to a FastCGI server"),
+            ("millrace serve millrace.json", "a daemon for several applications"),
             ("millrace config nginx fastcgi://127.0.0.1:9000", "the web server's side, ready to paste"),
         ],
         ExitCodes: [(ExitCode.Success, "done"), (ExitCode.Failure, "failed; the sentence on standard error says why"), (ExitCode.Usage, "the command line is wrong")]);
@@ -74,7 +75,13 @@ internal static class MillraceCommand
             RunVerb.Create(console),
             GetVerb.Create(console),
             ConfigVerb.Create(console),
+            ServeVerb.Create(console),
+            CheckVerb.Create(console),
         };
+        foreach (var verb in DaemonVerbs.Create(console))
+        {
+            root.Add(verb);
+        }
         return root.WithHelp(s_help);
     }
 

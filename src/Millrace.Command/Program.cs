@@ -1,4 +1,4 @@
-// The command `millrace`: run, get, config. Only the way in; each verb has its file in Verbs/.
+// The command `millrace`. Only the way in; each verb has its file in Verbs/.
 
 using Millrace.Command;
 using Millrace.Command.Terminals;

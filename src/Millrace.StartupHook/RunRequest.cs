@@ -1,6 +1,9 @@
 // What `millrace run` asks of the hook through the environment: the addresses to listen on, whatever the app's code says,
 // and a pipe to report on: one line, the real addresses separated by ';', or why there are none: '!' and what is wrong with an
 // address, '?' and what is wrong otherwise. Without these variables the hook leaves the addresses alone.
+//
+// `millrace serve` asks for more: the application listens on a socket of the daemon's alone first, and on its own addresses when it is told to over a
+// second socket (ServedChannel). They are descriptors that it inherits, and it is shown the addresses that they were opened for.
 
 using System.Globalization;
 using System.IO.Pipes;
@@ -15,6 +18,10 @@ internal static partial class RunRequest
     private const string HostUrlsVariable = "ASPNETCORE_URLS";
     private const string ChosenVariable = "MILLRACE_RUN_CHOSEN";
     private const string ReportVariable = "MILLRACE_RUN_REPORT";
+
+    private const string ChannelVariable = "MILLRACE_SERVE_CHANNEL";
+    private const string LaterUrlsVariable = "MILLRACE_SERVE_URLS";
+    private const string ShownUrlsVariable = "MILLRACE_SERVE_SHOWN";
 
     // The process sockets were passed to: the command, which passes them on.
     private const string ListenVariable = "MILLRACE_RUN_LISTEN_PID";
@@ -35,11 +42,20 @@ internal static partial class RunRequest
 
     public static bool HasReportPipe => s_reportDescriptor >= 0;
 
+    /// <summary>The socket on which the daemon tells what to do, or -1 where there is no daemon.</summary>
+    public static int ChannelDescriptor { get; private set; } = -1;
+
+    /// <summary>Where to listen when the daemon says so: descriptors.</summary>
+    public static IReadOnlyList<string> LaterAddresses { get; private set; } = [];
+
+    /// <summary>What these descriptors were opened for.</summary>
+    public static IReadOnlyList<string> ShownAddresses { get; private set; } = [];
+
     public static void TakeFromEnvironment()
     {
         if (Environment.GetEnvironmentVariable(UrlsVariable) is { Length: > 0 } urls)
         {
-            Addresses = urls.Split(';', StringSplitOptions.RemoveEmptyEntries | StringSplitOptions.TrimEntries);
+            Addresses = ListOf(urls);
             s_hostUrlsBefore = Environment.GetEnvironmentVariable(HostUrlsVariable);
             s_hasHostUrls = 1;
             Environment.SetEnvironmentVariable(HostUrlsVariable, urls);
@@ -48,10 +64,9 @@ internal static partial class RunRequest
         if (int.TryParse(Environment.GetEnvironmentVariable(ReportVariable), NumberStyles.None, CultureInfo.InvariantCulture, out int descriptor))
         {
             s_reportDescriptor = descriptor;
-
-            // It came by inheritance, and ends here: a child of the app would keep the pipe open when the app has ended.
-            _ = ControlDescriptor(descriptor, SetDescriptorFlags, CloseOnExec);
+            Keep(descriptor);
         }
+        TakeDaemonsRequest();
         if (Environment.GetEnvironmentVariable(ListenVariable) is { } commandProcess && commandProcess == Environment.GetEnvironmentVariable(ListenProcess))
         {
             Environment.SetEnvironmentVariable(ListenProcess, Environment.ProcessId.ToString(CultureInfo.InvariantCulture));
@@ -60,6 +75,44 @@ internal static partial class RunRequest
         Environment.SetEnvironmentVariable(UrlsVariable, null);
         Environment.SetEnvironmentVariable(ChosenVariable, null);
         Environment.SetEnvironmentVariable(ReportVariable, null);
+    }
+
+    private static void TakeDaemonsRequest()
+    {
+        if (int.TryParse(Environment.GetEnvironmentVariable(ChannelVariable), NumberStyles.None, CultureInfo.InvariantCulture, out int channel))
+        {
+            ChannelDescriptor = channel;
+            LaterAddresses = ListOf(Environment.GetEnvironmentVariable(LaterUrlsVariable));
+            ShownAddresses = ListOf(Environment.GetEnvironmentVariable(ShownUrlsVariable));
+            Keep(channel);
+            foreach (string address in LaterAddresses.Concat(Addresses ?? []))
+            {
+                Keep(DescriptorOf(address));
+            }
+        }
+        Environment.SetEnvironmentVariable(ChannelVariable, null);
+        Environment.SetEnvironmentVariable(LaterUrlsVariable, null);
+        Environment.SetEnvironmentVariable(ShownUrlsVariable, null);
+    }
+
+    private static string[] ListOf(string? addresses) => (addresses ?? "").Split(';', StringSplitOptions.RemoveEmptyEntries | StringSplitOptions.TrimEntries);
+
+    // fastcgi://fd:17?allow=...
+    private static int DescriptorOf(string address)
+    {
+        const string mark = "//fd:";
+        int at = address.IndexOf(mark, StringComparison.Ordinal);
+        string number = at < 0 ? "" : new string([.. address.Skip(at + mark.Length).TakeWhile(char.IsAsciiDigit)]);
+        return int.TryParse(number, NumberStyles.None, CultureInfo.InvariantCulture, out int descriptor) ? descriptor : -1;
+    }
+
+    // It came by inheritance, and ends here: a child of the app would keep a pipe, or a socket, open when the app has ended.
+    private static void Keep(int descriptor)
+    {
+        if (descriptor > 2)
+        {
+            _ = ControlDescriptor(descriptor, SetDescriptorFlags, CloseOnExec);
+        }
     }
 
     /// <summary>

@@ -54,8 +54,19 @@ internal sealed class RunServer(IServer server, IOptions<KestrelServerOptions> k
             Leave();
             throw;
         }
+        if (RunRequest.ChannelDescriptor >= 0)
+        {
+            addresses.Clear();
+            foreach (string address in RunRequest.ShownAddresses)
+            {
+                addresses.Add(address);
+            }
+            ServedChannel.Start(RunRequest.ChannelDescriptor, ListenAsync);
+        }
         RunRequest.ReportAddresses(addresses);
     }
+
+    private Task ListenAsync() => server is HostedServer its ? its.ListenAsync(RunRequest.LaterAddresses) : Task.CompletedTask;
 
     public async Task StopAsync(CancellationToken cancellationToken)
     {

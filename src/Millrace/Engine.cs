@@ -94,30 +94,92 @@ internal sealed class Engine : IAsyncDisposable
         _services.Prepare();
         long descriptors = RaiseDescriptorLimit();
         _services.DescriptorCeiling = (int)Math.Min(int.MaxValue, descriptors - Math.Min(_options.ReservedDescriptors, descriptors / 4));
-        var opened = new List<ListenAddress>();
-        foreach (ListenAddress address in addresses)
+        foreach (ListenSocket socket in OpenSockets(addresses))
         {
-            RefuseTwice(address, opened);
-            IReadOnlyList<ListenSocket> sockets = ListenSockets.Open(address, _loops.Length, _options.Backlog);
-            _sockets.AddRange(sockets);
-            opened.Add(sockets[0].Address);
-            SayWhoMayConnect(sockets[0]);
+            Array.ForEach(LoopsOf(socket), loop => loop.AddListener(socket));
         }
 
-        foreach (ListenSocket socket in _sockets)
+        Say(0);
+    }
+
+    // All of them, or none.
+    private List<ListenSocket> OpenSockets(IReadOnlyList<ListenAddress> addresses)
+    {
+        var opened = new List<ListenAddress>(Addresses);
+        int before = _sockets.Count;
+        try
         {
-            if (socket.IsShared)
+            foreach (ListenAddress address in addresses)
             {
-                Array.ForEach(_loops, loop => loop.AddListener(socket));
+                RefuseTwice(address, opened);
+                IReadOnlyList<ListenSocket> sockets = ListenSockets.Open(address, _loops.Length, _options.Backlog);
+                _sockets.AddRange(sockets);
+                opened.Add(sockets[0].Address);
+                SayWhoMayConnect(sockets[0]);
             }
-            else
-            {
-                _loops[socket.Loop].AddListener(socket);
-            }
+        }
+        catch
+        {
+            _sockets.Skip(before).ToList().ForEach(static socket => socket.Dispose());
+            _sockets.RemoveRange(before, _sockets.Count - before);
+            throw;
         }
 
         Addresses = opened;
-        opened.ForEach(address => _services.Log.Listening(address.Url, _loops.Length));
+        return _sockets[before..];
+    }
+
+    private EventLoop<LinuxKernel>[] LoopsOf(ListenSocket socket) => socket.IsShared ? _loops : [_loops[socket.Loop]];
+
+    private void Say(int first)
+    {
+        foreach (ListenAddress address in Addresses.Skip(first))
+        {
+            _services.Log.Listening(address.Url, _loops.Length);
+        }
+    }
+
+    /// <summary>Listens on further addresses while the server runs. The task ends when all loops accept there.</summary>
+    /// <exception cref="MillraceStartException">One of them cannot be listened on, and none of them is then; or the server has been told to stop.</exception>
+    public async Task ListenAsync(IReadOnlyList<ListenAddress> addresses)
+    {
+        List<Task> watched = [];
+        int before;
+        lock (_stopLock)
+        {
+            if (_stopped is not null)
+            {
+                throw new MillraceStartException("The server is stopping, and listens nowhere any more.");
+            }
+
+            before = Addresses.Count;
+            foreach (ListenSocket socket in OpenSockets(addresses))
+            {
+                watched.AddRange(LoopsOf(socket).Select(loop => AddListenerAsync(loop, socket)));
+            }
+        }
+
+        await Task.WhenAll(watched).ConfigureAwait(false);
+        Say(before);
+    }
+
+    // Whoever drives the loop adds it: in the order of what is posted, and so ahead of the end.
+    private static Task AddListenerAsync(EventLoop<LinuxKernel> loop, ListenSocket socket)
+    {
+        var added = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        loop.Post(new Action<EventLoop<LinuxKernel>>(its =>
+        {
+            try
+            {
+                its.AddListener(socket);
+                added.SetResult();
+            }
+            catch (MillraceStartException error)
+            {
+                added.SetException(error);
+            }
+        }));
+        return added.Task;
     }
 
     // Ports and paths refuse a second listener themselves. A descriptor would be watched, and closed, twice.

@@ -66,6 +66,8 @@ switch (kind)
             await RunAsync(WebApplication.CreateBuilder(args).Build());
         }
         break;
+    case "Served":
+        return await HostKinds.Served.RunAsync(args);
     case "Worker":
         await Host.CreateApplicationBuilder(args).Build().StartAsync();
         return 7;

@@ -13,14 +13,6 @@ internal static class ProjectBuild
     /// <exception cref="CommandFailure">The build failed; its complaints have been written to standard error.</exception>
     public static async Task<string> BuildAsync(string project, CommandConsole console, CancellationToken ct)
     {
-        var start = new ProcessStartInfo(DotNet.Path)
-        {
-            RedirectStandardOutput = true,
-            RedirectStandardError = true,
-            ArgumentList = { "build", project, "-c", "Release", "--nologo", "-v", "quiet", "-t:Build", "-getProperty:TargetPath" },
-        };
-        // A build server that outlives us would keep our pipes open.
-        start.Environment["MSBUILDDISABLENODEREUSE"] = "1";
         console.Say($"building {Path.GetFileName(project)}...");
         using var stopping = CancellationTokenSource.CreateLinkedTokenSource(ct);
         int signalled = 0;
@@ -33,25 +25,50 @@ internal static class ProjectBuild
         using var interrupted = PosixSignalRegistration.Create(PosixSignal.SIGINT, Stop);
         using var terminated = PosixSignalRegistration.Create(PosixSignal.SIGTERM, Stop);
         using var hungUp = PosixSignalRegistration.Create(PosixSignal.SIGHUP, Stop);
-        using var build = Process.Start(start)!;
-        var output = build.StandardOutput.ReadToEndAsync(ct);
-        var complaints = build.StandardError.ReadToEndAsync(ct);
         try
         {
-            await build.WaitForExitAsync(stopping.Token);
+            return await BuildAsync(project, errors => console.Error.Write(errors), stopping.Token);
+        }
+        catch (OperationCanceledException) when (!ct.IsCancellationRequested)
+        {
+            throw new CommandFailure(128 + signalled, "The build was stopped.");
+        }
+    }
+
+    /// <summary>The same where nobody looks on, and signals are somebody else's.</summary>
+    /// <param name="project">The project file.</param>
+    /// <param name="complain">Is given what the build complains of, several lines at once.</param>
+    /// <param name="ct">Ends the build.</param>
+    /// <returns>The path of the built assembly.</returns>
+    /// <exception cref="CommandFailure">The build failed.</exception>
+    public static async Task<string> BuildAsync(string project, Action<string> complain, CancellationToken ct)
+    {
+        var start = new ProcessStartInfo(DotNet.Path)
+        {
+            RedirectStandardOutput = true,
+            RedirectStandardError = true,
+            ArgumentList = { "build", project, "-c", "Release", "--nologo", "-v", "quiet", "-t:Build", "-getProperty:TargetPath" },
+        };
+        // A build server that outlives us would keep our pipes open.
+        start.Environment["MSBUILDDISABLENODEREUSE"] = "1";
+        using var build = Process.Start(start)!;
+        var output = build.StandardOutput.ReadToEndAsync(CancellationToken.None);
+        var complaints = build.StandardError.ReadToEndAsync(CancellationToken.None);
+        try
+        {
+            await build.WaitForExitAsync(ct);
         }
         catch (OperationCanceledException)
         {
             build.Kill(entireProcessTree: true);
-            ct.ThrowIfCancellationRequested();
-            throw new CommandFailure(128 + signalled, "The build was stopped.");
+            throw;
         }
         string assembly = (await output).Trim();
         if (build.ExitCode != 0)
         {
             // What MSBuild says before it has begun, such as of a path that it cannot read, is on standard output.
             string errors = await complaints;
-            console.Error.Write(errors.Length > 0 ? errors : assembly + "\n");
+            complain(errors.Length > 0 ? errors : assembly + "\n");
             throw new CommandFailure(ExitCode.Failure, $"{Path.GetFileName(project)} does not build; the errors are above.");
         }
         if (assembly.Length == 0 || !File.Exists(assembly))

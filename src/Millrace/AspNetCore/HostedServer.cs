@@ -140,6 +140,12 @@ internal sealed class HostedServer : IServer
             "No address to listen on. Give one with --urls, ASPNETCORE_URLS or \"Urls\" in appsettings.json, such as fastcgi://unix:/run/app.sock or fastcgi://127.0.0.1:9000.");
     }
 
+    /// <summary>Listens on further addresses while the server runs.</summary>
+    /// <exception cref="FormatException">An address is not understood.</exception>
+    /// <exception cref="MillraceStartException">One of them cannot be listened on, or the server does not run.</exception>
+    public Task ListenAsync(IEnumerable<string> addresses) =>
+        _engine?.ListenAsync([.. addresses.SelectMany(ListenAddress.ParseList)]) ?? throw new MillraceStartException("The server has not been started.");
+
     public Task StopAsync(CancellationToken cancellationToken) => _engine?.StopAsync(cancellationToken) ?? Task.CompletedTask;
 
     public void Dispose()

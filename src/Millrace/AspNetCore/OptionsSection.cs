@@ -41,7 +41,7 @@ internal static class OptionsSection
     public static IEnumerable<(string Key, string Nearest)> Unknown(IConfiguration section) =>
         from entry in section.GetChildren()
         where Find(entry.Key) is null
-        select (entry.Key, Options.Select(static option => option.Name).MinBy(name => Distance(entry.Key, name))!);
+        select (entry.Key, NearestName.To(entry.Key, Options.Select(static option => option.Name))!);
 
     // Written so that the trimmer sees which properties are meant.
     private static PropertyInfo[] Options => typeof(MillraceOptions).GetProperties();
@@ -103,24 +103,5 @@ internal static class OptionsSection
         bool isTime = TimeSpan.TryParse(text, CultureInfo.InvariantCulture, out TimeSpan time);
         value = time;
         return isTime;
-    }
-
-    // Levenshtein's, without regard to case.
-    private static int Distance(string a, string b)
-    {
-        int[] row = [.. Enumerable.Range(0, b.Length + 1)];
-        for (int i = 0; i < a.Length; i++)
-        {
-            int diagonal = row[0];
-            row[0] = i + 1;
-            for (int j = 0; j < b.Length; j++)
-            {
-                int change = diagonal + (char.ToUpperInvariant(a[i]) == char.ToUpperInvariant(b[j]) ? 0 : 1);
-                diagonal = row[j + 1];
-                row[j + 1] = Math.Min(change, 1 + Math.Min(row[j], row[j + 1]));
-            }
-        }
-
-        return row[^1];
     }
 }

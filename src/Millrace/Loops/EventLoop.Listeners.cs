@@ -37,8 +37,9 @@ internal sealed partial class EventLoop<TKernel>
     public void AddListener(ListenSocket listener)
     {
         _listeners.Add(listener);
-        if (!Kernel.WatchListener(_poller, listener.Descriptor, ListenerFlag | (uint)(_listeners.Count - 1), listener.IsShared))
+        if (_acceptPausedUntilMs == 0 && !Kernel.WatchListener(_poller, listener.Descriptor, ListenerFlag | (uint)(_listeners.Count - 1), listener.IsShared))
         {
+            _listeners[^1] = null;
             throw new MillraceStartException($"Cannot watch {listener.Address}: the kernel has no room for another watched descriptor.");
         }
     }

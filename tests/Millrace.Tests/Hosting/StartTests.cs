@@ -9,6 +9,7 @@ using Microsoft.AspNetCore.Http;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Options;
+using Millrace.AspNetCore;
 using Millrace.Tests.Stress;
 
 namespace Millrace.Tests.Hosting;
@@ -53,6 +54,38 @@ public sealed class StartTests
             var inner = Assert.IsType<AddressInUseException>(Assert.IsType<MillraceStartException>(error).InnerException);
             Assert.Equal(SocketError.AddressAlreadyInUse, Assert.IsType<SocketException>(inner.InnerException).SocketErrorCode);
         }
+    }
+
+    [Fact]
+    public async Task A_server_listens_on_further_addresses_while_it_runs_on_all_of_them_or_on_none_and_on_none_when_it_stops()
+    {
+        using var folder = new SocketFolder();
+        string later = folder.NewAddress("http");
+        await using HostedApp app = await HostedApp.StartAsync(static app => app.MapGet("/", () => "here"), address: "http://127.0.0.1:0");
+        var server = (HostedServer)app.App.Services.GetRequiredService<IServer>();
+        string taken = app.App.Urls.Single();
+        using var client = new HttpClient();
+        using var sockets = new HttpClient(new SocketsHttpHandler
+        {
+            ConnectCallback = async (_, ct) =>
+            {
+                var socket = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
+                await socket.ConnectAsync(new UnixDomainSocketEndPoint(later["http://unix:".Length..]), ct);
+                return new NetworkStream(socket, ownsSocket: true);
+            },
+        });
+
+        await Assert.ThrowsAsync<MillraceStartException>(() => server.ListenAsync([later, taken]));
+        await Assert.ThrowsAsync<HttpRequestException>(() => sockets.GetStringAsync("http://localhost/"));
+
+        await server.ListenAsync([later]);
+        Assert.Equal("here", await sockets.GetStringAsync("http://localhost/"));
+        Assert.Equal("here", await client.GetStringAsync(taken));
+
+        await app.App.StopAsync();
+        await Assert.ThrowsAsync<HttpRequestException>(() => sockets.GetStringAsync("http://localhost/"));
+        await Assert.ThrowsAsync<MillraceStartException>(() => server.ListenAsync([later]));
+        Assert.False(File.Exists(later["http://unix:".Length..]));
     }
 
     [Fact]

@@ -1,0 +1,302 @@
+// One process of an application: started with what the daemon listens on, asked over a socket of its own how it is, told to accept, ended. Knows
+// nothing of the others, nor of what becomes of the application when this one ends.
+
+using System.Diagnostics;
+using System.Globalization;
+using System.IO.Pipes;
+using System.Net.Sockets;
+using Millrace.Command.Running;
+using Millrace.Listeners;
+using Millrace.Loops;
+using Millrace.Platform;
+
+namespace Millrace.Command.Serving;
+
+/// <param name="Id">Names its sockets: shop-3-1 is the first process of the third generation of shop.</param>
+/// <param name="Settings">Those of the application.</param>
+/// <param name="App">What to start.</param>
+/// <param name="Listeners">What it is to accept on when it is told to.</param>
+/// <param name="Directory">Where its own sockets are made.</param>
+/// <param name="Output">Is given what it prints.</param>
+internal sealed record InstanceStart(string Id, AppSettings Settings, RunnableApp App, AppListeners Listeners, string Directory, AppOutput Output);
+
+/// <summary>A process that has not become what it was to be.</summary>
+internal sealed class InstanceException(string sentence) : Exception(sentence);
+
+internal sealed class AppInstance : IDisposable
+{
+    private static readonly TimeSpan s_lastWordPatience = TimeSpan.FromMilliseconds(500);
+
+    // systemd speaks with the daemon.
+    private static readonly string[] s_daemonsOwn = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"];
+
+    // Whoever starts a process passes on all that may be inherited at that moment.
+    private static readonly Lock s_starting = new();
+
+    private readonly InstanceStart _start;
+    private readonly ListenSocket _private;     // for its health
+    private readonly ListenSocket _channel;
+    private readonly AnonymousPipeServerStream _report;
+    private readonly HttpClient _client;
+    private readonly Process _process;
+    private readonly Task _printed;
+    private readonly CancellationTokenSource _ended = new();
+    private int _disposed;
+
+    private AppInstance(InstanceStart start)
+    {
+        _start = start;
+        _private = ListenSockets.Open(ListenAddress.Parse($"http://unix:{start.Directory}/{start.Id}.http?mode=600"), loops: 1)[0];
+        try
+        {
+            _channel = ListenSockets.Open(ListenAddress.Parse($"http://unix:{start.Directory}/{start.Id}.channel?mode=600"), loops: 1)[0];
+            _client = new HttpClient(new SocketsHttpHandler { ConnectCallback = (_, ct) => ConnectAsync(_private, ct), AllowAutoRedirect = false, UseCookies = false }) { Timeout = Timeout.InfiniteTimeSpan };
+            (_process, _report) = Launch();
+            _printed = Task.WhenAll(Print(_process.StandardOutput), Print(_process.StandardError));
+        }
+        catch
+        {
+            Dispose();
+            throw;
+        }
+        Exited = WaitForExitAsync();
+    }
+
+    public string Id => _start.Id;
+
+    public int ProcessId => _process.Id;
+
+    public DateTimeOffset Started { get; } = DateTimeOffset.UtcNow;
+
+    /// <summary>How it has ended, as a sentence's end: "ended with exit code 3".</summary>
+    public Task<string> Exited { get; }
+
+    /// <summary>Resident memory in bytes; 0 where it cannot be had.</summary>
+    public long Memory
+    {
+        get
+        {
+            try
+            {
+                _process.Refresh();
+                return _process.WorkingSet64;
+            }
+            catch (InvalidOperationException)
+            {
+                return 0;
+            }
+        }
+    }
+
+    /// <exception cref="InstanceException">It cannot be started.</exception>
+    public static AppInstance Start(InstanceStart start)
+    {
+        try
+        {
+            return new AppInstance(start);
+        }
+        catch (MillraceStartException error)
+        {
+            throw new InstanceException(error.Message);
+        }
+        catch (System.ComponentModel.Win32Exception error)
+        {
+            string who = start.Settings.User is { } user ? $" as user {user}" : "";
+            throw new InstanceException($"{start.App.Executable ?? DotNet.Path} cannot be started{who}: {error.Message}. {(who.Length > 0 ? "The user must exist, the daemon be root, and the user be able to read the application and .NET." : "Publish the application again.")}");
+        }
+    }
+
+    /// <summary>Waits until the application listens on its private socket.</summary>
+    /// <exception cref="InstanceException">It has ended, or says why it cannot.</exception>
+    public async Task WaitForStartAsync(CancellationToken ct)
+    {
+        // What it has said last counts, also when its end is known first; a pipe that ends is the end of the process, or soon will be.
+        var report = new StreamReader(_report).ReadLineAsync(ct).AsTask();
+        await Task.WhenAny((Task)report, Exited);
+        ct.ThrowIfCancellationRequested();
+        string? line = await Task.WhenAny(report, Task.Delay(s_lastWordPatience, ct)) == report ? await report : null;
+        if (line is null)
+        {
+            throw new InstanceException($"The process {await Exited.WaitAsync(ct)} before it listened.");
+        }
+        if (line is ['!' or '?', .. var reason])
+        {
+            throw new InstanceException(reason);
+        }
+    }
+
+    /// <summary>The status of a path, over the private socket; null where there is none in time.</summary>
+    public async Task<int?> AskAsync(string path, TimeSpan timeout, CancellationToken ct)
+    {
+        // Its sockets are open here too: they would take a request that no process answers.
+        using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct, _ended.Token);
+        limit.CancelAfter(timeout);
+        using var request = new HttpRequestMessage(HttpMethod.Get, new Uri("http://app" + path, new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true }));
+        request.Headers.Host = _start.Settings.HealthHost;
+        request.Headers.UserAgent.ParseAdd("millrace");
+        try
+        {
+            using var response = await _client.SendAsync(request, HttpCompletionOption.ResponseContentRead, limit.Token);
+            return (int)response.StatusCode;
+        }
+        catch (HttpRequestException)
+        {
+            return null;
+        }
+        catch (OperationCanceledException) when (!ct.IsCancellationRequested)
+        {
+            return null;
+        }
+    }
+
+    /// <summary>Has it accept on the application's addresses.</summary>
+    /// <exception cref="InstanceException">It cannot.</exception>
+    public async Task ListenAsync(CancellationToken ct)
+    {
+        using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct, _ended.Token);
+        try
+        {
+            using var stream = await ConnectAsync(_channel, limit.Token);
+            await stream.WriteAsync("listen\n"u8.ToArray(), limit.Token);
+            using var reader = new StreamReader(stream);
+            string? answer = await reader.ReadLineAsync(limit.Token);
+            if (answer != "ok")
+            {
+                throw new InstanceException(answer?.TrimStart('!', ' ') ?? "The process has not answered.");
+            }
+        }
+        catch (Exception error) when (error is IOException or SocketException)
+        {
+            throw new InstanceException($"The process cannot be told to accept: {error.Message}");
+        }
+        catch (OperationCanceledException) when (!ct.IsCancellationRequested)
+        {
+            throw new InstanceException($"The process {await Exited} before it accepted.");
+        }
+    }
+
+    /// <summary>Has it end: what it serves is answered first.</summary>
+    public void Terminate() => Signal(Posix.SigTerm);
+
+    /// <summary>Ends it now.</summary>
+    public void Kill() => Signal(Posix.SigKill);
+
+    public void Dispose()
+    {
+        if (Interlocked.Exchange(ref _disposed, 1) == 1)
+        {
+            return;
+        }
+        if (_process is not null)
+        {
+            Kill();
+        }
+        _client?.Dispose();
+        _report?.Dispose();
+        _channel?.Dispose();
+        _private.Dispose();
+        _process?.Dispose();
+    }
+
+    private (Process Process, AnonymousPipeServerStream Report) Launch()
+    {
+        lock (s_starting)
+        {
+            var report = new AnonymousPipeServerStream(PipeDirection.In, HandleInheritability.Inheritable);
+            int[] inherited = [.. _start.Listeners.Descriptors, _private.Descriptor, _channel.Descriptor];
+            try
+            {
+                Array.ForEach(inherited, static descriptor => _ = SystemCalls.Fcntl(descriptor, SystemCalls.F_SETFD, 0));
+                return (Process.Start(Describe(report.GetClientHandleAsString())) ?? throw new InstanceException("The application could not be started."), report);
+            }
+            catch
+            {
+                report.Dispose();
+                throw;
+            }
+            finally
+            {
+                Array.ForEach(inherited, static descriptor => _ = SystemCalls.Fcntl(descriptor, SystemCalls.F_SETFD, SystemCalls.FD_CLOEXEC));
+                report.DisposeLocalCopyOfClientHandle();
+            }
+        }
+    }
+
+    private ProcessStartInfo Describe(string report)
+    {
+        var settings = _start.Settings;
+        string own = string.Create(CultureInfo.InvariantCulture, $"http://fd:{_private.Descriptor}");
+        var app = settings.WorkingDirectory is { } directory ? _start.App with { WorkingDirectory = directory } : _start.App;
+        var info = AppProcess.Describe(new AppStart(app, [own], AreChosen: false, EnvironmentName: null, settings.Arguments), report);
+        Array.ForEach(s_daemonsOwn, name => info.Environment.Remove(name));
+        info.Environment["MILLRACE_SERVE_CHANNEL"] = _channel.Descriptor.ToString(CultureInfo.InvariantCulture);
+        info.Environment["MILLRACE_SERVE_URLS"] = _start.Listeners.InheritedUrls;
+        info.Environment["MILLRACE_SERVE_SHOWN"] = string.Join(';', _start.Listeners.Shown);
+        info.Environment["Millrace__DrainTimeout"] = settings.DrainTimeout.ToString("c", CultureInfo.InvariantCulture);
+        info.Environment["DOTNET_SHUTDOWNTIMEOUTSECONDS"] = ((int)Math.Ceiling(settings.DrainTimeout.TotalSeconds) + 1).ToString(CultureInfo.InvariantCulture);
+        foreach (var (name, value) in settings.Environment)
+        {
+            info.Environment[name] = value;
+        }
+        info.UserName = settings.User ?? "";
+        info.RedirectStandardOutput = true;
+        info.RedirectStandardError = true;
+        info.RedirectStandardInput = true;
+        return info;
+    }
+
+    private async Task Print(StreamReader reader)
+    {
+        try
+        {
+            while (await reader.ReadLineAsync() is { } line)
+            {
+                _start.Output.Add(line);
+            }
+        }
+        catch (Exception error) when (error is IOException or ObjectDisposedException or OperationCanceledException)
+        {
+            // It has ended, and nobody reads on.
+        }
+    }
+
+    private async Task<string> WaitForExitAsync()
+    {
+        _process.StandardInput.Close();
+        await _process.WaitForExitAsync().ConfigureAwait(false);
+        await _ended.CancelAsync().ConfigureAwait(false);
+        await Task.WhenAny(_printed, Task.Delay(s_lastWordPatience)).ConfigureAwait(false);
+        int code = _process.ExitCode;
+        return code > 128 ? string.Create(CultureInfo.InvariantCulture, $"was ended by signal {code - 128}") : string.Create(CultureInfo.InvariantCulture, $"ended with exit code {code}");
+    }
+
+    private void Signal(int signal)
+    {
+        try
+        {
+            if (!_process.HasExited)
+            {
+                _ = Posix.Kill(_process.Id, signal);
+            }
+        }
+        catch (InvalidOperationException)
+        {
+            // Disposed of meanwhile.
+        }
+    }
+
+    private static async ValueTask<Stream> ConnectAsync(ListenSocket listener, CancellationToken ct)
+    {
+        var socket = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
+        try
+        {
+            await socket.ConnectAsync(new UnixDomainSocketEndPoint(listener.Address.Path!), ct);
+            return new NetworkStream(socket, ownsSocket: true);
+        }
+        catch
+        {
+            socket.Dispose();
+            throw;
+        }
+    }
+}

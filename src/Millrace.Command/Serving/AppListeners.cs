@@ -1,0 +1,62 @@
+// What the daemon listens on for an application: opened once, inherited by every process of it, closed when the application is stopped. As
+// long as one of them is open nobody is refused: who connects while no process accepts waits in its queue.
+
+using Millrace.Listeners;
+using Millrace.Loops;
+using Millrace.Platform;
+
+namespace Millrace.Command.Serving;
+
+internal sealed class AppListeners : IDisposable
+{
+    private readonly List<ListenSocket> _sockets = [];
+
+    private AppListeners()
+    {
+    }
+
+    /// <summary>As they were asked for, with real ports and without what only concerns the listener.</summary>
+    public IReadOnlyList<string> Shown => [.. _sockets.Select(static socket => socket.Address.Url).Distinct()];
+
+    /// <summary>The descriptors, for whoever inherits them.</summary>
+    public IEnumerable<int> Descriptors => _sockets.Select(static socket => socket.Descriptor);
+
+    /// <summary>Addresses of the descriptors, for whoever inherits them, separated by ';'.</summary>
+    public string InheritedUrls => string.Join(';', _sockets.Select(static socket => Inherited(socket.Address, socket.Descriptor)));
+
+    /// <exception cref="MillraceStartException">One of them cannot be listened on; none is open then.</exception>
+    public static AppListeners Open(IEnumerable<string> urls)
+    {
+        var listeners = new AppListeners();
+        try
+        {
+            foreach (var address in urls.SelectMany(ListenAddress.ParseList))
+            {
+                listeners._sockets.AddRange(ListenSockets.Open(address, loops: 1));
+            }
+            return listeners;
+        }
+        catch
+        {
+            listeners.Dispose();
+            throw;
+        }
+    }
+
+    /// <summary>Addresses of copies of the descriptors, for a server in this process, which closes them.</summary>
+    public string Copy() => string.Join(';', _sockets.Select(static socket =>
+    {
+        int copy = SystemCalls.Fcntl(socket.Descriptor, SystemCalls.F_DUPFD_CLOEXEC, 3);
+        return copy >= 0 ? Inherited(socket.Address, copy) : throw new MillraceStartException($"A socket cannot be opened again: {SystemCalls.Describe(SystemCalls.Errno)}; raise the limit of open files (ulimit -n).");
+    }));
+
+    public void Dispose() => _sockets.ForEach(static socket => socket.Dispose());
+
+    private static string Inherited(ListenAddress address, int descriptor) => new ListenAddress
+    {
+        Protocol = address.Protocol,
+        Kind = EndPointKind.Inherited,
+        InheritedDescriptor = descriptor,
+        Allow = address.Allow,
+    }.ToString();
+}

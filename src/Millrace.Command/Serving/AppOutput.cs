@@ -1,0 +1,64 @@
+// What the processes of one application print: the last lines are kept, and each goes to the daemon's own output, with the application's name.
+
+namespace Millrace.Command.Serving;
+
+/// <param name="write">Is given each line as it comes.</param>
+internal sealed class AppOutput(Action<string> write)
+{
+    private const int LinesMax = 500;
+    private const int LineMax = 8192;
+
+    private readonly Lock _lock = new();
+    private readonly Queue<string> _lines = [];
+    private readonly List<Action<string>> _followers = [];
+
+    /// <summary>Any thread.</summary>
+    public void Add(string line)
+    {
+        line = line.Length > LineMax ? line[..LineMax] + " ..." : line;
+        lock (_lock)
+        {
+            _lines.Enqueue(line);
+            if (_lines.Count > LinesMax)
+            {
+                _lines.Dequeue();
+            }
+            _followers.ForEach(follower => follower(line));
+        }
+        write(line);
+    }
+
+    /// <summary>The last lines, oldest first.</summary>
+    public IReadOnlyList<string> Last(int count)
+    {
+        lock (_lock)
+        {
+            return [.. _lines.TakeLast(count)];
+        }
+    }
+
+    /// <summary>The last lines, and from now on each line, as long as the answer is not disposed of. The follower must not wait.</summary>
+    public IDisposable Follow(int count, Action<string> follower)
+    {
+        lock (_lock)
+        {
+            foreach (string line in _lines.TakeLast(count))
+            {
+                follower(line);
+            }
+            _followers.Add(follower);
+        }
+        return new Following(this, follower);
+    }
+
+    private sealed class Following(AppOutput output, Action<string> follower) : IDisposable
+    {
+        public void Dispose()
+        {
+            lock (output._lock)
+            {
+                output._followers.Remove(follower);
+            }
+        }
+    }
+}

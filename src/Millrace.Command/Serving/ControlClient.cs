@@ -1,0 +1,85 @@
+// The other end of the control socket, for the verbs of the command.
+
+using System.Net.Sockets;
+using System.Text.Json;
+
+namespace Millrace.Command.Serving;
+
+internal sealed class ControlClient : IDisposable
+{
+    private readonly string _path;
+    private readonly HttpClient _client;
+
+    /// <param name="path">The socket of the daemon.</param>
+    public ControlClient(string path)
+    {
+        _path = path;
+        _client = new HttpClient(new SocketsHttpHandler { ConnectCallback = async (_, ct) => await ConnectAsync(ct) }) { BaseAddress = new Uri("http://millrace/"), Timeout = Timeout.InfiniteTimeSpan };
+    }
+
+    /// <exception cref="CommandFailure">There is no daemon, or it may not be asked.</exception>
+    public async Task<DaemonStatus> StatusAsync(CancellationToken ct)
+    {
+        using var response = await SendAsync(HttpMethod.Get, "status", ct);
+        return JsonSerializer.Deserialize(await response.Content.ReadAsStringAsync(ct), ControlJson.Default.DaemonStatus)!;
+    }
+
+    /// <summary>Has something done, such as <c>apps/shop/reload</c>.</summary>
+    /// <exception cref="CommandFailure">There is no daemon, or it may not be asked.</exception>
+    public async Task<ControlAnswer> DoAsync(string what, CancellationToken ct)
+    {
+        using var response = await SendAsync(HttpMethod.Post, what, ct);
+        return JsonSerializer.Deserialize(await response.Content.ReadAsStringAsync(ct), ControlJson.Default.ControlAnswer)!;
+    }
+
+    /// <summary>What an application prints, as it comes.</summary>
+    /// <exception cref="CommandFailure">There is no daemon, no such application, or it may not be asked.</exception>
+    public async Task CopyLogsAsync(string app, int lines, bool follow, Stream to, CancellationToken ct)
+    {
+        using var response = await SendAsync(HttpMethod.Get, string.Create(System.Globalization.CultureInfo.InvariantCulture, $"apps/{app}/logs?lines={lines}&follow={(follow ? 1 : 0)}"), ct);
+        if (!response.IsSuccessStatusCode)
+        {
+            throw new CommandFailure(ExitCode.Failure, JsonSerializer.Deserialize(await response.Content.ReadAsStringAsync(ct), ControlJson.Default.ControlAnswer)!.Message);
+        }
+        await using var stream = await response.Content.ReadAsStreamAsync(ct);
+        await stream.CopyToAsync(to, ct);
+    }
+
+    public void Dispose() => _client.Dispose();
+
+    private async Task<HttpResponseMessage> SendAsync(HttpMethod method, string what, CancellationToken ct)
+    {
+        try
+        {
+            using var request = new HttpRequestMessage(method, what);
+            return await _client.SendAsync(request, HttpCompletionOption.ResponseHeadersRead, ct);
+        }
+        catch (HttpRequestException error) when (error.InnerException is SocketException { SocketErrorCode: SocketError.AccessDenied })
+        {
+            throw new CommandFailure(ExitCode.Failure, $"The daemon's socket {_path} is not yours to use. Ask as its owner, or as root.");
+        }
+        catch (HttpRequestException error) when (error.InnerException is SocketException)
+        {
+            throw new CommandFailure(ExitCode.CannotConnect, $"There is no daemon on {_path}. Start one with `millrace serve FILE`, or name the socket of another with --control PATH.");
+        }
+        catch (HttpRequestException error)
+        {
+            throw new CommandFailure(ExitCode.Failure, $"The daemon on {_path} has not answered: {error.Message}");
+        }
+    }
+
+    private async Task<Stream> ConnectAsync(CancellationToken ct)
+    {
+        var socket = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
+        try
+        {
+            await socket.ConnectAsync(new UnixDomainSocketEndPoint(_path), ct);
+            return new NetworkStream(socket, ownsSocket: true);
+        }
+        catch
+        {
+            socket.Dispose();
+            throw;
+        }
+    }
+}

@@ -1,0 +1,41 @@
+// What the daemon says of itself over its control socket, as JSON. Field names are what programs read: they are added to, and never changed.
+
+using System.Text.Json.Serialization;
+
+namespace Millrace.Command.Serving;
+
+/// <param name="Process">Of the daemon.</param>
+/// <param name="Version">Of Millrace.</param>
+/// <param name="File">What it serves.</param>
+/// <param name="Since">When it was started.</param>
+/// <param name="Apps">In the order of the file.</param>
+internal sealed record DaemonStatus(int Process, string Version, string File, DateTimeOffset Since, IReadOnlyList<AppStatus> Apps);
+
+/// <param name="Name">As in the file.</param>
+/// <param name="State">See <see cref="AppState"/>; in lower case.</param>
+/// <param name="Reason">Why, where that is not plain.</param>
+/// <param name="Urls">Where it listens.</param>
+/// <param name="Generation">The one that serves; 0 for none.</param>
+/// <param name="Restarts">Processes that have been replaced since the daemon was started.</param>
+/// <param name="Processes">Of the generation that serves.</param>
+/// <param name="Events">What has happened, oldest first; at most 100.</param>
+internal sealed record AppStatus(
+    string Name, string State, string? Reason, IReadOnlyList<string> Urls, int Generation, int Restarts, IReadOnlyList<ProcessStatus> Processes, IReadOnlyList<AppEvent> Events);
+
+/// <param name="Process">Its number.</param>
+/// <param name="Since">When it was started.</param>
+/// <param name="MemoryBytes">Resident.</param>
+internal sealed record ProcessStatus(int Process, DateTimeOffset Since, long MemoryBytes);
+
+/// <param name="At">When.</param>
+/// <param name="What">A sentence without its capital letter and its full stop.</param>
+internal sealed record AppEvent(DateTimeOffset At, string What);
+
+/// <param name="Ok">Whether what was asked for has been done.</param>
+/// <param name="Message">What has been done, or why not.</param>
+internal sealed record ControlAnswer(bool Ok, string Message);
+
+[JsonSourceGenerationOptions(PropertyNamingPolicy = JsonKnownNamingPolicy.CamelCase, WriteIndented = true)]
+[JsonSerializable(typeof(DaemonStatus))]
+[JsonSerializable(typeof(ControlAnswer))]
+internal sealed partial class ControlJson : JsonSerializerContext;

@@ -1,0 +1,148 @@
+// The daemon's control socket: HTTP and JSON on a Unix socket of mode 0600, so that root and the daemon's user alone can ask. The verbs of the
+// command are its clients, and `curl --unix-socket` is another.
+//
+//   GET  /status                     what there is
+//   POST /reload                     the file is read again
+//   POST /stop                       the daemon ends
+//   POST /apps/NAME/ACTION           start, reload, stop, hold, release
+//   GET  /apps/NAME/logs?lines=N     what it has printed; &follow=1 goes on
+
+using System.Globalization;
+using System.Text;
+using System.Text.Json;
+using System.Text.Json.Serialization.Metadata;
+using System.Threading.Channels;
+
+namespace Millrace.Command.Serving;
+
+internal sealed class ControlServer : IAsyncDisposable
+{
+    private const int LinesDefault = 100;
+    private const int LinesAhead = 1000;
+
+    private readonly Daemon _daemon;
+    private readonly Action _stop;
+    private MillraceServer? _server;
+
+    private ControlServer(Daemon daemon, Action stop) => (_daemon, _stop) = (daemon, stop);
+
+    /// <param name="path">The socket; absolute.</param>
+    /// <param name="daemon">What is asked for.</param>
+    /// <param name="stop">Ends the daemon.</param>
+    /// <exception cref="MillraceStartException">The socket cannot be made, or another daemon has it.</exception>
+    public static async Task<ControlServer> StartAsync(string path, Daemon daemon, Action stop)
+    {
+        var control = new ControlServer(daemon, stop);
+        control._server = await MillraceServer.StartAsync(
+            $"http://unix:{path}?mode=600", control.AnswerAsync, new MillraceOptions { Loops = 1, Dispatch = DispatchMode.Workers, IgnoreSignals = false, DrainTimeout = TimeSpan.FromSeconds(1) });
+        return control;
+    }
+
+    public ValueTask DisposeAsync() => _server!.DisposeAsync();
+
+    private async ValueTask AnswerAsync(Request request, Response response)
+    {
+        try
+        {
+            await RouteAsync(request, response);
+        }
+        catch (Exception error) when (!response.HasStarted)
+        {
+            await SendAsync(response, 500, new ControlAnswer(false, $"The daemon has made a mistake, and goes on: {error}"), ControlJson.Default.ControlAnswer);
+        }
+    }
+
+    private async ValueTask RouteAsync(Request request, Response response)
+    {
+        string[] path = request.Path.Split('/', StringSplitOptions.RemoveEmptyEntries);
+        switch (request.Method, path)
+        {
+            case ("GET", ["status"]):
+                await SendAsync(response, 200, _daemon.Status, ControlJson.Default.DaemonStatus);
+                return;
+            case ("POST", ["reload"]):
+                await SendAsync(response, await _daemon.ReloadAsync());
+                return;
+            case ("POST", ["stop"]):
+                await SendAsync(response, new ControlAnswer(true, "the daemon stops"));
+                _stop();
+                return;
+            case ("POST", ["apps", var name, var action]) when _daemon.Find(name) is { } app:
+                await SendAsync(response, await DoAsync(app, action));
+                return;
+            case ("GET", ["apps", var name, "logs"]) when _daemon.Find(name) is { } app:
+                await SendLogsAsync(app, request, response);
+                return;
+            case (_, ["apps", var name, ..]) when _daemon.Find(name) is null:
+                string names = string.Join(", ", _daemon.Status.Apps.Select(static app => app.Name));
+                await SendAsync(response, 404, new ControlAnswer(false, $"There is no application '{name}'. There are: {names}."), ControlJson.Default.ControlAnswer);
+                return;
+            default:
+                await SendAsync(response, 404, new ControlAnswer(false, $"{request.Method} {request.Path} is nothing that this daemon knows."), ControlJson.Default.ControlAnswer);
+                return;
+        }
+    }
+
+    private static async Task<ControlAnswer> DoAsync(HostedApp app, string action)
+    {
+        string? error;
+        switch (action)
+        {
+            case "start" when app.State is AppState.Serving or AppState.Deploying:
+                return new ControlAnswer(true, $"{app.Settings.Name} serves already");
+            case "start" or "reload" or "release":
+                error = await app.DeployAsync();
+                break;
+            case "stop":
+                error = await app.StopAsync();
+                break;
+            case "hold":
+                error = await app.HoldAsync("as somebody has asked");
+                break;
+            default:
+                return new ControlAnswer(false, $"'{action}' is nothing that can be done to an application. There are start, reload, stop, hold and release.");
+        }
+        return error is null
+            ? new ControlAnswer(true, $"{app.Settings.Name}: {app.State.ToString().ToLowerInvariant()}")
+            : new ControlAnswer(false, $"{app.Settings.Name}: {error}");
+    }
+
+    private static async Task SendLogsAsync(HostedApp app, Request request, Response response)
+    {
+        var query = request.QueryString.TrimStart('?').Split('&').Select(static pair => pair.Split('=', 2)).Where(static pair => pair.Length == 2).ToLookup(static pair => pair[0], static pair => pair[1]);
+        int lines = int.TryParse(query["lines"].FirstOrDefault(), NumberStyles.None, CultureInfo.InvariantCulture, out int asked) ? asked : LinesDefault;
+        response.ContentType = "text/plain; charset=utf-8";
+        if (query["follow"].FirstOrDefault() != "1")
+        {
+            await response.WriteAsync(Encoding.UTF8.GetBytes(string.Concat(app.Output.Last(lines).Select(static line => line + "\n"))));
+            return;
+        }
+
+        // A reader who is slow loses lines, and holds nobody up.
+        var waiting = Channel.CreateBounded<string>(new BoundedChannelOptions(LinesAhead) { FullMode = BoundedChannelFullMode.DropOldest });
+        using var following = app.Output.Follow(lines, line => waiting.Writer.TryWrite(line));
+        var aborted = request.Aborted;
+        try
+        {
+            await response.FlushAsync(aborted);
+            await foreach (string line in waiting.Reader.ReadAllAsync(aborted))
+            {
+                await response.WriteAsync(Encoding.UTF8.GetBytes(line + "\n"), aborted);
+                await response.FlushAsync(aborted);
+            }
+        }
+        catch (OperationCanceledException)
+        {
+            // Nobody listens any more.
+        }
+    }
+
+    private static Task SendAsync(Response response, ControlAnswer answer) => SendAsync(response, answer.Ok ? 200 : 409, answer, ControlJson.Default.ControlAnswer);
+
+    private static async Task SendAsync<T>(Response response, int status, T value, JsonTypeInfo<T> type)
+    {
+        response.StatusCode = status;
+        response.ContentType = "application/json";
+        await response.WriteAsync(JsonSerializer.SerializeToUtf8Bytes(value, type));
+    }
+}

@@ -1,0 +1,353 @@
+// One application of the daemon: its listeners, the generation that serves, and the one that is on its way. What is asked of it is done one thing
+// after the other. While no generation serves, and the application is not stopped, its addresses answer 503.
+//
+//   Starting --> Serving <--> Deploying (the old generation serves until the new one does)
+//      |            |
+//      v            v
+//   Waiting       Held       Stopped
+//   (tries again) (until it is started or reloaded)
+
+using System.Globalization;
+using Millrace.Command.Running;
+using Millrace.Command.Terminals;
+
+namespace Millrace.Command.Serving;
+
+internal enum AppState
+{
+    /// <summary>Its first generation is on its way.</summary>
+    Starting,
+
+    /// <summary>A generation serves.</summary>
+    Serving,
+
+    /// <summary>A generation serves, and the next is on its way.</summary>
+    Deploying,
+
+    /// <summary>It has not started, and will be tried again.</summary>
+    Waiting,
+
+    /// <summary>It is not tried any more, or somebody has asked for this; its addresses answer 503.</summary>
+    Held,
+
+    /// <summary>Its addresses are closed.</summary>
+    Stopped,
+}
+
+internal sealed class HostedApp : IAsyncDisposable
+{
+    private const int EventsMax = 100;
+    private static readonly TimeSpan s_tryAgainMin = TimeSpan.FromSeconds(1);
+    private static readonly TimeSpan s_tryAgainMax = TimeSpan.FromSeconds(60);
+
+    private readonly string _directory;
+    private readonly CommandConsole _console;
+    private readonly SemaphoreSlim _one = new(1);
+    private readonly CancellationTokenSource _ending = new();
+    private readonly Lock _lock = new();
+    private readonly Queue<AppEvent> _events = [];
+    private readonly List<Task> _draining = [];
+    private AppListeners? _listeners;
+    private HeldResponder? _held;
+    private Generation? _current;
+    private int _generations;
+    private int _restarts;
+    private int _attempts;
+
+    /// <param name="settings">What it is.</param>
+    /// <param name="directory">Where the daemon makes sockets.</param>
+    /// <param name="console">Where its output goes.</param>
+    public HostedApp(AppSettings settings, string directory, CommandConsole console)
+    {
+        Settings = settings;
+        _directory = directory;
+        _console = console;
+        Output = new AppOutput(line => Write($"{settings.Name} | {line}"));
+    }
+
+    public AppSettings Settings { get; private set; }
+
+    public AppState State { get; private set; } = AppState.Stopped;
+
+    /// <summary>Why it does not serve, or why the last deployment did not come about.</summary>
+    public string? Reason { get; private set; }
+
+    public AppOutput Output { get; }
+
+    public AppStatus Status
+    {
+        get
+        {
+            var current = _current;
+            lock (_lock)
+            {
+                return new AppStatus(
+                    Settings.Name,
+                    State.ToString().ToLowerInvariant(),
+                    Reason,
+                    _listeners?.Shown ?? Settings.Urls,
+                    current?.Number ?? 0,
+                    _restarts + (current?.Restarts ?? 0),
+                    [.. (current?.Instances ?? []).Where(static instance => !instance.Exited.IsCompleted).Select(static instance => new ProcessStatus(instance.ProcessId, instance.Started, instance.Memory))],
+                    [.. _events]);
+            }
+        }
+    }
+
+    /// <summary>Starts it, or its next generation where one serves. The answer is why that has not come about, or null.</summary>
+    public Task<string?> DeployAsync(AppSettings? settings = null) => DoAsync(async () =>
+    {
+        Settings = settings ?? Settings;
+        _attempts = 0;
+        return await DeployOnceAsync();
+    });
+
+    /// <summary>Ends its processes, and closes its addresses.</summary>
+    public Task<string?> StopAsync() => DoAsync(async () =>
+    {
+        await LeaveAsync(wait: true);
+        CloseListeners();
+        Become(AppState.Stopped, reason: null, "stopped");
+        return null;
+    });
+
+    /// <summary>Ends its processes; its addresses answer 503.</summary>
+    public Task<string?> HoldAsync(string reason) => DoAsync(async () =>
+    {
+        string? error = TryOpen();
+        if (error is null)
+        {
+            await HoldOnAsync();
+            await LeaveAsync(wait: true);
+            Become(AppState.Held, reason, $"held: {reason}");
+        }
+        return error;
+    });
+
+    /// <summary>Ends its processes at once.</summary>
+    public void Kill() => _current?.KillAll();
+
+    public async ValueTask DisposeAsync()
+    {
+        await _ending.CancelAsync();
+        await StopAsync();
+        await Task.WhenAll(_draining);
+        _one.Dispose();
+        _ending.Dispose();
+    }
+
+    private async Task<string?> DoAsync(Func<Task<string?>> action)
+    {
+        await _one.WaitAsync();
+        try
+        {
+            return await action();
+        }
+        finally
+        {
+            _one.Release();
+        }
+    }
+
+    // ---- one after the other ----
+
+    private async Task<string?> DeployOnceAsync()
+    {
+        Become(_current is null ? AppState.Starting : AppState.Deploying, _attempts > 0 ? Reason : null, what: null);
+        string? error = TryOpen();
+        if (error is null)
+        {
+            error = await TryStartAsync();
+        }
+        if (error is null)
+        {
+            _attempts = 0;
+            Become(AppState.Serving, reason: null, string.Create(CultureInfo.InvariantCulture, $"generation {_current!.Number} serves"));
+            return null;
+        }
+        if (_current is not null)
+        {
+            Become(AppState.Serving, error, string.Create(CultureInfo.InvariantCulture, $"the next generation did not come about, and {_current.Number} goes on: {error}"));
+            return error;
+        }
+        await HoldOnAsync();
+        Become(AppState.Waiting, error, $"it did not start: {error}");
+        TryAgainLater();
+        return error;
+    }
+
+    private string? TryOpen()
+    {
+        try
+        {
+            _listeners ??= AppListeners.Open(Settings.Urls);
+            return null;
+        }
+        catch (Exception error) when (error is MillraceStartException or FormatException)
+        {
+            return error.Message;
+        }
+    }
+
+    private async Task<string?> TryStartAsync()
+    {
+        Generation? next = null;
+        try
+        {
+            var app = await FindAsync();
+            next = new Generation(++_generations, Settings, id => new InstanceStart(id, Settings, app, _listeners!, _directory, Output), Happened);
+            await next.StartAsync(_ending.Token);
+            await LetGoAsync();
+            await next.ListenAsync(_ending.Token);
+        }
+        catch (Exception error) when (error is InstanceException or CommandFailure or IOException or UnauthorizedAccessException or OperationCanceledException)
+        {
+            next?.KillAll();
+            next?.Dispose();
+            return error is OperationCanceledException ? "the daemon stops" : error.Message;
+        }
+        var before = _current;
+        _current = next;
+        _ = WatchAsync(next);
+        Retire(before);
+        return null;
+    }
+
+    private async Task<RunnableApp> FindAsync()
+    {
+        if (AppTarget.FindProject(Settings.Target) is not { } project)
+        {
+            return AppTarget.FindApp(Settings.Target);
+        }
+        string assembly = await ProjectBuild.BuildAsync(project, errors => Array.ForEach(errors.TrimEnd().Split('\n'), Output.Add), _ending.Token);
+        return AppTarget.Inspect(assembly, Path.GetDirectoryName(project)!);
+    }
+
+    private async Task WatchAsync(Generation generation)
+    {
+        string reason = await generation.Failed;
+        await DoAsync(async () =>
+        {
+            if (_current == generation)
+            {
+                await HoldOnAsync();
+                await LeaveAsync(wait: true);
+                Become(AppState.Held, reason, $"held: {reason}");
+            }
+            return null;
+        });
+    }
+
+    private void TryAgainLater()
+    {
+        double pauseMs = Math.Min(s_tryAgainMax.TotalMilliseconds, s_tryAgainMin.TotalMilliseconds * Math.Pow(2, _attempts++));
+        _ = Task.Run(async () =>
+        {
+            try
+            {
+                await Task.Delay(TimeSpan.FromMilliseconds(pauseMs), _ending.Token);
+            }
+            catch (OperationCanceledException)
+            {
+                return;
+            }
+            await DoAsync(async () => State == AppState.Waiting && !_ending.IsCancellationRequested ? await DeployOnceAsync() : null);
+        });
+    }
+
+    private async Task LeaveAsync(bool wait)
+    {
+        var before = _current;
+        _current = null;
+        Retire(before);
+        if (wait)
+        {
+            await Task.WhenAll(_draining);
+        }
+    }
+
+    private void Retire(Generation? generation)
+    {
+        if (generation is null)
+        {
+            return;
+        }
+        _draining.RemoveAll(static task => task.IsCompleted);
+        _draining.Add(Task.Run(async () =>
+        {
+            await generation.DrainAsync();
+            generation.Dispose();
+            Interlocked.Add(ref _restarts, generation.Restarts);
+        }));
+    }
+
+    // ---- 503 ----
+
+    private async Task HoldOnAsync()
+    {
+        if (_held is null && _listeners is not null)
+        {
+            _held = await HeldResponder.StartAsync(_listeners);
+        }
+    }
+
+    private async Task LetGoAsync()
+    {
+        if (_held is { } held)
+        {
+            _held = null;
+            await held.DisposeAsync();
+        }
+    }
+
+    private void CloseListeners()
+    {
+        _held?.DisposeAsync().AsTask().GetAwaiter().GetResult();
+        _held = null;
+        _listeners?.Dispose();
+        _listeners = null;
+    }
+
+    // ---- what happens ----
+
+    private void Become(AppState state, string? reason, string? what)
+    {
+        lock (_lock)
+        {
+            State = state;
+            Reason = reason;
+        }
+        if (what is not null)
+        {
+            Happened(what);
+        }
+    }
+
+    private void Happened(string what)
+    {
+        lock (_lock)
+        {
+            _events.Enqueue(new AppEvent(DateTimeOffset.UtcNow, what));
+            if (_events.Count > EventsMax)
+            {
+                _events.Dequeue();
+            }
+        }
+        Write($"{Settings.Name}: {what}");
+    }
+
+    // Nobody may read what the daemon prints; it goes on.
+    private void Write(string line)
+    {
+        try
+        {
+            lock (_console)
+            {
+                _console.Output.WriteLine(CommandConsole.Readable(line));
+            }
+        }
+        catch (IOException)
+        {
+        }
+    }
+}

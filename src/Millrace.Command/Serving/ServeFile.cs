@@ -1,0 +1,63 @@
+// What `millrace serve` is to do, as values: the file after it has been read and found right (ServeFileReader).
+
+namespace Millrace.Command.Serving;
+
+/// <param name="Path">The file itself; absolute.</param>
+/// <param name="Control">The socket on which the daemon is asked and told; absolute.</param>
+/// <param name="Apps">In the order of the file; no two have the same name or the same address.</param>
+internal sealed record ServeFile(string Path, string Control, IReadOnlyList<AppSettings> Apps);
+
+/// <summary>One application.</summary>
+internal sealed record AppSettings
+{
+    /// <summary>[a-z0-9], then up to 39 of [a-z0-9_-].</summary>
+    public required string Name { get; init; }
+
+    /// <summary>An App.dll, a published folder, a project folder or a project file; absolute.</summary>
+    public required string Target { get; init; }
+
+    /// <summary>Where it listens; at least one.</summary>
+    public required IReadOnlyList<string> Urls { get; init; }
+
+    /// <summary>For the application's command line.</summary>
+    public IReadOnlyList<string> Arguments { get; init; } = [];
+
+    /// <summary>Variables on top of the daemon's own.</summary>
+    public IReadOnlyDictionary<string, string> Environment { get; init; } = new Dictionary<string, string>();
+
+    /// <summary>Absolute; null: the folder of the target.</summary>
+    public string? WorkingDirectory { get; init; }
+
+    /// <summary>Whom it runs as; null: whom the daemon runs as.</summary>
+    public string? User { get; init; }
+
+    /// <summary>Processes that serve it, in [1, 64].</summary>
+    public int Instances { get; init; } = 1;
+
+    /// <summary>A path that answers 200 to 399 as long as the application is well; null: nobody asks.</summary>
+    public string? Health { get; init; }
+
+    /// <summary>The Host header of what is asked for its health and to warm it up.</summary>
+    public string HealthHost { get; init; } = "localhost";
+
+    /// <summary>Paths that are asked for before a new generation serves anybody.</summary>
+    public IReadOnlyList<string> WarmUp { get; init; } = [];
+
+    /// <summary>From its start until it must be healthy.</summary>
+    public TimeSpan StartTimeout { get; init; } = TimeSpan.FromSeconds(60);
+
+    /// <summary>How long the health path may be without a right answer before the process counts as hung.</summary>
+    public TimeSpan HangTimeout { get; init; } = TimeSpan.FromSeconds(30);
+
+    /// <summary>How long a process that is to end may take for the requests it has.</summary>
+    public TimeSpan DrainTimeout { get; init; } = TimeSpan.FromSeconds(30);
+
+    /// <summary>Whether a process of this can go on as one of the other.</summary>
+    public bool IsSame(AppSettings other) =>
+        this with { Urls = other.Urls, Arguments = other.Arguments, Environment = other.Environment, WarmUp = other.WarmUp } == other
+        && Urls.SequenceEqual(other.Urls)
+        && Arguments.SequenceEqual(other.Arguments)
+        && WarmUp.SequenceEqual(other.WarmUp)
+        && Environment.Count == other.Environment.Count
+        && Environment.All(pair => other.Environment.TryGetValue(pair.Key, out string? value) && value == pair.Value);
+}

@@ -1,0 +1,363 @@
+// From the bytes of a file to what is to be served, or to everything that is wrong with it: each mistake is a sentence with its place and
+// what to write instead. Looks at the text alone; what it names need not exist (ServeFileCheck).
+
+using System.Globalization;
+using System.Text.Json;
+using Millrace.Listeners;
+
+namespace Millrace.Command.Serving;
+
+/// <param name="Place">Where in the file.</param>
+/// <param name="Sentence">What is wrong, and what to do.</param>
+internal sealed record Mistake(Place Place, string Sentence);
+
+internal sealed class ServeFileReader
+{
+    private const int AppsMax = 1000;
+    private const int InstancesMax = 64;
+    private const int NameMax = 40;
+
+    public static readonly string[] FileNames = ["$schema", "control", "apps"];
+
+    public static readonly string[] AppNames =
+        ["name", "target", "urls", "arguments", "environment", "workingDirectory", "user", "instances", "health", "healthHost", "warmUp", "timeouts"];
+
+    public static readonly string[] TimeoutNames = ["start", "hang", "drain"];
+
+    private readonly string _folder;
+    private readonly List<Mistake> _mistakes = [];
+
+    private ServeFileReader(string folder) => _folder = folder;
+
+    /// <summary>Reads a file's bytes.</summary>
+    /// <param name="path">The file; absolute. Paths in it are relative to its folder.</param>
+    /// <param name="bytes">What it holds.</param>
+    /// <param name="defaultControl">The control socket, where the file names none.</param>
+    /// <param name="mistakes">All that is wrong, in the order of the file; empty when the answer is not null.</param>
+    public static ServeFile? Read(string path, ReadOnlySpan<byte> bytes, string defaultControl, out IReadOnlyList<Mistake> mistakes)
+    {
+        var reader = new ServeFileReader(Path.GetDirectoryName(path)!);
+        ServeFile? file = null;
+        try
+        {
+            file = reader.ReadFile(path, PlacedJson.Parse(bytes), defaultControl);
+        }
+        catch (PlacedJsonException error)
+        {
+            reader._mistakes.Add(new Mistake(error.Place, $"This is no JSON: {error.Message}"));
+        }
+        mistakes = [.. reader._mistakes.OrderBy(static mistake => mistake.Place.Line).ThenBy(static mistake => mistake.Place.Column)];
+        return mistakes.Count == 0 ? file : null;
+    }
+
+    private ServeFile? ReadFile(string path, PlacedValue root, string defaultControl)
+    {
+        if (Members(root, "The file", FileNames) is not { } members)
+        {
+            return null;
+        }
+        string control = members.TryGetValue("control", out var place) ? PathOf(place, "control") ?? "" : defaultControl;
+        List<AppSettings> apps = [];
+        if (!members.TryGetValue("apps", out var list))
+        {
+            Add(root.Place, "\"apps\" is missing: a list of applications, such as { \"name\": \"shop\", \"target\": \"apps/shop\", \"urls\": \"fastcgi://unix:/run/shop.sock\" }.");
+        }
+        else if (Require(list, JsonValueKind.Array, "apps", "a list of applications"))
+        {
+            apps.AddRange(list.Items.Select(ReadApp).OfType<AppSettings>());
+            if (list.Items.Count is 0 or > AppsMax)
+            {
+                Add(list.Place, list.Items.Count == 0 ? "\"apps\" is empty: there is nothing to serve. Name an application." : string.Create(CultureInfo.InvariantCulture, $"\"apps\" holds {list.Items.Count} applications; at most {AppsMax} can be served by one daemon."));
+            }
+            RefuseTwice(list);
+        }
+        return new ServeFile(path, control, apps);
+    }
+
+    private AppSettings? ReadApp(PlacedValue app)
+    {
+        if (Members(app, "An application", AppNames) is not { } members)
+        {
+            return null;
+        }
+        string name = Required(app, members, "name", "a name such as \"shop\"") is { } named ? NameOf(named) : "";
+        string? target = Required(app, members, "target", "an App.dll, a published folder or a project folder") is { } at ? PathOf(at, "target") : null;
+        IReadOnlyList<string> urls = Required(app, members, "urls", "an address such as \"fastcgi://unix:/run/shop.sock\"") is { } where ? UrlsOf(where) : [];
+        PlacedValue? timeouts = members.GetValueOrDefault("timeouts");
+        var times = timeouts is null ? null : Members(timeouts, "\"timeouts\"", TimeoutNames);
+        var settings = new AppSettings { Name = name, Target = target ?? "", Urls = urls };
+        return settings with
+        {
+            Arguments = members.TryGetValue("arguments", out var arguments) ? TextsOf(arguments, "arguments", isSingle: false) : [],
+            Environment = members.TryGetValue("environment", out var environment) ? VariablesOf(environment) : settings.Environment,
+            WorkingDirectory = members.TryGetValue("workingDirectory", out var directory) ? PathOf(directory, "workingDirectory") : null,
+            User = members.TryGetValue("user", out var user) ? TextOf(user, "user", "the name of a user") : null,
+            Instances = members.TryGetValue("instances", out var instances) ? NumberOf(instances, "instances", 1, InstancesMax) : 1,
+            Health = members.TryGetValue("health", out var health) ? UrlPathOf(health, "health") : null,
+            HealthHost = members.TryGetValue("healthHost", out var host) ? HostOf(host) : settings.HealthHost,
+            WarmUp = members.TryGetValue("warmUp", out var warmUp) ? [.. ItemsOf(warmUp, "warmUp").Select(item => UrlPathOf(item, "warmUp")).OfType<string>()] : [],
+            StartTimeout = TimeOf(times, "start", settings.StartTimeout),
+            HangTimeout = TimeOf(times, "hang", settings.HangTimeout),
+            DrainTimeout = TimeOf(times, "drain", settings.DrainTimeout),
+        };
+    }
+
+    // Two applications of one name could not be told apart, and one socket serves one of them.
+    private void RefuseTwice(PlacedValue apps)
+    {
+        var members = apps.Items.SelectMany(static app => app.Members).ToArray();
+        foreach (var again in members.Where(static member => member.Name == "name").GroupBy(static member => member.Value.Text).SelectMany(static same => same.Skip(1)))
+        {
+            Add(again.Value.Place, $"There are two applications with the name \"{again.Value.Text}\". Give one of them another.");
+        }
+        var urls = members.Where(static member => member.Name == "urls")
+            .SelectMany(static member => member.Value.Kind == JsonValueKind.Array ? member.Value.Items : [member.Value])
+            .SelectMany(static value => value.Text.Split(';', StringSplitOptions.TrimEntries | StringSplitOptions.RemoveEmptyEntries).Select(url => (Url: Bare(url), value.Place)));
+        foreach (var (url, place) in urls.GroupBy(static item => item.Url).SelectMany(static same => same.Skip(1)))
+        {
+            Add(place, $"{url} is given twice. Each application has addresses of its own.");
+        }
+    }
+
+    private static string Bare(string url)
+    {
+        try
+        {
+            return ListenAddress.Parse(url).Url;
+        }
+        catch (FormatException)
+        {
+            return url;
+        }
+    }
+
+    // ---- one value each ----
+
+    private Dictionary<string, PlacedValue>? Members(PlacedValue value, string what, string[] known)
+    {
+        if (value.Kind != JsonValueKind.Object)
+        {
+            Add(value.Place, $"{what} is an object, {{ ... }}, and this is {value.KindText}.");
+            return null;
+        }
+        var found = new Dictionary<string, PlacedValue>(StringComparer.Ordinal);
+        foreach (var member in value.Members)
+        {
+            if (!known.Contains(member.Name))
+            {
+                Add(member.Place, $"There is no setting \"{member.Name}\" here. The nearest is \"{NearestName.To(member.Name, known)}\"; there are {string.Join(", ", known.Where(static name => name[0] != '$'))}.");
+            }
+            else if (!found.TryAdd(member.Name, member.Value))
+            {
+                Add(member.Place, $"\"{member.Name}\" is there twice. Take one of them out.");
+            }
+        }
+        return found;
+    }
+
+    private PlacedValue? Required(PlacedValue app, Dictionary<string, PlacedValue> members, string name, string what)
+    {
+        if (members.TryGetValue(name, out var value))
+        {
+            return value;
+        }
+        Add(app.Place, $"An application needs \"{name}\": {what}.");
+        return null;
+    }
+
+    private bool Require(PlacedValue value, JsonValueKind kind, string name, string what)
+    {
+        if (value.Kind == kind)
+        {
+            return true;
+        }
+        Add(value.Place, $"\"{name}\" is {what}, and this is {value.KindText}.");
+        return false;
+    }
+
+    private string? TextOf(PlacedValue value, string name, string what)
+    {
+        if (!Require(value, JsonValueKind.String, name, what))
+        {
+            return null;
+        }
+        if (value.Text.Length > 0 && !value.Text.Any(char.IsControl))
+        {
+            return value.Text;
+        }
+        Add(value.Place, value.Text.Length == 0 ? $"\"{name}\" is empty; it is {what}." : $"\"{name}\" holds a control character; it is {what}.");
+        return null;
+    }
+
+    private string NameOf(PlacedValue value)
+    {
+        const string what = "a name of letters a to z, digits, '-' and '_'";
+        if (TextOf(value, "name", what) is not { } name)
+        {
+            return "";
+        }
+        if (name.Length > NameMax || !char.IsAsciiLetterOrDigit(name[0]) || !name.All(static c => char.IsAsciiLetterLower(c) || char.IsAsciiDigit(c) || c is '-' or '_'))
+        {
+            Add(value.Place, string.Create(CultureInfo.InvariantCulture, $"\"{name}\" is {what}, at most {NameMax} of them, the first a letter or a digit: files and sockets are named after it."));
+        }
+        return name;
+    }
+
+    private string? PathOf(PlacedValue value, string name) => TextOf(value, name, "a path") is { } path ? Path.GetFullPath(path, _folder) : null;
+
+    private string? UrlPathOf(PlacedValue value, string name)
+    {
+        if (TextOf(value, name, "a path such as \"/healthz\"") is not { } path)
+        {
+            return null;
+        }
+        if (!path.StartsWith('/') || path.Any(static c => c is ' ' or '#' or '"' or '\\' || !char.IsAscii(c)))
+        {
+            Add(value.Place, $"\"{path}\" is no path of a URL: it begins with '/', and what is not ASCII, a space or '#' is percent-encoded, as in \"/healthz\".");
+        }
+        return path;
+    }
+
+    private string HostOf(PlacedValue value)
+    {
+        if (TextOf(value, "healthHost", "a host name") is not { } host)
+        {
+            return "localhost";
+        }
+        if (Uri.CheckHostName(host.Split(':')[0]) is not (UriHostNameType.Dns or UriHostNameType.IPv4))
+        {
+            Add(value.Place, $"\"{host}\" is no host name; write one such as \"shop.example\".");
+        }
+        return host;
+    }
+
+    private IReadOnlyList<PlacedValue> ItemsOf(PlacedValue value, string name)
+    {
+        if (value.Kind is JsonValueKind.Array or JsonValueKind.String)
+        {
+            return value.Kind == JsonValueKind.Array ? value.Items : [value];
+        }
+        Add(value.Place, $"\"{name}\" is a string or a list of strings, and this is {value.KindText}.");
+        return [];
+    }
+
+    private IReadOnlyList<string> TextsOf(PlacedValue value, string name, bool isSingle)
+    {
+        if (!isSingle && !Require(value, JsonValueKind.Array, name, "a list of strings"))
+        {
+            return [];
+        }
+        return [.. ItemsOf(value, name).Where(item => Require(item, JsonValueKind.String, name, "a list of strings")).Select(static item => item.Text)];
+    }
+
+    private List<string> UrlsOf(PlacedValue value)
+    {
+        List<string> urls = [];
+        foreach (var item in ItemsOf(value, "urls"))
+        {
+            string[] list = TextOf(item, "urls", "an address such as \"fastcgi://unix:/run/shop.sock\"")?.Split(';', StringSplitOptions.TrimEntries | StringSplitOptions.RemoveEmptyEntries) ?? [];
+            foreach (string url in list)
+            {
+                try
+                {
+                    ListenAddress address = ListenAddress.Parse(url);
+                    if (address.Kind == EndPointKind.Inherited)
+                    {
+                        Add(item.Place, $"{url} is a descriptor, and the daemon opens its sockets by itself. Write an address such as fastcgi://unix:/run/shop.sock.");
+                    }
+                    urls.Add(url);
+                }
+                catch (FormatException error)
+                {
+                    Add(item.Place, error.Message);
+                }
+            }
+        }
+        if (urls.Count == 0 && value.Kind == JsonValueKind.Array && value.Items.Count == 0)
+        {
+            Add(value.Place, "\"urls\" is empty. Name an address such as \"fastcgi://unix:/run/shop.sock\".");
+        }
+        return urls;
+    }
+
+    private Dictionary<string, string> VariablesOf(PlacedValue value)
+    {
+        var variables = new Dictionary<string, string>(StringComparer.Ordinal);
+        if (!Require(value, JsonValueKind.Object, "environment", "an object of strings, such as { \"Title\": \"Shop\" }"))
+        {
+            return variables;
+        }
+        foreach (var member in value.Members)
+        {
+            if (member.Name.Length == 0 || member.Name.Contains('=', StringComparison.Ordinal) || member.Name.Any(char.IsControl))
+            {
+                Add(member.Place, $"\"{member.Name}\" is no name of a variable: it has a character, and no '='.");
+            }
+            else if (member.Value.Kind != JsonValueKind.String)
+            {
+                Add(member.Value.Place, $"The variable \"{member.Name}\" is a string, and this is {member.Value.KindText}. Put it in quotes.");
+            }
+            else if (member.Value.Text.Contains('\0', StringComparison.Ordinal))
+            {
+                Add(member.Value.Place, $"The variable \"{member.Name}\" holds a NUL, which no environment can.");
+            }
+            else if (!variables.TryAdd(member.Name, member.Value.Text))
+            {
+                Add(member.Place, $"The variable \"{member.Name}\" is there twice. Take one of them out.");
+            }
+        }
+        return variables;
+    }
+
+    private int NumberOf(PlacedValue value, string name, int min, int max)
+    {
+        string range = string.Create(CultureInfo.InvariantCulture, $"a whole number from {min} to {max}");
+        if (!Require(value, JsonValueKind.Number, name, range))
+        {
+            return min;
+        }
+        if (int.TryParse(value.Text, NumberStyles.AllowLeadingSign, CultureInfo.InvariantCulture, out int number) && number >= min && number <= max)
+        {
+            return number;
+        }
+        Add(value.Place, $"\"{name}\" is {value.Text}; it must be {range}.");
+        return min;
+    }
+
+    private TimeSpan TimeOf(Dictionary<string, PlacedValue>? times, string name, TimeSpan fallback)
+    {
+        const string what = "a time with its unit, such as \"500ms\", \"30s\", \"5m\" or \"1h\"";
+        if (times is null || !times.TryGetValue(name, out var value) || !Require(value, JsonValueKind.String, name, what))
+        {
+            return fallback;
+        }
+        if (Duration.TryParse(value.Text, out TimeSpan time) && time >= TimeSpan.FromMilliseconds(100) && time <= TimeSpan.FromHours(24))
+        {
+            return time;
+        }
+        Add(value.Place, $"\"{name}\" is \"{value.Text}\"; it must be {what}, from 100ms to 24h.");
+        return fallback;
+    }
+
+    private void Add(Place place, string sentence) => _mistakes.Add(new Mistake(place, sentence));
+}
+
+/// <summary>Times as people write them: a number and ms, s, m or h.</summary>
+internal static class Duration
+{
+    public static bool TryParse(string text, out TimeSpan time)
+    {
+        int unitAt = text.AsSpan().IndexOfAnyExceptInRange('0', '9');
+        double? unitMs = unitAt <= 0 ? null : text[unitAt..] switch
+        {
+            "ms" => 1,
+            "s" => 1_000,
+            "m" => 60_000,
+            "h" => 3_600_000,
+            _ => null,
+        };
+        bool isNumber = int.TryParse(unitAt > 0 ? text[..unitAt] : "", NumberStyles.None, CultureInfo.InvariantCulture, out int number);
+        time = isNumber && unitMs is not null ? TimeSpan.FromMilliseconds(number * unitMs.Value) : default;
+        return isNumber && unitMs is not null;
+    }
+}

@@ -1,0 +1,67 @@
+// Where the file of `millrace serve` comes from, and where its daemon is found when nobody says.
+
+using System.Globalization;
+using Millrace.Command.Running;
+using Millrace.Loops;
+using Millrace.Platform;
+
+namespace Millrace.Command.Serving;
+
+internal static class ServeFileSource
+{
+    public const string DefaultName = "millrace.json";
+
+    private const long SizeMax = 16 * 1024 * 1024;
+
+    /// <summary>The control socket of a daemon whose file names none.</summary>
+    public static string DefaultControl
+    {
+        get
+        {
+            var facts = UserFacts.OfProcess();
+            string directory = facts.UserId == 0 ? "/run/millrace"
+                : facts.RuntimeDirectory is { } own ? Path.Combine(own, "millrace")
+                : string.Create(CultureInfo.InvariantCulture, $"/tmp/millrace-{SystemCalls.GetEffectiveUser()}");
+            return Path.Combine(directory, "control.sock");
+        }
+    }
+
+    /// <summary>The file that is meant: the one that is named, or the one in this folder.</summary>
+    /// <exception cref="CommandFailure">There is none.</exception>
+    public static string Find(string? named)
+    {
+        string path = Path.GetFullPath(named ?? DefaultName);
+        path = Directory.Exists(path) ? Path.Combine(path, DefaultName) : path;
+        return File.Exists(path) ? path
+            : throw CommandFailure.Usage(named is null ? $"There is no {DefaultName} in this folder. Name a file: millrace serve FILE." : $"There is no '{named}'. Name a file such as {DefaultName}.");
+    }
+
+    /// <exception cref="CommandFailure">It cannot be read, or holds mistakes: one line for each.</exception>
+    public static ServeFile Read(string path) =>
+        TryRead(path, DefaultControl, out string mistakes) ?? throw CommandFailure.Usage(mistakes);
+
+    /// <param name="path">Absolute.</param>
+    /// <param name="defaultControl">For a file that names none.</param>
+    /// <param name="mistakes">One line for each, as compilers write them: FILE:LINE:COLUMN: SENTENCE.</param>
+    public static ServeFile? TryRead(string path, string defaultControl, out string mistakes)
+    {
+        byte[] bytes;
+        try
+        {
+            if (new FileInfo(path).Length > SizeMax)
+            {
+                mistakes = $"{path} is larger than 16 MiB, and is no file of settings.";
+                return null;
+            }
+            bytes = File.ReadAllBytes(path);
+        }
+        catch (Exception error) when (error is IOException or UnauthorizedAccessException)
+        {
+            mistakes = $"{path} cannot be read: {error.Message}";
+            return null;
+        }
+        var file = ServeFileReader.Read(path, bytes, defaultControl, out var found);
+        mistakes = string.Join('\n', found.Select(mistake => string.Create(CultureInfo.InvariantCulture, $"{path}:{mistake.Place.Line}:{mistake.Place.Column}: {mistake.Sentence}")));
+        return file;
+    }
+}

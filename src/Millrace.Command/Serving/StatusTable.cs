@@ -1,0 +1,61 @@
+// The table of `millrace status`.
+
+using System.Globalization;
+using System.Text;
+
+namespace Millrace.Command.Serving;
+
+internal static class StatusTable
+{
+    private static readonly string[] s_heads = ["APP", "STATE", "GEN", "PROCESSES", "UP", "MEMORY", "RESTARTS", "ADDRESSES"];
+
+    /// <param name="status">What the daemon has said.</param>
+    /// <param name="now">For how long something has been up.</param>
+    /// <param name="colour">Whether colours mean something there.</param>
+    public static string Of(DaemonStatus status, DateTimeOffset now, bool colour)
+    {
+        string[][] rows = [s_heads, .. status.Apps.Select(app => Row(app, now))];
+        int[] widths = [.. Enumerable.Range(0, s_heads.Length).Select(column => rows.Max(row => row[column].Length))];
+        var text = new StringBuilder();
+        for (int i = 0; i < rows.Length; i++)
+        {
+            string line = string.Join("  ", rows[i].Select((cell, column) => column == s_heads.Length - 1 ? cell : cell.PadRight(widths[column])));
+            text.AppendLine(colour ? Coloured(line, i == 0 ? null : status.Apps[i - 1].State) : line);
+            if (i > 0 && status.Apps[i - 1].Reason is { } reason)
+            {
+                text.AppendLine($"    {reason}");
+            }
+        }
+        return text.ToString().TrimEnd();
+    }
+
+    private static string[] Row(AppStatus app, DateTimeOffset now) =>
+    [
+        app.Name,
+        app.State,
+        app.Generation == 0 ? "-" : Number(app.Generation),
+        app.Processes.Count == 0 ? "-" : string.Join(',', app.Processes.Select(static process => Number(process.Process))),
+        app.Processes.Count == 0 ? "-" : Span(now - app.Processes.Min(static process => process.Since)),
+        app.Processes.Count == 0 ? "-" : string.Create(CultureInfo.InvariantCulture, $"{app.Processes.Sum(static process => process.MemoryBytes) / 1_048_576} MiB"),
+        Number(app.Restarts),
+        string.Join(' ', app.Urls),
+    ];
+
+    private static string Number(int number) => number.ToString(CultureInfo.InvariantCulture);
+
+    internal static string Span(TimeSpan span) => span switch
+    {
+        { TotalDays: >= 1 } => string.Create(CultureInfo.InvariantCulture, $"{span.Days}d{span.Hours}h"),
+        { TotalHours: >= 1 } => string.Create(CultureInfo.InvariantCulture, $"{span.Hours}h{span.Minutes}m"),
+        { TotalMinutes: >= 1 } => string.Create(CultureInfo.InvariantCulture, $"{span.Minutes}m{span.Seconds}s"),
+        _ => string.Create(CultureInfo.InvariantCulture, $"{Math.Max(0, (int)span.TotalSeconds)}s"),
+    };
+
+    private static string Coloured(string line, string? state) => state switch
+    {
+        null => $"\e[1m{line}\e[0m",
+        "serving" => line,
+        "stopped" => $"\e[2m{line}\e[0m",
+        _ => $"\e[33m{line}\e[0m",
+    };
+}

@@ -1,0 +1,80 @@
+// `millrace check FILE`: what is wrong with a file before a daemon is given it. Starts nothing and changes nothing.
+
+using System.CommandLine;
+using Millrace.Command.Running;
+using Millrace.Command.Serving;
+using Millrace.Command.Terminals;
+
+namespace Millrace.Command.Verbs;
+
+internal static class CheckVerb
+{
+    private static readonly Help s_help = new(
+        Examples: [("millrace check /etc/millrace/millrace.json", "one line for each mistake, with its place: FILE:LINE:COLUMN")],
+        ExitCodes: [(ExitCode.Success, "nothing is wrong"), (ExitCode.Failure, "what it names is not there, or is no application"), (ExitCode.Usage, "the file is wrong, or there is none")]);
+
+    public static System.CommandLine.Command Create(CommandConsole console)
+    {
+        var file = new Argument<string?>("FILE") { Description = "What `millrace serve` is to be given; default: millrace.json in this folder", Arity = ArgumentArity.ZeroOrOne };
+        var command = new System.CommandLine.Command("check", "Say what is wrong with a file of `millrace serve`.") { file };
+        command.SetAction(result => Check(console, ServeFileSource.Read(ServeFileSource.Find(result.GetValue(file)))));
+        return command.WithHelp(s_help);
+    }
+
+    private static int Check(CommandConsole console, ServeFile file)
+    {
+        string[] problems = [.. file.Apps.SelectMany(ProblemsOf)];
+        Array.ForEach(problems, console.Say);
+        if (problems.Length == 0)
+        {
+            console.Output.WriteLine($"{file.Path}: nothing is wrong with its {file.Apps.Count} application{(file.Apps.Count == 1 ? "" : "s")}");
+        }
+        return problems.Length == 0 ? ExitCode.Success : ExitCode.Failure;
+    }
+
+    // What the text cannot show.
+    private static IEnumerable<string> ProblemsOf(AppSettings app)
+    {
+        if (TargetProblem(app) is { } problem)
+        {
+            yield return $"{app.Name}: {problem}";
+        }
+        if (app.WorkingDirectory is { } directory && !Directory.Exists(directory))
+        {
+            yield return $"{app.Name}: the working directory {directory} is not there. Make it, or name another.";
+        }
+        if (app.User is { } user && !UserExists(user))
+        {
+            yield return $"{app.Name}: there is no user '{user}' on this machine. Make one (adduser --system {user}), or name another.";
+        }
+    }
+
+    private static string? TargetProblem(AppSettings app)
+    {
+        try
+        {
+            if (AppTarget.FindProject(app.Target) is null)
+            {
+                AppTarget.FindApp(app.Target);
+            }
+            return null;
+        }
+        catch (CommandFailure failure)
+        {
+            return failure.Message;
+        }
+    }
+
+    private static bool UserExists(string user)
+    {
+        try
+        {
+            _ = Listeners.Accounts.UserId(user);
+            return true;
+        }
+        catch (MillraceStartException)
+        {
+            return false;
+        }
+    }
+}

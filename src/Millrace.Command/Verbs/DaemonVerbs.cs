@@ -1,0 +1,104 @@
+// The verbs that ask a running daemon over its control socket, and have something done: status, logs, and one each for what it can do.
+
+using System.CommandLine;
+using System.Globalization;
+using System.Text.Json;
+using Millrace.Command.Serving;
+using Millrace.Command.Terminals;
+
+namespace Millrace.Command.Verbs;
+
+internal static class DaemonVerbs
+{
+    private static readonly (int Code, string Meaning)[] s_exitCodes =
+    [
+        (ExitCode.Success, "done"), (ExitCode.Failure, "the daemon could not do it; the sentence on standard error says why"),
+        (ExitCode.Usage, "the command line is wrong"), (ExitCode.CannotConnect, "there is no daemon"),
+    ];
+
+    public static IEnumerable<System.CommandLine.Command> Create(CommandConsole console)
+    {
+        yield return CreateStatus(console);
+        yield return CreateLogs(console);
+        yield return CreateAction(console, "start", "Start an application that is stopped or held.", "apps/{0}/start");
+        yield return CreateAction(console, "stop", "End an application's processes and close its addresses.", "apps/{0}/stop");
+        yield return CreateAction(console, "hold", "End an application's processes; its addresses answer 503 until it is released.", "apps/{0}/hold");
+        yield return CreateAction(console, "release", "Start an application that is held.", "apps/{0}/release");
+        yield return CreateReload(console);
+        yield return CreateShutdown(console);
+    }
+
+    private static Option<string?> ControlOption() => new("--control") { Description = "Socket of the daemon. Default: that of a file without \"control\"", HelpName = "PATH" };
+
+    private static Argument<string> AppArgument() => new("APP") { Description = "Name of an application, as in the file" };
+
+    private static ControlClient Connect(string? control) => new(control is null ? ServeFileSource.DefaultControl : Path.GetFullPath(control));
+
+    private static System.CommandLine.Command CreateAction(CommandConsole console, string name, string description, string request)
+    {
+        var (app, control) = (AppArgument(), ControlOption());
+        var command = new System.CommandLine.Command(name, description) { app, control };
+        command.SetAction((result, ct) => DoAsync(console, result.GetValue(control), string.Format(CultureInfo.InvariantCulture, request, Uri.EscapeDataString(result.GetRequiredValue(app))), ct));
+        return command.WithHelp(new Help([($"millrace {name} shop", $"the application that the file calls shop")], s_exitCodes));
+    }
+
+    private static System.CommandLine.Command CreateReload(CommandConsole console)
+    {
+        var app = new Argument<string?>("APP") { Description = "Name of an application; default: the file is read again, and what has changed is applied", Arity = ArgumentArity.ZeroOrOne };
+        var control = ControlOption();
+        var command = new System.CommandLine.Command("reload", "Put the next generation of an application in the place of the one that serves, or apply a changed file.") { app, control };
+        command.SetAction((result, ct) => DoAsync(console, result.GetValue(control), result.GetValue(app) is { } name ? $"apps/{Uri.EscapeDataString(name)}/reload" : "reload", ct));
+        return command.WithHelp(new Help(
+            [("millrace reload shop", "after its files have changed: the new processes are started, asked for their health, and then take over"), ("millrace reload", "after the file has changed")], s_exitCodes));
+    }
+
+    private static System.CommandLine.Command CreateShutdown(CommandConsole console)
+    {
+        var control = ControlOption();
+        var command = new System.CommandLine.Command("shutdown", "End the daemon and all its applications, as SIGTERM does.") { control };
+        command.SetAction((result, ct) => DoAsync(console, result.GetValue(control), "stop", ct));
+        return command.WithHelp(new Help([("millrace shutdown", "requests that are under way are answered first")], s_exitCodes));
+    }
+
+    private static async Task<int> DoAsync(CommandConsole console, string? control, string request, CancellationToken ct)
+    {
+        using var client = Connect(control);
+        var answer = await client.DoAsync(request, ct);
+        if (!answer.Ok)
+        {
+            throw new CommandFailure(ExitCode.Failure, answer.Message);
+        }
+        console.Output.WriteLine(CommandConsole.Readable(answer.Message, keepsLines: true));
+        return ExitCode.Success;
+    }
+
+    private static System.CommandLine.Command CreateLogs(CommandConsole console)
+    {
+        var (app, control) = (AppArgument(), ControlOption());
+        var lines = new Option<int>("--lines", "-n") { Description = "How many of the last lines (at most 500 are kept)", HelpName = "N", DefaultValueFactory = _ => 100 };
+        var follow = new Option<bool>("--follow", "-f") { Description = "Go on with what comes" };
+        var command = new System.CommandLine.Command("logs", "Print what the processes of an application have printed.") { app, lines, follow, control };
+        command.SetAction(async (result, ct) =>
+        {
+            using var client = Connect(result.GetValue(control));
+            await client.CopyLogsAsync(Uri.EscapeDataString(result.GetRequiredValue(app)), Math.Max(0, result.GetValue(lines)), result.GetValue(follow), console.RawOutput, ct);
+            return ExitCode.Success;
+        });
+        return command.WithHelp(new Help([("millrace logs shop -f", "the last 100 lines, and those that come")], s_exitCodes));
+    }
+
+    private static System.CommandLine.Command CreateStatus(CommandConsole console)
+    {
+        var control = ControlOption();
+        var json = new Option<bool>("--json") { Description = "As the daemon says it, for programs" };
+        var command = new System.CommandLine.Command("status", "Show the applications of a running daemon.") { json, control };
+        command.SetAction(async (result, ct) =>
+        {
+            using var client = Connect(result.GetValue(control));
+            var status = await client.StatusAsync(ct);
+            console.Output.WriteLine(result.GetValue(json) ? JsonSerializer.Serialize(status, ControlJson.Default.DaemonStatus) : StatusTable.Of(status, DateTimeOffset.UtcNow, console.Colour));
+            return ExitCode.Success;
+        });
+        return command.WithHelp(new Help([("millrace status", "a table"), ("millrace status --json", "everything, what has happened included")], s_exitCodes));
+    }
+}

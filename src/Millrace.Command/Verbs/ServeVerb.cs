@@ -1,0 +1,94 @@
+// `millrace serve FILE`: one daemon for the applications of a file. What it does is in Serving/; here are its start, its signals and its end.
+
+using System.CommandLine;
+using System.Runtime.InteropServices;
+using Millrace.Command.Running;
+using Millrace.Command.Serving;
+using Millrace.Command.Terminals;
+
+namespace Millrace.Command.Verbs;
+
+internal static class ServeVerb
+{
+    private static readonly Help s_help = new(
+        Examples:
+        [
+            ("millrace serve /etc/millrace/millrace.json", "starts every application of the file, and keeps it running"),
+            ("millrace serve", "the same for millrace.json in this folder"),
+        ],
+        ExitCodes:
+        [
+            (ExitCode.Success, "stopped by a signal or by `millrace shutdown`"),
+            (ExitCode.Failure, "the control socket cannot be made, or another daemon has it"),
+            (ExitCode.Usage, "the command line or the file is wrong"),
+        ]);
+
+    public static System.CommandLine.Command Create(CommandConsole console)
+    {
+        var file = new Argument<string?>("FILE") { Description = "What to serve; default: millrace.json in this folder", Arity = ArgumentArity.ZeroOrOne };
+        var command = new System.CommandLine.Command("serve", "Run the applications of a file: start, supervise, replace and reload them.") { file };
+        command.SetAction((result, _) => RunAsync(console, result.GetValue(file)));
+        return command.WithHelp(s_help);
+    }
+
+    private static async Task<int> RunAsync(CommandConsole console, string? named)
+    {
+        var file = ServeFileSource.Read(ServeFileSource.Find(named));
+        OwnDirectory.Prepare(Path.GetDirectoryName(file.Control)!, group: null);
+        var stopping = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        var daemon = new Daemon(file, console);
+        using var signals = new Signals(console, daemon, stopping);
+        await using var control = await StartControlAsync(file.Control, daemon, () => stopping.TrySetResult());
+        console.Say($"serving {file.Apps.Count} application{(file.Apps.Count == 1 ? "" : "s")} of {file.Path}; `millrace status` shows them");
+        var started = daemon.StartAsync();
+        await stopping.Task;
+        console.Say("stopping: requests that are under way are answered first (Ctrl+C once more ends them)");
+        await daemon.DisposeAsync();
+        await started;
+        return ExitCode.Success;
+    }
+
+    private static async Task<ControlServer> StartControlAsync(string path, Daemon daemon, Action stop)
+    {
+        try
+        {
+            return await ControlServer.StartAsync(path, daemon, stop);
+        }
+        catch (MillraceStartException error)
+        {
+            throw new CommandFailure(ExitCode.Failure, $"{error.Message} If a daemon of yours has it, `millrace status` shows what it serves; a second one needs a \"control\" of its own in its file.");
+        }
+    }
+
+    // SIGTERM and Ctrl+C end the daemon, SIGHUP has it read the file again.
+    private sealed class Signals : IDisposable
+    {
+        private readonly List<PosixSignalRegistration> _registrations = [];
+        private int _ends;
+
+        public Signals(CommandConsole console, Daemon daemon, TaskCompletionSource stopping)
+        {
+            foreach (var signal in (ReadOnlySpan<PosixSignal>)[PosixSignal.SIGINT, PosixSignal.SIGTERM, PosixSignal.SIGQUIT])
+            {
+                _registrations.Add(PosixSignalRegistration.Create(signal, context =>
+                {
+                    context.Cancel = true;
+                    stopping.TrySetResult();
+                    if (Interlocked.Increment(ref _ends) > 1)
+                    {
+                        daemon.Kill();
+                    }
+                }));
+            }
+            _registrations.Add(PosixSignalRegistration.Create(PosixSignal.SIGHUP, context =>
+            {
+                context.Cancel = true;
+                _ = ReloadAsync(console, daemon);
+            }));
+        }
+
+        public void Dispose() => _registrations.ForEach(static registration => registration.Dispose());
+
+        private static async Task ReloadAsync(CommandConsole console, Daemon daemon) => console.Say((await daemon.ReloadAsync()).Message);
+    }
+}

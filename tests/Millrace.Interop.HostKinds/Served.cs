@@ -1,0 +1,45 @@
+// The application that the tests of `millrace serve` have supervised: its environment says how it goes wrong.
+
+namespace HostKinds;
+
+internal static class Served
+{
+    private static volatile bool s_isIll;
+    private static int s_healthAsked;
+
+    public static async Task<int> RunAsync(string[] args)
+    {
+        string fault = Environment.GetEnvironmentVariable("FAULT") ?? "";
+        if (fault == "ends")
+        {
+            return 3;
+        }
+        if (fault == "throws")
+        {
+            throw new InvalidOperationException("The database is not there.");
+        }
+
+        var app = WebApplication.CreateSlimBuilder(args).Build();
+        app.MapGet("/health", () =>
+        {
+            if (fault == "crashes" && Interlocked.Increment(ref s_healthAsked) > 1)
+            {
+                Environment.FailFast("asked for its health while it serves");
+            }
+            return fault == "ill" || s_isIll ? Results.StatusCode(500) : Results.Ok();
+        });
+        app.MapGet("/process", () => Environment.ProcessId.ToString(System.Globalization.CultureInfo.InvariantCulture));
+        app.MapGet("/title", () => Environment.GetEnvironmentVariable("TITLE") ?? "");
+        app.MapGet("/user", () => Environment.UserName);
+        app.MapGet("/addresses", () => string.Join(' ', app.Urls));
+        app.MapGet("/variables", () => string.Join('\n', Environment.GetEnvironmentVariables().Keys.Cast<string>().Where(static name => name.StartsWith("MILLRACE", StringComparison.Ordinal) || name.StartsWith("LISTEN", StringComparison.Ordinal))));
+        app.MapGet("/slow", async () =>
+        {
+            await Task.Delay(1_000);
+            return "slow";
+        });
+        app.MapPost("/sicken", static () => { s_isIll = true; });
+        await app.RunAsync();
+        return 0;
+    }
+}

@@ -1,0 +1,287 @@
+// `millrace serve`, end to end: a daemon as a user starts it, an application that goes wrong in each way, and what the others and their visitors
+// notice of it.
+
+using System.Globalization;
+using System.Net;
+using System.Text.Json;
+using Millrace.Interop.FrontEnds;
+
+namespace Millrace.Interop.Command;
+
+public sealed class ServeTests : IAsyncLifetime
+{
+    private static readonly TimeSpan Patience = TimeSpan.FromSeconds(60);
+
+    private readonly TemporaryDirectory _directory = new("serve");
+    private readonly HttpClient _client = new() { Timeout = Patience };
+    private readonly List<CommandProcess> _daemons = [];
+    private readonly string _shop = FreeAddress();
+    private readonly string _blog = FreeAddress();
+
+    private static string HostKinds => CommandProcess.AssemblyOf("tests/Millrace.Interop.HostKinds", "Millrace.Interop.HostKinds");
+
+    private string File => Path.Combine(_directory.Path, "millrace.json");
+
+    private string Control => Path.Combine(_directory.Path, "run/control.sock");
+
+    private string Socket => Path.Combine(_directory.Path, "shop.sock");
+
+    public ValueTask InitializeAsync() => ValueTask.CompletedTask;
+
+    public async ValueTask DisposeAsync()
+    {
+        foreach (var daemon in _daemons)
+        {
+            await daemon.DisposeAsync();
+        }
+        _client.Dispose();
+        _directory.Dispose();
+    }
+
+    [Fact]
+    public async Task Applications_of_a_file_are_served_over_both_protocols_and_end_with_the_daemon()
+    {
+        Write(App("shop", $"fastcgi://unix:{Socket};{_shop}", "\"instances\": 2"), App("blog", _blog, """ "environment": { "TITLE": "A blog" } """));
+        var daemon = await StartAsync();
+
+        Assert.Equal("A blog", await _client.GetStringAsync(_blog + "/title"));
+        Assert.Equal("", await _client.GetStringAsync(_shop + "/title"));
+        Assert.Equal((0, $"fastcgi://unix:{Socket} {_shop}\n", ""), await CommandProcess.RunAsync("get", "fastcgi://unix:" + Socket, "/addresses", "--body-only"));
+        Assert.Equal("", await _client.GetStringAsync(_shop + "/variables"));
+        int[] processes = [.. ProcessesOf("shop", await StatusAsync())];
+        Assert.Equal(2, processes.Distinct().Count());
+
+        daemon.Signal(CommandProcess.SigTerm);
+        Assert.Equal(0, await daemon.WaitForExitAsync());
+        Assert.All(processes, static process => Assert.False(Directory.Exists($"/proc/{process}")));
+        Assert.Empty(Directory.GetFiles(_directory.Path, "*.sock"));
+        Assert.Empty(Directory.GetFiles(Path.GetDirectoryName(Control)!));
+    }
+
+    [Fact]
+    public async Task An_application_that_does_not_start_answers_503_is_tried_again_and_holds_nobody_up()
+    {
+        Write(App("shop", _shop, """ "environment": { "FAULT": "throws" } """), App("blog", _blog));
+        await StartAsync(waitFor: "blog: generation 1 serves");
+
+        await WaitForStatusAsync("shop", "waiting");
+        using var answer = await _client.GetAsync(_shop + "/title");
+        Assert.Equal((HttpStatusCode.ServiceUnavailable, "5"), (answer.StatusCode, answer.Headers.RetryAfter!.ToString()));
+        JsonElement shop = AppOf("shop", await StatusAsync());
+        Assert.Matches(@"^Process \d+ |^The process was ended by signal 6 before it listened\.$", shop.GetProperty("reason").GetString()!);
+        Assert.Contains("The database is not there.", (await DoAsync("logs", "shop")).Output, StringComparison.Ordinal);
+        Assert.Equal(HttpStatusCode.OK, (await _client.GetAsync(_blog + "/health")).StatusCode);
+
+        Write(App("shop", _shop), App("blog", _blog));
+        Assert.Equal(0, (await DoAsync("reload")).ExitCode);
+        Assert.Equal(HttpStatusCode.OK, (await _client.GetAsync(_shop + "/health")).StatusCode);
+    }
+
+    [Theory]
+    [InlineData("throws", "before it listened")]
+    [InlineData("ends", "ended with exit code 3 before it listened")]
+    [InlineData("ill", "was not ready 3 s after its start (/health answers 500)")]
+    public async Task A_generation_that_does_not_come_about_leaves_the_one_before_it_serving(string fault, string reason)
+    {
+        Write(App("shop", _shop, """ "environment": { "TITLE": "old" } """));
+        await StartAsync();
+        string process = await _client.GetStringAsync(_shop + "/process");
+
+        Write(App("shop", _shop, $$""" "environment": { "TITLE": "new", "FAULT": "{{fault}}" } """));
+        var reload = await DoAsync("reload");
+
+        Assert.Equal(1, reload.ExitCode);
+        Assert.Contains(reason, reload.Error, StringComparison.Ordinal);
+        Assert.Equal("old", await _client.GetStringAsync(_shop + "/title"));
+        Assert.Equal(process, await _client.GetStringAsync(_shop + "/process"));
+        JsonElement shop = AppOf("shop", await StatusAsync());
+        Assert.Equal(("serving", 1), (shop.GetProperty("state").GetString(), shop.GetProperty("generation").GetInt32()));
+        Assert.Contains(reason, shop.GetProperty("reason").GetString(), StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_process_that_crashes_or_hangs_is_replaced()
+    {
+        Write(App("shop", _shop));
+        await StartAsync();
+        int first = int.Parse(await _client.GetStringAsync(_shop + "/process"), CultureInfo.InvariantCulture);
+
+        using (var process = System.Diagnostics.Process.GetProcessById(first))
+        {
+            process.Kill();
+            await process.WaitForExitAsync();
+        }
+        int second = int.Parse(await _client.GetStringAsync(_shop + "/process"), CultureInfo.InvariantCulture);
+        Assert.NotEqual(first, second);
+
+        using var ill = await _client.PostAsync(_shop + "/sicken", null);
+        await WaitForAsync(async () => (await StatusAsync()).Contains("was killed: /health was without a right answer for 5 s", StringComparison.Ordinal));
+        int third = int.Parse(await _client.GetStringAsync(_shop + "/process"), CultureInfo.InvariantCulture);
+        Assert.NotEqual(second, third);
+        await WaitForAsync(async () => AppOf("shop", await StatusAsync()).GetProperty("restarts").GetInt32() == 2);
+        Assert.Equal("serving", AppOf("shop", await StatusAsync()).GetProperty("state").GetString());
+    }
+
+    [Fact]
+    public async Task An_application_that_crashes_again_and_again_is_held_until_it_is_started()
+    {
+        Write(App("shop", _shop, """ "environment": { "FAULT": "crashes" } """));
+        await StartAsync(waitFor: "shop: held");
+
+        Assert.Equal(HttpStatusCode.ServiceUnavailable, (await _client.GetAsync(_shop + "/title")).StatusCode);
+        JsonElement shop = AppOf("shop", await StatusAsync());
+        Assert.Equal(("held", "5 processes ended within 60 s, the last was ended by signal 6"), (shop.GetProperty("state").GetString(), shop.GetProperty("reason").GetString()));
+
+        Write(App("shop", _shop));
+        Assert.Equal(0, (await DoAsync("reload")).ExitCode);
+        Assert.Equal(HttpStatusCode.OK, (await _client.GetAsync(_shop + "/health")).StatusCode);
+    }
+
+    [Fact]
+    public async Task Hold_answers_503_stop_closes_the_addresses_and_both_let_requests_that_are_under_way_end()
+    {
+        Write(App("shop", _shop));
+        await StartAsync();
+        var slow = _client.GetStringAsync(_shop + "/slow");
+        await Task.Delay(300);      // it must have come before the hold; a request that comes behind it is answered 503, and shows
+
+        Assert.Equal((0, "shop: held\n", ""), await DoAsync("hold", "shop"));
+        Assert.Equal("slow", await slow);
+        Assert.Equal(HttpStatusCode.ServiceUnavailable, (await _client.GetAsync(_shop + "/title")).StatusCode);
+
+        Assert.Equal((0, "shop: serving\n", ""), await DoAsync("release", "shop"));
+        Assert.Equal(HttpStatusCode.OK, (await _client.GetAsync(_shop + "/health")).StatusCode);
+
+        Assert.Equal((0, "shop: stopped\n", ""), await DoAsync("stop", "shop"));
+        await Assert.ThrowsAsync<HttpRequestException>(() => _client.GetAsync(_shop + "/title"));
+
+        Assert.Equal((0, "shop: serving\n", ""), await DoAsync("start", "shop"));
+        Assert.Equal((0, "shop serves already\n", ""), await DoAsync("start", "shop"));
+        Assert.Equal(HttpStatusCode.OK, (await _client.GetAsync(_shop + "/health")).StatusCode);
+    }
+
+    [Fact]
+    public async Task A_changed_file_is_applied_as_a_whole_and_touches_no_application_that_has_not_changed()
+    {
+        Write(App("shop", _shop), App("blog", _blog, """ "environment": { "TITLE": "1" } """));
+        await StartAsync();
+        string shop = await _client.GetStringAsync(_shop + "/process");
+
+        Write(App("shop", _shop, "\"heath\": \"/\""), App("blog", _blog, """ "environment": { "TITLE": "2" } """));
+        var wrong = await DoAsync("reload");
+        Assert.Equal((1, $"millrace: {File}:3:"), (wrong.ExitCode, wrong.Error[..$"millrace: {File}:3:".Length]));
+        Assert.Equal("1", await _client.GetStringAsync(_blog + "/title"));
+
+        string wiki = FreeAddress();
+        Write(App("shop", _shop), App("blog", wiki, """ "environment": { "TITLE": "2" } """), App("new", _blog));
+        Assert.Equal((0, $"{File}: 2 of 3 applications deployed, 0 taken away\n", ""), await DoAsync("reload"));
+        Assert.Equal("2", await _client.GetStringAsync(wiki + "/title"));
+        Assert.Equal("", await _client.GetStringAsync(_blog + "/title"));
+        Assert.Equal(shop, await _client.GetStringAsync(_shop + "/process"));
+
+        Write(App("shop", _shop));
+        Assert.Equal((0, $"{File}: 0 of 1 applications deployed, 2 taken away\n", ""), await DoAsync("reload"));
+        await Assert.ThrowsAsync<HttpRequestException>(() => _client.GetAsync(_blog + "/title"));
+        Assert.Equal(shop, await _client.GetStringAsync(_shop + "/process"));
+    }
+
+    [Fact]
+    public async Task What_is_asked_of_a_daemon_in_vain_is_a_sentence()
+    {
+        var nobody = await DoAsync("status");
+        Assert.Equal((7, $"millrace: There is no daemon on {Control}. Start one with `millrace serve FILE`, or name the socket of another with --control PATH.\n"), (nobody.ExitCode, nobody.Error));
+
+        Write(App("shop", _shop));
+        await StartAsync();
+        Assert.Equal((1, "", "millrace: There is no application 'shoop'. There are: shop.\n"), await DoAsync("reload", "shoop"));
+        Assert.Equal((1, "", "millrace: There is no application 'shoop'. There are: shop.\n"), await DoAsync("logs", "shoop"));
+
+        var second = await CommandProcess.RunAsync("serve", File);
+        Assert.Equal(1, second.ExitCode);
+        Assert.StartsWith($"millrace: The socket {Control} is owned by process {_daemons[0].Id}", second.Error, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Another_user_runs_the_application_and_cannot_ask_the_daemon()
+    {
+        if (Environment.UserName == "root")
+        {
+            // Another user can run it where he may read it: a clone in root's own folder is nobody else's.
+            bool mayRead = HostKinds.Split('/').Where(static part => part.Length > 0).Aggregate((Path: "", May: true), static (at, part) => (at.Path + "/" + part, at.May && IsOpen(at.Path + "/" + part))).May;
+            Write(App("shop", _shop, "\"user\": \"nobody\""));
+            await StartAsync(mayRead ? "shop: generation 1 serves" : "shop: it did not start");
+            using var answer = await _client.GetAsync(_shop + "/user");
+            Assert.Equal(mayRead ? (HttpStatusCode.OK, "nobody") : (HttpStatusCode.ServiceUnavailable, ""), (answer.StatusCode, mayRead ? await answer.Content.ReadAsStringAsync() : ""));
+        }
+        else
+        {
+            Write(App("shop", _shop, "\"user\": \"root\""));
+            await StartAsync(waitFor: "cannot be started as user root");
+        }
+
+        Assert.Equal("600 700", $"{ModeOf(Control)} {ModeOf(Path.GetDirectoryName(Control)!)}");
+    }
+
+    private static bool IsOpen(string path) => (Convert.ToInt32(ModeOf(path), 8) & 1) != 0 || System.IO.File.Exists(path);
+
+    private static string ModeOf(string path) => OperatingSystem.IsLinux() ? Convert.ToString((int)System.IO.File.GetUnixFileMode(path), 8) : "";
+
+    // ---- a daemon of the test's own ----
+
+    private static string FreeAddress()
+    {
+        using var listener = new System.Net.Sockets.TcpListener(IPAddress.Loopback, 0);
+        listener.Start();
+        return string.Create(CultureInfo.InvariantCulture, $"http://127.0.0.1:{((IPEndPoint)listener.LocalEndpoint).Port}");
+    }
+
+    private static string App(string name, string urls, params string[] more)
+    {
+        string[] settings =
+        [
+            $"\"name\": \"{name}\"", $"\"target\": \"{HostKinds}\"", $"\"urls\": \"{urls}\"", "\"arguments\": [\"Served\"]", "\"health\": \"/health\"",
+            "\"timeouts\": { \"start\": \"" + (string.Concat(more).Contains("\"ill\"", StringComparison.Ordinal) ? "3s" : "60s") + "\", \"hang\": \"5s\", \"drain\": \"10s\" }",
+            .. more,
+        ];
+        return $"{{ {string.Join(", ", settings)} }}";
+    }
+
+    private void Write(params string[] apps) =>
+        System.IO.File.WriteAllText(File, $"{{ \"control\": \"run/control.sock\", \"apps\": [\n\n{string.Join(",\n", apps)}\n] }}\n");
+
+    private async Task<CommandProcess> StartAsync(string? waitFor = null)
+    {
+        var daemon = CommandProcess.Millrace("serve", File);
+        _daemons.Add(daemon);
+        await daemon.WaitForErrorAsync("millrace: serving ");
+        if (waitFor is not null)
+        {
+            await daemon.WaitForOutputAsync(waitFor);
+            return daemon;
+        }
+        await WaitForAsync(async () => JsonDocument.Parse(await StatusAsync()).RootElement.GetProperty("apps").EnumerateArray().All(static app => app.GetProperty("state").GetString() == "serving"));
+        return daemon;
+    }
+
+    private Task<(int ExitCode, string Output, string Error)> DoAsync(params string[] arguments) => CommandProcess.RunAsync([.. arguments, "--control", Control]);
+
+    private async Task<string> StatusAsync() => (await DoAsync("status", "--json")).Output;
+
+    private static JsonElement AppOf(string name, string status) =>
+        JsonDocument.Parse(status).RootElement.GetProperty("apps").EnumerateArray().Single(app => app.GetProperty("name").GetString() == name);
+
+    private static IEnumerable<int> ProcessesOf(string name, string status) =>
+        AppOf(name, status).GetProperty("processes").EnumerateArray().Select(static process => process.GetProperty("process").GetInt32());
+
+    private Task WaitForStatusAsync(string app, string state) => WaitForAsync(async () => AppOf(app, await StatusAsync()).GetProperty("state").GetString() == state);
+
+    private static async Task WaitForAsync(Func<Task<bool>> condition)
+    {
+        long deadline = Environment.TickCount64 + (long)Patience.TotalMilliseconds;
+        while (!await condition())
+        {
+            Assert.True(Environment.TickCount64 < deadline, "It has not come about in time.");
+            await Task.Delay(50);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+// The file of `millrace serve`: what it may say, and for each kind of mistake one sentence with its place and what to write instead.
+
+using System.Text;
+using System.Text.Json;
+using Millrace.Command.Serving;
+using Millrace.Tests.Tidy;
+
+namespace Millrace.Tests.Command;
+
+public sealed class ServeFileTests
+{
+    private static readonly string[] s_ok = ["\"name\": \"a\"", "\"target\": \"t\"", "\"urls\": \"http://127.0.0.1:1\""];
+
+    [Fact]
+    public void A_file_with_everything_is_read()
+    {
+        ServeFile file = Read("""
+            {
+              "$schema": "https://example.org/millrace.schema.json",   // for editors
+              "control": "run/control.sock",
+              "apps": [
+                {
+                  "name": "shop-1_a", "target": "../apps/shop", "urls": ["fastcgi://unix:/run/shop.sock?mode=660", "http://127.0.0.1:5001;http://127.0.0.1:5002"],
+                  "arguments": ["--a", ""], "environment": { "Title": "Shop = x", "Empty": "" }, "workingDirectory": "w", "user": "shop",
+                  "instances": 2, "health": "/healthz?x=%20", "healthHost": "shop.example:8080", "warmUp": ["/", "/b"],
+                  "timeouts": { "start": "2m", "hang": "1500ms", "drain": "1h" },
+                },
+              ],
+            }
+            """)!;
+
+        AppSettings app = Assert.Single(file.Apps);
+        Assert.Equal("/etc/millrace/run/control.sock", file.Control);
+        Assert.Equal(("shop-1_a", "/etc/apps/shop", "/etc/millrace/w", "shop"), (app.Name, app.Target, app.WorkingDirectory, app.User));
+        Assert.Equal(["fastcgi://unix:/run/shop.sock?mode=660", "http://127.0.0.1:5001", "http://127.0.0.1:5002"], app.Urls);
+        Assert.Equal(["--a", ""], app.Arguments);
+        Assert.Equal([new("Title", "Shop = x"), new("Empty", "")], app.Environment);
+        Assert.Equal((2, "/healthz?x=%20", "shop.example:8080"), (app.Instances, app.Health, app.HealthHost));
+        Assert.Equal(["/", "/b"], app.WarmUp);
+        Assert.Equal((TimeSpan.FromMinutes(2), TimeSpan.FromMilliseconds(1500), TimeSpan.FromHours(1)), (app.StartTimeout, app.HangTimeout, app.DrainTimeout));
+    }
+
+    [Fact]
+    public void What_is_left_out_has_its_default()
+    {
+        ServeFile file = Read(App())!;
+
+        Assert.Equal("/default/control.sock", file.Control);
+        Assert.Equal((1, null, "localhost", null, null), (file.Apps[0].Instances, file.Apps[0].Health, file.Apps[0].HealthHost, file.Apps[0].User, file.Apps[0].WorkingDirectory));
+        Assert.Equal((TimeSpan.FromSeconds(60), TimeSpan.FromSeconds(30), TimeSpan.FromSeconds(30)), (file.Apps[0].StartTimeout, file.Apps[0].HangTimeout, file.Apps[0].DrainTimeout));
+    }
+
+    // Where it stands, what is said, and the file; '|' is a new line.
+    public static TheoryData<string, string, string> Mistakes => new()
+    {
+        { "1:1", "This is no JSON: ", "" },
+        { "2:3", "This is no JSON: ", "{|  apps: [] }" },
+        { "1:9", "\"apps\" is a list of applications, and this is an object.", "{\"apps\":{}}" },
+        { "1:1", "The file is an object, { ... }, and this is a list.", "[]" },
+        { "1:1", "\"apps\" is missing: a list of applications", "{}" },
+        { "1:9", "\"apps\" is empty: there is nothing to serve.", "{\"apps\":[]}" },
+        { "1:2", "There is no setting \"aps\" here. The nearest is \"apps\"", "{\"aps\":[],\"apps\":[" + Bare() + "]}" },
+        { "1:12", "This is no JSON: ", "{\"apps\":[] {}" },
+        { "1:13", "\"control\" is a path, and this is a number.", "{\"control\": 1,\"apps\":[" + Bare() + "]}" },
+        { "1:10", "An application is an object, { ... }, and this is a string.", "{\"apps\":[\"shop\"]}" },
+        { "1:10", "An application needs \"name\"", "{\"apps\":[{\"target\":\"t\",\"urls\":\"http://127.0.0.1:1\"}]}" },
+        { "1:10", "An application needs \"target\"", "{\"apps\":[{\"name\":\"a\",\"urls\":\"http://127.0.0.1:1\"}]}" },
+        { "1:10", "An application needs \"urls\"", "{\"apps\":[{\"name\":\"a\",\"target\":\"t\"}]}" },
+        { "2:1", "There is no setting \"heath\" here. The nearest is \"health\"", App("|\"heath\": \"/\"") },
+        { "3:1", "\"health\" is there twice.", App("|\"health\": \"/\"", "|\"health\": \"/x\"") },
+        { "2:11", "\"health\" is a path such as \"/healthz\", and this is true or false.", App("|\"health\": true") },
+        { "2:11", "\"healthz\" is no path of a URL", App("|\"health\": \"healthz\"") },
+        { "2:11", "\"/a b\" is no path of a URL", App("|\"health\": \"/a b\"") },
+        { "2:15", "\"a/b\" is no host name", App("|\"healthHost\": \"a/b\"") },
+        { "1:18", "\"Shop\" is a name of letters a to z", "{\"apps\":[{\"name\":\"Shop\",\"target\":\"t\",\"urls\":\"http://127.0.0.1:1\"}]}" },
+        { "1:18", "\"../x\" is a name of letters a to z", "{\"apps\":[{\"name\":\"../x\",\"target\":\"t\",\"urls\":\"http://127.0.0.1:1\"}]}" },
+        { "1:18", "\"name\" is empty", "{\"apps\":[{\"name\":\"\",\"target\":\"t\",\"urls\":\"http://127.0.0.1:1\"}]}" },
+        { "2:10", "There are two applications with the name \"a\".", "{\"apps\":[" + Bare() + ",|{\"name\": \"a\", \"target\": \"t\", \"urls\": \"http://127.0.0.1:2\"}]}" },
+        { "2:38", "http://127.0.0.1:1 is given twice.", "{\"apps\":[" + Bare() + ",|{\"name\": \"b\", \"target\": \"t\", \"urls\": \"http://127.0.0.1:1\"}]}" },
+        { "2:12", "\"warmUp\" is empty", App("|\"warmUp\": [\"\"]") },
+        { "1:43", "'9000' ", "{\"apps\":[{\"name\":\"a\", \"target\":\"t\",\"urls\":\"9000\"}]}" },
+        { "1:43", "fastcgi://fd:3 is a descriptor", "{\"apps\":[{\"name\":\"a\", \"target\":\"t\",\"urls\":\"fastcgi://fd:3\"}]}" },
+        { "1:43", "\"urls\" is empty.", "{\"apps\":[{\"name\":\"a\", \"target\":\"t\",\"urls\":[]}]}" },
+        { "1:43", "\"urls\" is a string or a list of strings, and this is a number.", "{\"apps\":[{\"name\":\"a\", \"target\":\"t\",\"urls\":9000}]}" },
+        { "2:14", "\"instances\" is 0; it must be a whole number from 1 to 64.", App("|\"instances\": 0") },
+        { "2:14", "\"instances\" is 65; it must be", App("|\"instances\": 65") },
+        { "2:14", "\"instances\" is 1.5; it must be", App("|\"instances\": 1.5") },
+        { "2:14", "\"instances\" is a whole number from 1 to 64, and this is a string.", App("|\"instances\": \"2\"") },
+        { "2:23", "\"start\" is a time with its unit, such as", App("|\"timeouts\": {\"start\": 30}") },
+        { "2:23", "\"start\" is \"30\"; it must be a time with its unit", App("|\"timeouts\": {\"start\": \"30\"}") },
+        { "2:23", "\"start\" is \"25h\"; it must be", App("|\"timeouts\": {\"start\": \"25h\"}") },
+        { "2:14", "There is no setting \"stop\" here. The nearest is \"start\"; there are start, hang, drain.", App("|\"timeouts\": {\"stop\": \"1s\"}") },
+        { "2:13", "\"timeouts\" is an object, { ... }, and this is a string.", App("|\"timeouts\": \"30s\"") },
+        { "2:26", "The variable \"Port\" is a string, and this is a number. Put it in quotes.", App("|\"environment\": { \"Port\": 80 }") },
+        { "2:18", "\"A=B\" is no name of a variable", App("|\"environment\": { \"A=B\": \"\" }") },
+        { "2:28", "The variable \"A\" is there twice.", App("|\"environment\": { \"A\": \"1\", \"A\": \"2\" }") },
+        { "2:14", "\"arguments\" is a list of strings, and this is a string.", App("|\"arguments\": \"--a\"") },
+        { "2:15", "\"arguments\" is a list of strings, and this is a number.", App("|\"arguments\": [1]") },
+        { "2:9", "\"user\" is the name of a user, and this is null.", App("|\"user\": null") },
+        { "2:9", "\"user\" holds a control character", App("|\"user\": \"a\\u0000\"") },
+    };
+
+    [Theory]
+    [MemberData(nameof(Mistakes))]
+    public void Each_mistake_is_one_sentence_with_its_place(string place, string sentence, string file)
+    {
+        Assert.Null(Read(file.Replace('|', '\n'), out var mistakes));
+
+        Mistake mistake = Assert.Single(mistakes);
+        Assert.Contains(sentence, mistake.Sentence, StringComparison.Ordinal);
+        Assert.Equal(place, $"{mistake.Place.Line}:{mistake.Place.Column}");
+    }
+
+    [Fact]
+    public void The_schema_for_editors_and_the_page_about_it_know_the_same_settings()
+    {
+        JsonElement root = JsonDocument.Parse(Repository.Read("docs/millrace.schema.json")).RootElement.GetProperty("properties");
+        JsonElement app = root.GetProperty("apps").GetProperty("items").GetProperty("properties");
+        string page = Repository.Read("docs/hosting.md");
+
+        Assert.Equal(ServeFileReader.FileNames.Order(), NamesOf(root));
+        Assert.Equal(ServeFileReader.AppNames.Order(), NamesOf(app));
+        Assert.Equal(ServeFileReader.TimeoutNames.Order(), NamesOf(app.GetProperty("timeouts").GetProperty("properties")));
+        Assert.All(ServeFileReader.AppNames.Where(static name => name != "timeouts"), name => Assert.Contains($"| `{name}` |", page, StringComparison.Ordinal));
+        Assert.All(ServeFileReader.TimeoutNames, name => Assert.Contains($"| `timeouts.{name}` |", page, StringComparison.Ordinal));
+    }
+
+    private static IEnumerable<string> NamesOf(JsonElement properties) => properties.EnumerateObject().Select(static property => property.Name).Order();
+
+    [Fact]
+    public void All_mistakes_are_said_in_the_order_of_the_file()
+    {
+        Assert.Null(Read("{ \"apps\": [\n{ \"name\": \"A\",\n\"traget\": \"t\",\n\"urls\": \"x\" } ] }", out var mistakes));
+
+        Assert.Equal(["2:1", "2:11", "3:1", "4:9"], mistakes.Select(static mistake => $"{mistake.Place.Line}:{mistake.Place.Column}"));
+    }
+
+    [Fact]
+    public void Columns_are_characters_and_a_byte_order_mark_is_none()
+    {
+        Assert.Null(Read("\uFEFF{ \"äöü\": 1, \"b\": 2, \"apps\": [" + Bare() + "] }", out var mistakes));
+
+        Assert.Equal([3, 13], mistakes.Select(static mistake => mistake.Place.Column));
+    }
+
+    [Theory]
+    [InlineData("500ms", 500)]
+    [InlineData("30s", 30_000)]
+    [InlineData("5m", 300_000)]
+    [InlineData("24h", 86_400_000)]
+    public void A_time_is_a_number_and_its_unit(string text, int milliseconds)
+    {
+        Assert.True(Duration.TryParse(text, out TimeSpan time));
+        Assert.Equal(milliseconds, time.TotalMilliseconds);
+    }
+
+    [Theory]
+    [InlineData("")]
+    [InlineData("s")]
+    [InlineData("30")]
+    [InlineData("30 s")]
+    [InlineData("-1s")]
+    [InlineData("1.5s")]
+    [InlineData("30S")]
+    [InlineData("99999999999s")]
+    [InlineData("1d")]
+    public void What_else_is_written_is_no_time(string text) => Assert.False(Duration.TryParse(text, out _));
+
+    [Fact]
+    public void Settings_are_the_same_when_all_that_a_process_knows_of_is()
+    {
+        AppSettings one = Read(App("\"environment\": { \"A\": \"1\", \"B\": \"2\" }", "\"warmUp\": \"/\""))!.Apps[0];
+
+        Assert.True(one.IsSame(Read(App("\"environment\": { \"B\": \"2\", \"A\": \"1\" }", "\"warmUp\": [\"/\"]"))!.Apps[0]));
+        Assert.False(one.IsSame(Read(App("\"environment\": { \"A\": \"1\", \"B\": \"3\" }", "\"warmUp\": \"/\""))!.Apps[0]));
+        Assert.False(one.IsSame(Read(App("\"environment\": { \"A\": \"1\", \"B\": \"2\" }"))!.Apps[0]));
+        Assert.False(one.IsSame(one with { Urls = ["http://127.0.0.1:2"] }));
+        Assert.False(one.IsSame(one with { Instances = 2 }));
+        Assert.False(one.IsSame(one with { Arguments = ["x"] }));
+    }
+
+    private static string Bare() => "{\"name\":\"a\",\"target\":\"t\",\"urls\":\"http://127.0.0.1:1\"}";
+
+    private static string App(params string[] more) => $"{{\"apps\":[{{{string.Join(',', [.. s_ok, .. more])}}}]}}";
+
+    private static ServeFile? Read(string text, out IReadOnlyList<Mistake> mistakes) =>
+        ServeFileReader.Read("/etc/millrace/millrace.json", Encoding.UTF8.GetBytes(text), "/default/control.sock", out mistakes);
+
+    private static ServeFile? Read(string text)
+    {
+        ServeFile? file = Read(text, out var mistakes);
+        Assert.Empty(mistakes);
+        return file;
+    }
+}
