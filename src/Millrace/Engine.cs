@@ -91,6 +91,7 @@ internal sealed class Engine : IAsyncDisposable
 
     private void Open(IReadOnlyList<ListenAddress> addresses)
     {
+        TypeInitialisers.Run();
         _services.Prepare();
         long descriptors = RaiseDescriptorLimit();
         _services.DescriptorCeiling = (int)Math.Min(int.MaxValue, descriptors - Math.Min(_options.ReservedDescriptors, descriptors / 4));

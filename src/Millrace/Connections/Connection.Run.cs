@@ -164,7 +164,16 @@ internal abstract partial class Connection<TKernel>
             exchange.Sender.SendDeferred();
         }
 
-        Services.Standby.Run(this);
+        try
+        {
+            Services.Standby.Run(this);
+        }
+        catch (Exception error)
+        {
+            exchange.Break(error);
+            FinishDetached(exchange);       // no thread will come for it
+        }
+
         return LookAfter(driver);
     }
 
@@ -200,7 +209,7 @@ internal abstract partial class Connection<TKernel>
 
     // On a task that has ended meanwhile it queues to the thread pool.
     private static void OnCompleted(Task task, Action continuation) =>
-        Steady.Do(static work => work.task.GetAwaiter().UnsafeOnCompleted(work.continuation), (task, continuation));
+        Steady.DoInTheEnd(static work => work.task.GetAwaiter().UnsafeOnCompleted(work.continuation), (task, continuation));
 
     // ---- coming back ----
 

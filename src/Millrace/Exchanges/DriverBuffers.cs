@@ -6,17 +6,25 @@ namespace Millrace.Exchanges;
 
 internal abstract class DriverBuffers(ExchangeServices services)
 {
+    private byte[]? _input = BufferPool.Rent(BufferPool.InputSize);
+    private OutputBuffer? _output = FullOutput(new OutputBuffer());
+
     /// <summary>Where bytes are received and parsed in place.</summary>
-    public byte[] Input { get; private set; } = BufferPool.Rent(BufferPool.InputSize);
+    public byte[] Input => _input ??= BufferPool.Rent(BufferPool.InputSize);
 
     /// <summary>Where responses are built.</summary>
-    public OutputBuffer Output { get; private set; } = FullOutput(new OutputBuffer());
+    public OutputBuffer Output => _output ??= FullOutput(services.RentOutput());
+
+    /// <summary>Nothing of what has been built is sent.</summary>
+    public void ClearOutput() => _output?.Clear();
+
+    // Who takes another finds out that there is no memory for it: the next request, and not the one that these go with.
 
     /// <summary>Somebody is still looking at the input: the driver takes another.</summary>
     public byte[] GiveInputAway()
     {
         byte[] given = Input;
-        Input = BufferPool.Rent(BufferPool.InputSize);
+        _input = null;
         return given;
     }
 
@@ -24,7 +32,7 @@ internal abstract class DriverBuffers(ExchangeServices services)
     public OutputBuffer GiveOutputAway()
     {
         OutputBuffer given = Output;
-        Output = FullOutput(services.RentOutput());
+        _output = null;
         return given;
     }
 

@@ -5,7 +5,7 @@
 //   while it waits            the copy of its head, and what it has written and not sent: an output that has left keeps no memory
 //
 // All of that while the handler is running on another thread. Who looks at the head does so within a use (Uses.cs), who writes
-// within the gate (ResponseGate.cs): where one of them is at work just now, the driver's buffer goes with the exchange instead.
+// within the gate (ResponseGate.cs): where one is at work just now, or there is no memory for a copy, the driver's buffer goes with the exchange instead.
 
 using Millrace.Platform;
 
@@ -58,7 +58,11 @@ internal sealed partial class Exchange
             return true;    // it has bytes of its own
         }
 
-        Head.MoveOut();
+        if (!Head.TryMoveOut())
+        {
+            return false;
+        }
+
         Interlocked.MemoryBarrier();
         for (int i = 0; _uses.Any; i++)
         {
@@ -86,13 +90,11 @@ internal sealed partial class Exchange
             using (Sending.Hold())
             {
                 OutputBuffer output = Output;
-                if (Answer.IsReservedInPlace || IsSentInPart(output) || output.Length > CopiedMax)
+                if (Answer.IsReservedInPlace || IsSentInPart(output) || output.Length > CopiedMax || Services.TryTake(ref _spareOutput, output.Length) is not { } own)
                 {
                     return false;
                 }
 
-                OutputBuffer own = _spareOutput ?? Services.RentOutput();
-                _spareOutput = null;
                 Sender.MoveDeferred(output.Start);
                 own.TakeAll(output);
                 Output = own;

@@ -79,11 +79,27 @@ internal abstract class ExchangeServices
     {
         if (_exchanges.Count < SpareMax)
         {
-            _exchanges.Enqueue(exchange);
+            _ = _exchanges.TryEnqueue(exchange);
         }
     }
 
     public OutputBuffer RentOutput() => _outputs.TryDequeue(out OutputBuffer? output) ? output : new OutputBuffer();
+
+    /// <summary>The spare one, or another, with room for so many bytes; null where there is no memory for that.</summary>
+    public OutputBuffer? TryTake(ref OutputBuffer? spare, int size)
+    {
+        try
+        {
+            OutputBuffer output = spare ??= RentOutput();
+            _ = output.Reserve(size);
+            spare = null;
+            return output;
+        }
+        catch (OutOfMemoryException)
+        {
+            return null;
+        }
+    }
 
     public void Return(OutputBuffer output)
     {
@@ -91,7 +107,7 @@ internal abstract class ExchangeServices
         output.Release();
         if (_outputs.Count < SpareMax)
         {
-            _outputs.Enqueue(output);
+            _ = _outputs.TryEnqueue(output);
         }
     }
 

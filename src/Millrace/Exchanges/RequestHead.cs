@@ -63,12 +63,22 @@ internal sealed class RequestHead
     private ReadOnlySpan<byte> At(int start, int length) =>
         Volatile.Read(ref _copy) is { } copy ? copy.AsSpan(start, length) : Buffer.AsSpan(Origin + start, length);
 
-    /// <summary>Whoever looks from here on looks at a copy: the buffer is about to be used for something else. Others may look at the buffer meanwhile, and do so still.</summary>
-    public void MoveOut()
+    /// <summary>Whoever looks from here on looks at a copy: the buffer is about to be used for something else. Others may look at the buffer meanwhile, and do so still. False where there is no memory for it.</summary>
+    public bool TryMoveOut()
     {
-        byte[] copy = _kept is { } kept && kept.Length >= Length ? kept : MakeCopy();
+        byte[] copy;
+        try
+        {
+            copy = _kept is { } kept && kept.Length >= Length ? kept : MakeCopy();
+        }
+        catch (OutOfMemoryException)
+        {
+            return false;
+        }
+
         Buffer.AsSpan(Origin, Length).CopyTo(copy);
         Volatile.Write(ref _copy, copy);
+        return true;
     }
 
     // Heads that come again and again are short, and have their place here for good.

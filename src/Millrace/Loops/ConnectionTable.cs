@@ -20,6 +20,8 @@ internal sealed class ConnectionTable
             {
                 Array.Resize(ref _slots, _slots.Length * 2);
             }
+
+            _ = _free.EnsureCapacity(_slots.Length);    // a connection is removed whatever memory there is then
         }
 
         _slots[slot] = connection;

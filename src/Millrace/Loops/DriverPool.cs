@@ -175,9 +175,11 @@ internal sealed class DriverPool : IDriverSource, IDisposable
             return null;
         }
 
-        var thread = new DriverThread(this, _services);
+        DriverThread thread;
         try
         {
+            thread = new DriverThread(this, _services);
+            _ = _idle.EnsureCapacity(_count + 1);       // when it stands by there is room for it, whatever memory there is then
             Spares.Keep(SparesFor(_count));
             StartThread(thread);
         }
@@ -260,7 +262,16 @@ internal sealed class DriverPool : IDriverSource, IDisposable
                 return false;
             }
 
-            DriverThread[] others = [.. _idle.Where(t => t != thread).Reverse()];
+            DriverThread[] others;
+            try
+            {
+                others = [.. _idle.Where(t => t != thread).Reverse()];
+            }
+            catch (OutOfMemoryException)
+            {
+                return false;       // it asks again
+            }
+
             _idle.Clear();
             Array.ForEach(others, _idle.Push);
             _count--;
@@ -293,6 +304,7 @@ internal sealed class DriverThread(DriverPool pool, LoopServices services) : ISt
     public static readonly object Seek = new();
 
     private readonly object _signal = new();
+    private readonly LoopDriver _driver = new(services);
     private object? _work;
 
     public void Start()
@@ -319,7 +331,8 @@ internal sealed class DriverThread(DriverPool pool, LoopServices services) : ISt
     private void Run()
     {
         BatchScheduling.BeginThread();
-        var driver = new LoopDriver(services);
+        LoopDriver driver = _driver;
+        driver.BeginThread();
         object? next = null;
         while (true)
         {

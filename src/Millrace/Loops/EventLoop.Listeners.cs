@@ -104,21 +104,36 @@ internal sealed partial class EventLoop<TKernel>
                 return Accepted.Nobody;
         }
 
-        ReadOnlySpan<byte> from = _peer.AsSpan(0, peerLength);
-        if (!Admit(listener, descriptor, from))
+        if (TryAdmit(listener, descriptor, _peer.AsSpan(0, peerLength)) is not { } accepted)
         {
             return Accepted.One;
         }
 
-        byte[] peer = listener.Address.IsTcp ? from.ToArray() : [];
         EventLoop<TKernel> target = LeastLoaded();
         if (target == this)
         {
-            return Adopt(driver, descriptor, listener, peer) ? Accepted.One : Accepted.LoopLost;
+            return Adopt(driver, descriptor, listener, accepted.Peer) ? Accepted.One : Accepted.LoopLost;
         }
 
-        target.Post(new AcceptedSocket(descriptor, listener, peer));
+        target.Post(accepted);
         return Accepted.One;
+    }
+
+    // Closed where there is no memory for it: its peer would wait for ever.
+    private AcceptedSocket? TryAdmit(ListenSocket listener, int descriptor, ReadOnlySpan<byte> peer)
+    {
+        AcceptedSocket accepted;
+        try
+        {
+            accepted = new AcceptedSocket(descriptor, listener, listener.Address.IsTcp ? peer.ToArray() : []);
+        }
+        catch (OutOfMemoryException)
+        {
+            Kernel.Close(descriptor, reset: true);
+            throw;
+        }
+
+        return Admit(listener, descriptor, peer) ? accepted : null;
     }
 
     private bool Admit(ListenSocket listener, int descriptor, ReadOnlySpan<byte> peer)

@@ -167,14 +167,21 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     // A fault of the server itself costs one connection, not the process. User code never throws to here.
     private void Contain(LoopDriver driver, Exception error, Connection? connection)
     {
-        driver.Output.Clear();      // the next connection's answers are built there
+        driver.ClearOutput();       // the next connection's answers are built there
         Contain(error, connection);
     }
 
     private void Contain(Exception error, Connection? connection)
     {
-        connection?.EndByFault();
         Services.Log.InternalError(error);
+        try
+        {
+            connection?.EndByFault();
+        }
+        catch (Exception another)
+        {
+            Services.Log.InternalError(another);
+        }
     }
 
     private void Wait(int limitMs)

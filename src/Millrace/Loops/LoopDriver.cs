@@ -40,7 +40,14 @@ internal sealed class LoopDriver(LoopServices services) : DriverBuffers(services
     public void Return(Http1Head head) => _http1 = head;
 
     /// <summary>The context handlers must leave behind as they found it.</summary>
-    public ExecutionContext Context { get; } = ExecutionContext.Capture()!;
+    public ExecutionContext Context { get; private set; } = ExecutionContext.Capture()!;
+
+    /// <summary>The calling thread is the one it goes with. It is made before there is that thread, which would have nobody to tell that there is no memory.</summary>
+    public void BeginThread()
+    {
+        _traits.TakeCurrent();
+        Context = ExecutionContext.Capture()!;
+    }
 
     public Exchange RentExchange() => _spare.TryPop(out Exchange? exchange) ? exchange : services.RentExchange();
 

@@ -9,6 +9,8 @@ namespace Millrace.Loops;
 
 internal sealed class LoopServices : ExchangeServices, IDisposable
 {
+    private const int FaultPauseMs = 10;    // should each turn fail, the machine must not be busy with that
+
     private readonly DriverPool? _pool;
     private readonly TaskCompletionSource _over = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private int _users = 1;     // loops that have not ended, and whoever made this
@@ -107,8 +109,9 @@ internal sealed class LoopServices : ExchangeServices, IDisposable
         }
     }
 
-    // An interruption of the thread between two events, whatever of the runtime waited there: the loop is still the driver's.
-    private static bool DriveOn(EventLoop loop, LoopDriver driver)
+    // An interruption of the thread between two events, whatever of the runtime waited there, or a fault outside of any connection, as where there
+    // is no memory: the loop is still the driver's.
+    private bool DriveOn(EventLoop loop, LoopDriver driver)
     {
         while (true)
         {
@@ -119,6 +122,11 @@ internal sealed class LoopServices : ExchangeServices, IDisposable
             catch (ThreadInterruptedException)
             {
                 driver.ForgetInterruption();
+            }
+            catch (Exception error)
+            {
+                Log.InternalError(error);
+                SystemCalls.SleepMs(FaultPauseMs);
             }
         }
     }

@@ -31,8 +31,20 @@ internal sealed partial class Log
 
     // ---- queued ----
 
-    /// <summary>A fault of the server itself.</summary>
-    public void InternalError(Exception error) => _queue.Add(() => Internal(error));
+    /// <summary>A fault of the server itself. Never throws: it may be that there is no memory.</summary>
+    public void InternalError(Exception error)
+    {
+        try
+        {
+            AddInternal(error);
+        }
+        catch (OutOfMemoryException)
+        {
+            _queue.Drop();
+        }
+    }
+
+    private void AddInternal(Exception error) => _queue.Add(() => Internal(error));
 
     public void DriversExhausted(int limit) => _queue.Add(() => Drivers(limit));
 
@@ -63,14 +75,23 @@ internal sealed partial class Log
         }
     }
 
-    /// <summary>At most once in ten seconds.</summary>
+    /// <summary>At most once in ten seconds. Never throws: it may be that there is no memory.</summary>
     public void ThreadRefused(int drivers)
     {
         if (MaySay(ref _lastThread))
         {
-            _queue.Add(() => NoThread(drivers));
+            try
+            {
+                AddRefused(drivers);
+            }
+            catch (OutOfMemoryException)
+            {
+                _queue.Drop();
+            }
         }
     }
+
+    private void AddRefused(int drivers) => _queue.Add(() => NoThread(drivers));
 
     /// <summary>At most once in ten seconds.</summary>
     public void PathDisagrees()

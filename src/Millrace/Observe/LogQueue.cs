@@ -13,6 +13,7 @@ internal sealed class LogQueue
     private readonly Queue<Action> _waiting = new();
     private readonly Action<long, int> _sayDropped;
     private readonly Action<Action> _run;
+    private readonly Action _sayAll;
     private long _dropped;
     private bool _isRunning;
 
@@ -21,6 +22,7 @@ internal sealed class LogQueue
     public LogQueue(Action<long, int> sayDropped, Action<Action>? run = null)
     {
         _sayDropped = sayDropped;
+        _sayAll = SayAll;
         _run = run ?? (static action => Steady.Queue(static state => ((Action)state!)(), action));
     }
 
@@ -48,7 +50,16 @@ internal sealed class LogQueue
 
         if (starts)
         {
-            _run(SayAll);
+            Start();
+        }
+    }
+
+    /// <summary>A message for which there is no memory.</summary>
+    public void Drop()
+    {
+        using (_lock.Hold())
+        {
+            _dropped++;
         }
     }
 
@@ -68,11 +79,52 @@ internal sealed class LogQueue
         await Task.WhenAny(said.Task, Task.Delay(limit)).ConfigureAwait(false);
     }
 
+    private void Start()
+    {
+        try
+        {
+            _run(_sayAll);
+        }
+        catch (OutOfMemoryException)
+        {
+            Pause();
+        }
+    }
+
+    // Nobody is above who could do anything about an exception, and the process would end by it.
     private void SayAll()
     {
-        while (Next() is { } message)
+        try
+        {
+            while (Next() is { } message)
+            {
+                Say(message);
+            }
+        }
+        catch (OutOfMemoryException)
+        {
+            Pause();
+        }
+    }
+
+    private static void Say(Action message)
+    {
+        try
         {
             message();
+        }
+        catch (Exception)
+        {
+            // There is nobody left to tell.
+        }
+    }
+
+    // What waits is said with the next.
+    private void Pause()
+    {
+        using (_lock.Hold())
+        {
+            _isRunning = false;
         }
     }
 

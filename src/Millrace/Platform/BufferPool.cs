@@ -60,11 +60,7 @@ internal static class BufferPool
 
         public void Return(byte[] buffer)
         {
-            if (Interlocked.Increment(ref _count) <= SpareMax)
-            {
-                _buffers.Enqueue(buffer);
-            }
-            else
+            if (Interlocked.Increment(ref _count) > SpareMax || !_buffers.TryEnqueue(buffer))
             {
                 Interlocked.Decrement(ref _count);
             }

@@ -9,6 +9,7 @@ namespace Millrace.Platform;
 
 internal static class Steady
 {
+    private const int MemoryPauseMs = 5;
     private const int PooledMin = 16;
     private const int PooledMax = 1 << 30;
 
@@ -51,19 +52,26 @@ internal static class Steady
         }
     }
 
-    /// <summary>Has the thread pool run it.</summary>
-    public static void Queue(Action<object?> action, object? state)
+    /// <summary>The same for what must not be lost: where there is no memory for it, it waits until there is.</summary>
+    public static void DoInTheEnd<T>(Action<T> action, T state)
     {
-        try
+        while (true)
         {
-            ThreadPool.UnsafeQueueUserWorkItem(action, state, preferLocal: false);
-        }
-        catch (ThreadInterruptedException)
-        {
-            Queue(action, state);
-            Thread.CurrentThread.Interrupt();
+            try
+            {
+                Do(action, state);
+                return;
+            }
+            catch (OutOfMemoryException)
+            {
+                SystemCalls.SleepMs(MemoryPauseMs);
+            }
         }
     }
+
+    /// <summary>Has the thread pool run it.</summary>
+    public static void Queue(Action<object?> action, object? state) =>
+        DoInTheEnd(static work => ThreadPool.UnsafeQueueUserWorkItem(work.action, work.state, preferLocal: false), (action, state));
 
     public static byte[] Rent(int size) => Rent(size, ArrayPool<byte>.Shared);
 
@@ -122,16 +130,20 @@ internal sealed class SteadyQueue<T>
         }
     }
 
-    public void Enqueue(T item)
+    /// <summary>Where there is no memory for it, it waits until there is.</summary>
+    public void Enqueue(T item) => Steady.DoInTheEnd(static work => work._queue.Enqueue(work.item), (_queue, item));
+
+    /// <summary>False where there is no memory for it.</summary>
+    public bool TryEnqueue(T item)
     {
         try
         {
-            _queue.Enqueue(item);
+            Steady.Do(static work => work._queue.Enqueue(work.item), (_queue, item));
+            return true;
         }
-        catch (ThreadInterruptedException)
+        catch (OutOfMemoryException)
         {
-            Enqueue(item);
-            Thread.CurrentThread.Interrupt();
+            return false;
         }
     }
 

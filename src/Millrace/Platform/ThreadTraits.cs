@@ -7,15 +7,23 @@ namespace Millrace.Platform;
 internal sealed class ThreadTraits
 {
     private readonly ManualResetEvent _set = new(initialState: true);
-    private readonly Thread _thread;
-    private readonly string? _name;
-    private readonly bool _isBackground;
-    private readonly ThreadPriority _priority;
+    private Thread _thread;
+    private string? _name;
+    private bool _isBackground;
+    private ThreadPriority _priority;
 
-    private ThreadTraits(Thread thread) => (_thread, _name, _isBackground, _priority) = (thread, thread.Name, thread.IsBackground, thread.Priority);
+    private ThreadTraits() => TakeCurrent();
 
     /// <summary>Those of the calling thread.</summary>
-    public static ThreadTraits OfCurrent() => new(Thread.CurrentThread);
+    public static ThreadTraits OfCurrent() => new();
+
+    /// <summary>From now on those of the calling thread.</summary>
+    [System.Diagnostics.CodeAnalysis.MemberNotNull(nameof(_thread))]
+    public void TakeCurrent()
+    {
+        _thread = Thread.CurrentThread;
+        (_name, _isBackground, _priority) = (_thread.Name, _thread.IsBackground, _thread.Priority);
+    }
 
     /// <summary>On the same thread, after a handler; <paramref name="all"/>: of code that may have changed more than its name.</summary>
     public void Restore(bool all)

@@ -57,6 +57,41 @@ public sealed class LogQueueTests
         Assert.Equal(Numbers(0, 3), _said);
     }
 
+    // On the thread pool its exception would end the process.
+    [Fact]
+    public void A_message_that_cannot_be_said_keeps_no_other_from_being_said()
+    {
+        _queue.Add(static () => throw new TypeInitializationException("Log", new InsufficientMemoryException()));
+        Add(0, 3);
+        Run();
+        Add(3, 1);
+        Run();
+        Assert.Equal(Numbers(0, 4), _said);
+    }
+
+    [Fact]
+    public void Where_there_was_no_memory_to_begin_with_it_messages_are_said_with_the_next()
+    {
+        int failures = 2;
+        var runs = new Queue<Action>();
+        var queue = new LogQueue((count, limit) => _said.Add($"{count} dropped"), run =>
+        {
+            if (failures-- > 0)
+            {
+                throw new InsufficientMemoryException();
+            }
+
+            runs.Enqueue(run);
+        });
+        queue.Add(() => _said.Add("0"));
+        queue.Add(() => _said.Add("1"));
+        queue.Drop();
+        queue.Add(() => _said.Add("2"));
+        runs.Dequeue()();
+        Assert.Equal(["0", "1", "1 dropped", "2"], _said);
+        Assert.Empty(runs);
+    }
+
     private static IEnumerable<string> Numbers(int first, int count) => Enumerable.Range(first, count).Select(static i => $"{i}");
 
     private void Add(int first, int count)
