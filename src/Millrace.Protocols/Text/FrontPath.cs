@@ -1,5 +1,4 @@
 // Compares the path that a web server has looked at (decoded, simplified) with the one that was sent. No verdict about either of them.
-using System.Buffers;
 
 namespace Millrace.Protocols.Text;
 
@@ -26,15 +25,8 @@ public static class FrontPath
 
     private static bool IsSameDecoded(ReadOnlySpan<byte> rawPath, ReadOnlySpan<byte> told)
     {
-        byte[]? rented = rawPath.Length > StackMax ? ArrayPool<byte>.Shared.Rent(rawPath.Length) : null;
-        Span<byte> path = rented ?? stackalloc byte[StackMax];
-        bool isSame = TryDecode(rawPath, path, out int length) && Compare(path[..TargetPath.RemoveDotSegments(path[..length])], told);
-        if (rented is not null)
-        {
-            ArrayPool<byte>.Shared.Return(rented);
-        }
-
-        return isSame;
+        Span<byte> path = rawPath.Length > StackMax ? new byte[rawPath.Length] : stackalloc byte[StackMax];
+        return TryDecode(rawPath, path, out int length) && Compare(path[..TargetPath.RemoveDotSegments(path[..length])], told);
     }
 
     // Every escape becomes its byte, be it UTF-8 or not: that is what web servers do.

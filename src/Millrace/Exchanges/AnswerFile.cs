@@ -109,7 +109,7 @@ internal sealed class AnswerFile(Exchange exchange, SendLock sending)
                     continue;
                 }
 
-                part ??= Steady.Rent(SendFileMin);
+                part ??= BufferPool.Rent(SendFileMin);
                 entered = false;
                 exchange.Gate.Exit(ticket);
                 int got = ReadPart(file, part, offset, count, extent, out ExceptionDispatchInfo? failure);
@@ -135,7 +135,7 @@ internal sealed class AnswerFile(Exchange exchange, SendLock sending)
 
             if (part is not null)
             {
-                Steady.Return(part);
+                BufferPool.Return(part);
             }
 
             // Where the end of the response has found it under way, it stays so: whoever ends it may not have looked yet.

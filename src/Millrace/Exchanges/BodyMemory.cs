@@ -22,7 +22,7 @@ internal sealed class BodyMemory : MemoryPool<byte>
     public override IMemoryOwner<byte> Rent(int minBufferSize = -1)
     {
         Block block = Interlocked.Exchange(ref _spare, null) ?? new Block(this);
-        block.Take(Steady.Rent(Math.Max(minBufferSize, BlockSizeMin)));
+        block.Take(BufferPool.Rent(Math.Max(minBufferSize, BlockSizeMin)));
         return block;
     }
 
@@ -44,7 +44,7 @@ internal sealed class BodyMemory : MemoryPool<byte>
             {
                 if (!pool.IsLent)
                 {
-                    Steady.Return(bytes);
+                    BufferPool.Return(bytes);
                 }
 
                 pool._spare = this;

@@ -58,7 +58,7 @@ internal struct EarlyBody
         }
 
         int wanted = (int)Math.Min(Array.MaxLength, Math.Max(Math.Max(Size, (_bytes?.Length ?? 0) * 2L), needed));
-        byte[] larger = wanted > KeptMax ? Steady.Rent(wanted) : new byte[wanted];
+        byte[] larger = wanted > KeptMax ? BufferPool.Rent(wanted) : new byte[wanted];
         _bytes.AsSpan(0, Length).CopyTo(larger);
         _bytes = larger;
     }
@@ -67,7 +67,7 @@ internal struct EarlyBody
     {
         if (_bytes is { Length: > KeptMax } large)
         {
-            Steady.Return(large);
+            BufferPool.Return(large);
         }
         else
         {

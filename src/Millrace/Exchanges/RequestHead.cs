@@ -165,13 +165,13 @@ internal sealed class RequestHead
             return true;
         }
 
-        byte[]? rented = raw.Length > 512 ? Steady.Rent(raw.Length) : null;
+        byte[]? rented = raw.Length > 512 ? BufferPool.Rent(raw.Length) : null;
         Span<byte> scratch = rented ?? stackalloc byte[512];
         bool good = TargetPath.TryDecode(raw, scratch, out int length);
         path = good ? StringTable.ForThisThread.GetUtf8(scratch[..length]) : "";
         if (rented is not null)
         {
-            Steady.Return(rented);
+            BufferPool.Return(rented);
         }
 
         return good;

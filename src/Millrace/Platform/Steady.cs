@@ -1,17 +1,13 @@
 // Calls of the runtime's library that may wait for a moment (for a lock inside of it), made steady as SteadyLock is: where
 // ThreadInterruptedException ends the wait, the call has done nothing yet and is made again.
 
-using System.Buffers;
 using System.Collections.Concurrent;
-using System.Numerics;
 
 namespace Millrace.Platform;
 
 internal static class Steady
 {
     private const int MemoryPauseMs = 5;
-    private const int PooledMin = 16;
-    private const int PooledMax = 1 << 30;
 
     /// <summary>Does what waits first and acts afterwards, whatever interrupts the waiting.</summary>
     public static void Do<T>(Action<T> action, T state)
@@ -72,38 +68,6 @@ internal static class Steady
     /// <summary>Has the thread pool run it.</summary>
     public static void Queue(Action<object?> action, object? state) =>
         DoInTheEnd(static work => ThreadPool.UnsafeQueueUserWorkItem(work.action, work.state, preferLocal: false), (action, state));
-
-    public static byte[] Rent(int size) => Rent(size, ArrayPool<byte>.Shared);
-
-    public static byte[] Rent(int size, ArrayPool<byte> pool)
-    {
-        try
-        {
-            return pool.Rent(size);
-        }
-        catch (ThreadInterruptedException)
-        {
-            Thread.CurrentThread.Interrupt();
-            return GC.AllocateUninitializedArray<byte>(PooledSize(size));
-        }
-    }
-
-    // It goes back to the pool as others do, which throws for a length that is none of its own. Beyond its largest it drops them.
-    private static int PooledSize(int size) =>
-        size > PooledMax ? size : (int)BitOperations.RoundUpToPowerOf2((uint)Math.Max(size, PooledMin));
-
-    // Once only: an interrupted return has kept the buffer already, and given up another.
-    public static void Return(byte[] buffer)
-    {
-        try
-        {
-            ArrayPool<byte>.Shared.Return(buffer);
-        }
-        catch (ThreadInterruptedException)
-        {
-            Thread.CurrentThread.Interrupt();
-        }
-    }
 }
 
 /// <summary>A queue between threads that an interruption of one of them does not break.</summary>

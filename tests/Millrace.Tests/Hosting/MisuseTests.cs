@@ -189,6 +189,38 @@ public sealed class MisuseTests
         Assert.DoesNotContain(true, lentAgain);
     }
 
+    [Theory]
+    [InlineData(ApplicationProtocol.FastCgi)]
+    [InlineData(ApplicationProtocol.Http)]
+    public async Task An_array_that_is_written_into_after_it_has_gone_back_to_its_pool_is_nobodys_body(ApplicationProtocol protocol)
+    {
+        int[] sizes = [1024, 4096, 16 * 1024];
+        byte[][] kept = [];
+        await using UnixApp app = await UnixApp.StartAsync(
+            protocol,
+            web =>
+            {
+                web.MapGet("/mistake", () =>
+                {
+                    kept = [.. sizes.Select(ArrayPool<byte>.Shared.Rent)];
+                    Array.ForEach(kept, static array => ArrayPool<byte>.Shared.Return(array));
+                    return "made";
+                });
+                web.MapPost("/", async (HttpContext context) =>
+                {
+                    await Task.Yield();
+                    Array.ForEach(kept, static array => array.AsSpan().Fill((byte)'X'));
+                    await context.Request.Body.CopyToAsync(context.Response.Body);
+                });
+            },
+            static builder => (builder.Configuration["Millrace:Loops"], builder.Configuration["Millrace:Dispatch"]) = ("1", "Inline"));
+        foreach (int size in sizes)
+        {
+            Assert.Equal("made", (await app.Get("/mistake")).Text);
+            Assert.Equal(new string('.', size), (await app.Post("/", Encoding.ASCII.GetBytes(new string('.', size)))).Text);
+        }
+    }
+
     [Fact]
     public async Task Memory_taken_before_the_head_is_written_still_counts_after_it()
     {

@@ -1,6 +1,5 @@
 // Calls of the runtime's library that an interruption of the thread does not break.
 
-using System.Buffers;
 using Millrace.Platform;
 
 namespace Millrace.Tests.Platform;
@@ -30,45 +29,5 @@ public sealed class SteadyTests
         Assert.True(thread.Join(10_000));
         Assert.Null(thrown);
         Assert.True(isPending);
-    }
-
-    [Theory]
-    [InlineData(1)]
-    [InlineData(513)]
-    [InlineData(4096)]
-    [InlineData(40_000)]
-    [InlineData(1_048_577)]
-    public void What_an_interrupted_thread_has_rented_goes_back_to_the_pool(int size)
-    {
-        byte[] rented = [];
-        bool isPending = false;
-        Exception? thrown = null;
-        var thread = new Thread(() =>
-        {
-            rented = Steady.Rent(size, new Interrupted());
-            try
-            {
-                Thread.Sleep(1);
-            }
-            catch (ThreadInterruptedException)
-            {
-                isPending = true;
-            }
-
-            thrown = Record.Exception(() => Steady.Return(rented));
-        });
-        thread.Start();
-        Assert.True(thread.Join(10_000));
-        Assert.True(rented.Length >= size);
-        Assert.True(isPending);
-        Assert.Null(thrown);
-    }
-
-    // Has to wait for a lock of its own, whenever it is asked.
-    private sealed class Interrupted : ArrayPool<byte>
-    {
-        public override byte[] Rent(int minimumLength) => throw new ThreadInterruptedException();
-
-        public override void Return(byte[] array, bool clearArray = false) => throw new ThreadInterruptedException();
     }
 }

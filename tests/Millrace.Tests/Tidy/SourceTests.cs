@@ -69,6 +69,18 @@ public sealed partial class SourceTests
         Assert.True(!found.Any(), "take SteadyLock, SteadyQueue, Steady or SteadyPipe instead: " + string.Join("; ", found));
     }
 
+    // It is the application's too: see Platform/BufferPool.cs.
+    [Fact]
+    public void Nothing_of_the_server_lies_in_a_pool_that_the_whole_process_shares()
+    {
+        IEnumerable<string> found = Repository.Sources("src/Millrace").Concat(Repository.Sources("src/Millrace.Protocols"))
+            .Where(static path => File.ReadLines(path).Any(static line => SharedPool().IsMatch(line)));
+        Assert.True(!found.Any(), "take BufferPool instead: " + string.Join(", ", found));
+    }
+
+    [GeneratedRegex(@"^(?!\s*//).*\b(ArrayPool|MemoryPool)<\w+>\.Shared\b")]
+    private static partial Regex SharedPool();
+
     [GeneratedRegex(@"\block \(|\bnew Lock\(|\bLock _|\bConcurrentQueue<|\bConcurrentBag<|\bSemaphoreSlim\b|\bManualResetEventSlim\b|\bCountdownEvent\b|\bArrayPool<|\bThread\.Sleep\(|\bSpinOnce\(|\bSpinUntil\(|\bUnsafeQueueUserWorkItem\(|\bMonitor\.(Enter|Wait)\b")]
     private static partial Regex InterruptibleWait();
 
