@@ -54,7 +54,7 @@ internal sealed class Apache : FrontEnd
             ProxyPreserveHost On
             RequestHeader set X-Forwarded-Proto expr=%{REQUEST_SCHEME}
             # Apache passes on no header that the client's Connection names
-            RequestHeader edit* Connection "(?i)x-forwarded-proto" x
+            RequestHeader edit* Connection "(?i)x-forwarded-proto" !
         {{PrefixNote(site)}}    ProxyPass "{{Checked(site.PathPrefix)}}" "{{Url(site, "http")}}" ttl=60 nocanon upgrade=websocket
         """;
 

@@ -50,6 +50,8 @@ public sealed class PrintedApacheHttpTests() : PrintedApacheTests("http")
     [InlineData("X-Forwarded-Proto")]
     [InlineData("close, x-forwarded-PROTO")]
     [InlineData("X-Forwarded-X-Forwarded-ProtoProto")]
+    [InlineData("X-Forwarded-Proto-Forwarded-Proto")]
+    [InlineData("X-Forwarded-ProtoX-Forwarded-Proto-Forwarded-Proto, X-Forwarded-Proto-X-Forwarded-Proto")]
     public async Task No_Connection_of_the_client_takes_the_scheme_away_RFC9110_7_6_1(string connection)
     {
         await using Guarded site = await StartGuardedAsync();

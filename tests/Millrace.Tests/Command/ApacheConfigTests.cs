@@ -48,7 +48,7 @@ public sealed class ApacheConfigTests
             ProxyPreserveHost On
             RequestHeader set X-Forwarded-Proto expr=%{REQUEST_SCHEME}
             # Apache passes on no header that the client's Connection names
-            RequestHeader edit* Connection "(?i)x-forwarded-proto" x
+            RequestHeader edit* Connection "(?i)x-forwarded-proto" !
             # the application sees the whole path: app.UsePathBase("/shop")
             ProxyPass "/shop" "http://127.0.0.1:5000/shop" ttl=60 nocanon upgrade=websocket
         </VirtualHost>
