@@ -123,6 +123,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
             CheckNotReading();
             if (TryReadInside(out ReadResult result))
             {
+                CheckNotCancelled(result);
                 int count = Take(span, result);
                 if (count > 0 || destination.Length == 0 || result.IsCompleted)
                 {
@@ -151,12 +152,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
             Enter();
             try
             {
-                if (result.IsCanceled)
-                {
-                    Inner?.AdvanceTo(result.Buffer.Start);
-                    throw new OperationCanceledException("The read was cancelled.");
-                }
-
+                CheckNotCancelled(result);
                 int count = Take(span, result);
                 if (count > 0 || destination.Length == 0 || result.IsCompleted)
                 {
@@ -255,6 +251,16 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         if (_waiting > 0)
         {
             throw new InvalidOperationException("The request body is being read already; await each read before the next.");
+        }
+    }
+
+    // By CancelPendingRead, which may have come before the read that it is meant for.
+    private void CheckNotCancelled(ReadResult result)
+    {
+        if (result.IsCanceled)
+        {
+            Inner?.AdvanceTo(result.Buffer.Start);
+            throw new OperationCanceledException("The read was cancelled.");
         }
     }
 

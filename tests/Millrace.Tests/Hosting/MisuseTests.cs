@@ -407,6 +407,21 @@ public sealed class MisuseTests
         Assert.Equal((200, ""), Of(await app.Get("/")));
     }
 
+    // As on Kestrel; there, however, nothing can be read behind it.
+    [Theory]
+    [InlineData(ApplicationProtocol.FastCgi)]
+    [InlineData(ApplicationProtocol.Http)]
+    public async Task Cancelling_the_pending_read_ends_the_next_read_of_the_stream_too(ApplicationProtocol protocol)
+    {
+        await using UnixApp app = await UnixApp.StartAsync(protocol, static web => web.MapPost("/", static async context =>
+        {
+            context.Request.BodyReader.CancelPendingRead();
+            await Assert.ThrowsAnyAsync<OperationCanceledException>(async () => Assert.Equal(0, await context.Request.Body.ReadAsync(new byte[8])));
+            await context.Request.Body.CopyToAsync(context.Response.Body);
+        }));
+        Assert.Equal("whole", (await app.Post("/", "whole"u8.ToArray())).Text);
+    }
+
     // As on Kestrel: a request without a body has one reader after the other for nothing.
     [Theory]
     [InlineData(ApplicationProtocol.FastCgi)]
