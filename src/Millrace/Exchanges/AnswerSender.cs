@@ -272,8 +272,7 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
     /// <summary>The handler's synchronous part is over, and with it every span of the output: what was kept for them is kept no longer.</summary>
     public void EndShowing()
     {
-        OutputBuffer output = exchange.Output;
-        if (!output.IsShown)
+        if (exchange.Output is not { IsShown: true } output)
         {
             return;
         }

@@ -19,6 +19,13 @@ internal interface IDriverSource
     /// <summary>A driver for a loop that is about to be given to it, beyond the maximum if need be; null when none is idle and none can be added.</summary>
     IStandbyDriver? TryReserve();
 
+    /// <summary>
+    /// One stands by for the next loop whose handler blocks. Where the system refuses it loops run no handlers themselves: one that waits for what only its
+    /// loop can bring would wait for ever. The monitor asks before that can happen.
+    /// </summary>
+    /// <returns>Whether there is one, or none is wanted.</returns>
+    bool KeepStandby();
+
     /// <summary>A reserved driver that is not needed after all: it takes the first handler that waits, or stands by.</summary>
     void Release(IStandbyDriver driver);
 
@@ -47,7 +54,8 @@ internal interface IStandbyDriver
 internal sealed class DriverPool : IDriverSource, IDisposable
 {
     private const int StartAgainMs = 100;           // after the system has refused a thread: a refusal costs more than a request
-    private const int StartSparesAgainMs = 1_000;   // where there were spare ones: to ask again takes from the runtime, for a moment, what they have left it
+    private const int StartSparesAgainMs = 1_000;   // where there were spare ones: to ask again takes from the runtime, for a moment, what they have left it,
+    private const int StartSparesAgainMsMax = 60_000;   // and it may be the moment when it needs that: more and more seldom
 
     private readonly LoopServices _services;
     private readonly SteadyLock _lock = new();
@@ -63,6 +71,7 @@ internal sealed class DriverPool : IDriverSource, IDisposable
     private bool _isWanted;         // by a loop that found none at the monitor's last look: it goes before handlers
     private bool _isWantedStill;    // the same since that look
     private long _startAgainAtMs;
+    private int _sparesPauseMs;
     private bool _stopped;
 
     public DriverPool(LoopServices services)
@@ -108,6 +117,24 @@ internal sealed class DriverPool : IDriverSource, IDisposable
             DriverThread? driver = Take(_max + _loops);
             _isWanted = _isWantedStill = driver is null;
             return driver;
+        }
+    }
+
+    public bool KeepStandby()
+    {
+        using (_lock.Hold())
+        {
+            if (_idle.Count == 0 && _standbyMin > 0)
+            {
+                if (TryAdd(_max + _loops) is { } driver)
+                {
+                    _idle.Push(driver);
+                }
+
+                NoteShortage();
+            }
+
+            return _idle.Count > 0 || _standbyMin == 0;
         }
     }
 
@@ -185,13 +212,15 @@ internal sealed class DriverPool : IDriverSource, IDisposable
         }
         catch (Exception error) when (error is OutOfMemoryException or ThreadStartException)
         {
-            _startAgainAtMs = Environment.TickCount64 + (Spares.GiveUp() ? StartSparesAgainMs : StartAgainMs);
+            _sparesPauseMs = Math.Clamp(_sparesPauseMs * 2, StartSparesAgainMs, StartSparesAgainMsMax);
+            _startAgainAtMs = Environment.TickCount64 + (Spares.GiveUp() ? _sparesPauseMs : StartAgainMs);
             _services.Log.ThreadRefused(_count);
             _isRefused = true;
             return null;
         }
 
         _isRefused = false;
+        _sparesPauseMs = 0;
         _count++;
         return thread;
     }
@@ -218,11 +247,14 @@ internal sealed class DriverPool : IDriverSource, IDisposable
         return true;
     }
 
+    // Where there will be no other: handlers that wait have those that are busy, if there are any besides the loops' own.
+    private bool IsLastForLoops => _isRefused && _idle.Count == 1 && _standbyMin > 0 && Busy > _loops;
+
     // Under the lock. Whenever somebody waits, a thread is on its way, or every thread is busy and looks when it has finished, or
     // the system has refused one (TryAdd).
     private DriverThread? TakeSeeker()
     {
-        if (_hasSeeker || _waiting.Count == 0 || _isWanted || Busy >= _max)
+        if (_hasSeeker || _waiting.Count == 0 || _isWanted || Busy >= _max || IsLastForLoops)
         {
             return null;
         }
@@ -294,99 +326,5 @@ internal sealed class DriverPool : IDriverSource, IDisposable
         _idle.Push(thread);
         NoteShortage();
         return true;
-    }
-}
-
-/// <summary>One thread of the pool.</summary>
-internal sealed class DriverThread(DriverPool pool, LoopServices services) : IStandbyDriver
-{
-    public static readonly object Retire = new();
-    public static readonly object Seek = new();
-
-    private readonly object _signal = new();
-    private readonly LoopDriver _driver = new(services);
-    private object? _work;
-
-    public void Start()
-    {
-        var thread = new Thread(Run) { IsBackground = true, Name = "Millrace driver" };
-        thread.UnsafeStart();
-    }
-
-    /// <summary>A loop to drive, a connection whose handler is to run, or a word: to look for such a connection, or to go.</summary>
-    public void Give(object work)
-    {
-        Steady.Do(
-            static given =>
-            {
-                lock (given.thread._signal)
-                {
-                    given.thread._work = given.work;
-                    Monitor.Pulse(given.thread._signal);
-                }
-            },
-            (thread: this, work));
-    }
-
-    private void Run()
-    {
-        BatchScheduling.BeginThread();
-        LoopDriver driver = _driver;
-        driver.BeginThread();
-        object? next = null;
-        while (true)
-        {
-            object work = next ?? Wait();
-            switch (work)
-            {
-                case EventLoop loop:
-                    services.Drive(loop, driver);
-                    break;
-                case Connection connection:
-                    connection.RunOnWorker(driver);
-                    break;
-                case var word when word == Seek:
-                    next = pool.NextFor(this, isSeeker: true);
-                    continue;
-                default:
-                    return;
-            }
-
-            driver.RestoreContext();
-            next = pool.NextFor(this);
-        }
-    }
-
-    private object Wait()
-    {
-        while (true)
-        {
-            try
-            {
-                return WaitForWork();
-            }
-            catch (ThreadInterruptedException)
-            {
-                // Meant for a handler that has ended: the thread stands by as before.
-            }
-        }
-    }
-
-    private object WaitForWork()
-    {
-        lock (_signal)
-        {
-            while (_work is null)
-            {
-                if (!Monitor.Wait(_signal, pool.RetireAfter) && _work is null && pool.MayRetire(this))
-                {
-                    return Retire;
-                }
-            }
-
-            object work = _work;
-            _work = null;
-            return work;
-        }
     }
 }

@@ -113,6 +113,7 @@ internal sealed class LoopMonitor(LoopServices services) : IDisposable
     public bool Look()
     {
         bool busy = false;
+        _ = services.Standby.KeepStandby();
         _alert = Math.Max(0, _alert - 1);
         for (int i = 0; i < _loops.Length; i++)
         {
@@ -147,6 +148,7 @@ internal sealed class LoopMonitor(LoopServices services) : IDisposable
             return;
         }
 
+        _ = services.Standby.KeepStandby();     // before the loop runs its next handler
         _alert = AlertLooks;
         loop.Counters.HandOvers++;
         loop.Dispatch.HandedOver();

@@ -76,14 +76,19 @@ internal sealed class LoopServices : ExchangeServices, IDisposable
         var drivers = new List<IStandbyDriver>(loops);
         while (drivers.Count < loops)
         {
-            if (Standby.TryReserve() is { } driver)
+            if (Standby.TryReserve() is not { } driver)
             {
-                drivers.Add(driver);
-                continue;
+                drivers.ForEach(Standby.Release);
+                throw NoThread($"event loop {drivers.Count + 1} of {loops}");
             }
 
+            drivers.Add(driver);
+        }
+
+        if (!Standby.KeepStandby())
+        {
             drivers.ForEach(Standby.Release);
-            throw NoThread($"event loop {drivers.Count + 1} of {loops}");
+            throw NoThread("the first loop whose handler blocks");
         }
 
         return [.. drivers];

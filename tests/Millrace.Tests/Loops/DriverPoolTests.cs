@@ -293,6 +293,42 @@ public sealed class DriverPoolTests
         loop.Release();
     }
 
+    // A loop that stays in a handler that waits for its body would never receive that body, nor see that its time is over.
+    [Fact]
+    public void A_loop_whose_handler_blocks_has_a_thread_before_the_system_refuses_one()
+    {
+        using var ran = new SemaphoreSlim(0);
+        using var services = new LoopServices(new MillraceOptions { Loops = 1 }, new EndlessHandler(ran), new Log(NullLogger.Instance));
+        bool refuses = false;
+        using var pool = new DriverPool(services)
+        {
+            StartThread = thread =>
+            {
+                if (refuses)
+                {
+                    throw new InsufficientMemoryException();
+                }
+
+                thread.Start();
+            },
+        };
+        var loop = new EventLoop<LinuxKernel>(0, services, default, ConnectionFactory.Create);
+        IStandbyDriver first = pool.TryReserve()!;
+        Assert.True(pool.KeepStandby());
+        refuses = true;
+
+        IStandbyDriver? second = pool.TryReserve();
+        Assert.NotNull(second);
+        Assert.False(pool.KeepStandby());
+        Assert.True(services.IsShortOfThreads);     // the next handler runs on no loop
+
+        pool.Release(first);
+        Assert.False(services.IsShortOfThreads);
+        pool.Run(Waiting(loop));
+        Assert.True(ran.Wait(10_000), "no other thread will come for it");
+        loop.Release();
+    }
+
     private static FastCgiConnection<LinuxKernel> Waiting(EventLoop<LinuxKernel> loop) =>
         new(loop, descriptor: -1, isTcp: false) { Exchange = new Exchange(loop.Services) };
 

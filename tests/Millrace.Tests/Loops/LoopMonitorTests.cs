@@ -78,6 +78,8 @@ public sealed class LoopMonitorTests
             return null;
         }
 
+        public bool KeepStandby() => true;
+
         public void Release(IStandbyDriver driver) => throw new NotSupportedException();
 
         public bool ServeWaiting()

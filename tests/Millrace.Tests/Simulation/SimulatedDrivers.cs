@@ -36,6 +36,8 @@ internal sealed class SimulatedDrivers(Simulation simulation, int max) : IDriver
     public IStandbyDriver? TryReserve() =>
         Take(max + simulation.Loops.Length) ?? throw new InvalidOperationException("A loop whose handler blocks finds no driver.");
 
+    public bool KeepStandby() => true;
+
     public void Release(IStandbyDriver driver) => Return((SimulatedDriver)driver);
 
     public void Return(SimulatedDriver driver)

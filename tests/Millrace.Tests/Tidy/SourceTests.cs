@@ -56,7 +56,7 @@ public sealed partial class SourceTests
 
     // Threads that handlers run on may be interrupted (Thread.Interrupt) at any wait. Files named Steady hold what withstands that.
     [Theory]
-    [InlineData("Loops", "DriverPool.cs LoopMonitor.cs SpareThreads.cs")]      // which wait for what they are for, and say how they go on
+    [InlineData("Loops", "DriverThread.cs LoopMonitor.cs SpareThreads.cs")]      // which wait for what they are for, and say how they go on
     [InlineData("Connections", "")]
     [InlineData("Exchanges", "")]
     [InlineData("Observe", "")]
