@@ -22,6 +22,7 @@ internal static partial class RunRequest
     private const string ChannelVariable = "MILLRACE_SERVE_CHANNEL";
     private const string LaterUrlsVariable = "MILLRACE_SERVE_URLS";
     private const string ShownUrlsVariable = "MILLRACE_SERVE_SHOWN";
+    private const string MoveVariable = "MILLRACE_SERVE_MOVE";
 
     // The process sockets were passed to: the command, which passes them on.
     private const string ListenVariable = "MILLRACE_RUN_LISTEN_PID";
@@ -77,6 +78,9 @@ internal static partial class RunRequest
         Environment.SetEnvironmentVariable(ReportVariable, null);
     }
 
+    /// <summary>The ends of the channel through which connections move from one generation to the next: where this one gives, and where it takes.</summary>
+    public static (int Gives, int Takes) MoveDescriptors { get; private set; } = (-1, -1);
+
     private static void TakeDaemonsRequest()
     {
         if (int.TryParse(Environment.GetEnvironmentVariable(ChannelVariable), NumberStyles.None, CultureInfo.InvariantCulture, out int channel))
@@ -85,6 +89,7 @@ internal static partial class RunRequest
             LaterAddresses = ListOf(Environment.GetEnvironmentVariable(LaterUrlsVariable));
             ShownAddresses = ListOf(Environment.GetEnvironmentVariable(ShownUrlsVariable));
             Keep(channel);
+            TakeMoveDescriptors(Environment.GetEnvironmentVariable(MoveVariable));
             foreach (string address in LaterAddresses.Concat(Addresses ?? []))
             {
                 Keep(DescriptorOf(address));
@@ -93,6 +98,19 @@ internal static partial class RunRequest
         Environment.SetEnvironmentVariable(ChannelVariable, null);
         Environment.SetEnvironmentVariable(LaterUrlsVariable, null);
         Environment.SetEnvironmentVariable(ShownUrlsVariable, null);
+        Environment.SetEnvironmentVariable(MoveVariable, null);
+    }
+
+    // GIVES,TAKES
+    private static void TakeMoveDescriptors(string? both)
+    {
+        if (both?.Split(',') is [var gives, var takes]
+            && int.TryParse(gives, NumberStyles.None, CultureInfo.InvariantCulture, out int from) && int.TryParse(takes, NumberStyles.None, CultureInfo.InvariantCulture, out int to))
+        {
+            MoveDescriptors = (from, to);
+            Keep(from);
+            Keep(to);
+        }
     }
 
     private static string[] ListOf(string? addresses) => (addresses ?? "").Split(';', StringSplitOptions.RemoveEmptyEntries | StringSplitOptions.TrimEntries);

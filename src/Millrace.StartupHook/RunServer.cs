@@ -61,12 +61,22 @@ internal sealed class RunServer(IServer server, IOptions<KestrelServerOptions> k
             {
                 addresses.Add(address);
             }
-            ServedChannel.Start(RunRequest.ChannelDescriptor, ListenAsync);
+            ServedChannel.Start(RunRequest.ChannelDescriptor, ListenAsync, Move);
         }
         RunRequest.ReportAddresses(addresses);
     }
 
-    private Task ListenAsync() => server is HostedServer its ? its.ListenAsync(RunRequest.LaterAddresses) : Task.CompletedTask;
+    private async Task ListenAsync()
+    {
+        var its = (HostedServer)server;
+        await its.ListenAsync(RunRequest.LaterAddresses);
+        if (RunRequest.MoveDescriptors.Takes >= 0)
+        {
+            await its.TakeFromAsync(RunRequest.MoveDescriptors.Takes);
+        }
+    }
+
+    private void Move() => ((HostedServer)server).MoveTo(RunRequest.MoveDescriptors.Gives);
 
     public async Task StopAsync(CancellationToken cancellationToken)
     {

@@ -1,7 +1,8 @@
 // The application's end of what `millrace serve` tells it: a listening socket that it has inherited, one connection at a time, one line for each
 // request and one for its answer. A daemon that has gone leaves the application as it is; its successor connects here.
 //
-//   listen      accept on the addresses of the application     ok | ! and why not
+//   listen      accept on the addresses of the application, and serve the connections of the generation before     ok | ! and why not
+//   move        accept no more, and give connections to the next generation, each when it is idle                   ok | ! and why not
 
 using System.Net.Sockets;
 
@@ -13,12 +14,13 @@ internal static class ServedChannel
 
     /// <param name="descriptor">The listening socket; this takes it over.</param>
     /// <param name="listen">Has the server accept.</param>
-    public static void Start(int descriptor, Func<Task> listen) => _ = RunAsync(new Socket(new SafeSocketHandle(descriptor, ownsHandle: true)), listen);
+    /// <param name="move">Has the server give its connections away.</param>
+    public static void Start(int descriptor, Func<Task> listen, Action move) =>
+        _ = RunAsync(new Socket(new SafeSocketHandle(descriptor, ownsHandle: true)), new Commands(listen, move));
 
-    private static async Task RunAsync(Socket listener, Func<Task> listen)
+    private static async Task RunAsync(Socket listener, Commands commands)
     {
         using var own = listener;
-        var commands = new Commands(listen);
         while (true)
         {
             try
@@ -39,26 +41,31 @@ internal static class ServedChannel
         }
     }
 
-    private sealed class Commands(Func<Task> listen)
+    private sealed class Commands(Func<Task> listen, Action move)
     {
         private bool _listens;
+        private bool _moves;
 
         /// <summary>What is answered to a line.</summary>
         public async Task<string> DoAsync(string line)
         {
-            if (line != "listen")
-            {
-                return $"! '{line}' is nothing that this application knows";
-            }
-            if (_listens)
-            {
-                return "ok";
-            }
             try
             {
-                await listen().ConfigureAwait(false);
-                _listens = true;
-                return "ok";
+                switch (line)
+                {
+                    case "listen" when !_listens:
+                        await listen().ConfigureAwait(false);
+                        _listens = true;
+                        return "ok";
+                    case "move" when !_moves:
+                        move();
+                        _moves = true;
+                        return "ok";
+                    case "listen" or "move":
+                        return "ok";
+                    default:
+                        return $"! '{line}' is nothing that this application knows";
+                }
             }
             catch (Exception error) when (error is MillraceStartException or FormatException)
             {

@@ -24,6 +24,8 @@ internal sealed class Engine : IAsyncDisposable
     private readonly ServerMeter _meter;
     private readonly Lock _stopLock = new();
     private Task? _stopped;
+    private int _successor = -1;
+    private bool _hasMoved;
 
     private Engine(MillraceOptions options, RequestHandler handler, Log log, Action<DriverThread>? startThread)
     {
@@ -164,6 +166,58 @@ internal sealed class Engine : IAsyncDisposable
         Say(before);
     }
 
+    /// <summary>
+    /// Gives connections to another server from now on, each when it is idle, and listens no more: somebody else has the listening sockets too.
+    /// <see cref="StopAsync"/> waits for those that are not idle.
+    /// </summary>
+    /// <param name="channel">One end of a SOCK_SEQPACKET pair; the engine's from here on.</param>
+    /// <exception cref="MillraceStartException">The server has been told to stop, or to hand over before.</exception>
+    public void MoveTo(int channel)
+    {
+        lock (_stopLock)
+        {
+            if (_stopped is not null || _successor >= 0)
+            {
+                _ = SystemCalls.Close(channel);
+                throw new MillraceStartException("The server is stopping already, and gives its connections to nobody else.");
+            }
+
+            _successor = channel;
+            _hasMoved = true;
+            int watching = _loops.Length;
+            Broadcast(loop =>
+            {
+                loop.BeginMove(channel);
+                if (Interlocked.Decrement(ref watching) == 0)
+                {
+                    _sockets.ForEach(socket => loop.Leave(socket, _options.Backlog));
+                }
+            });
+        }
+    }
+
+    /// <summary>Gives no connection away any more: those that are left are drained.</summary>
+    public void EndMove() => Broadcast(static loop => loop.EndMove());
+
+    /// <summary>Serves the connections that another server gives.</summary>
+    /// <param name="channel">The other end; the engine's from here on.</param>
+    /// <exception cref="MillraceStartException">The server has been told to stop, or a loop cannot watch it.</exception>
+    public Task TakeFromAsync(int channel)
+    {
+        lock (_stopLock)
+        {
+            if (_stopped is not null)
+            {
+                _ = SystemCalls.Close(channel);
+                throw new MillraceStartException("The server is stopping, and takes no connection.");
+            }
+
+            var socket = new ListenSocket(channel, new ListenAddress { Kind = EndPointKind.Inherited, InheritedDescriptor = channel }, default, loop: -1) { IsChannel = true };
+            _sockets.Add(socket);
+            return Task.WhenAll(_loops.Select(loop => AddListenerAsync(loop, socket)));
+        }
+    }
+
     // Whoever drives the loop adds it: in the order of what is posted, and so ahead of the end.
     private static Task AddListenerAsync(EventLoop<LinuxKernel> loop, ListenSocket socket)
     {
@@ -290,12 +344,22 @@ internal sealed class Engine : IAsyncDisposable
         Broadcast(static loop => loop.Stop());
         _services.Leave();
         await WaitForLoops().ConfigureAwait(false);
+        CloseChannel();
         _services.Log.Drained(
             Math.Round((Environment.TickCount64 - begun) / 1000.0, 1),
             Volatile.Read(ref _services.OffLoop.EndedInDrain),
             _loops.Sum(static loop => Volatile.Read(ref loop.Counters.CutInDrain)));
         Close();
         await _services.Log.FlushAsync(TimeSpan.FromSeconds(1)).ConfigureAwait(false);
+    }
+
+    // Whose end the successor sees. A loop that lingers has none that it could give.
+    private void CloseChannel()
+    {
+        if (Interlocked.Exchange(ref _successor, -1) is >= 0 and int channel)
+        {
+            _ = SystemCalls.Close(channel);
+        }
     }
 
     private void Broadcast(Action<EventLoop<LinuxKernel>> action) => Array.ForEach(_loops, loop => loop.Post(action));
@@ -317,7 +381,7 @@ internal sealed class Engine : IAsyncDisposable
     private void Close()
     {
         _meter.Dispose();
-        _sockets.ForEach(static socket => socket.Dispose());
+        _sockets.ForEach(_hasMoved ? static socket => socket.Leave() : static socket => socket.Dispose());
     }
 
     public ValueTask DisposeAsync() => new(StopAsync(CancellationToken.None));

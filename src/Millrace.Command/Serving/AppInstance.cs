@@ -5,6 +5,7 @@ using System.Diagnostics;
 using System.Globalization;
 using System.IO.Pipes;
 using System.Net.Sockets;
+using System.Text;
 using Millrace.Command.Running;
 using Millrace.Listeners;
 using Millrace.Loops;
@@ -151,13 +152,19 @@ internal sealed class AppInstance : IDisposable
 
     /// <summary>Has it accept on the application's addresses.</summary>
     /// <exception cref="InstanceException">It cannot.</exception>
-    public async Task ListenAsync(CancellationToken ct)
+    public Task ListenAsync(CancellationToken ct) => TellAsync("listen", ct);
+
+    /// <summary>Has it give its connections to the next generation, each when it is idle.</summary>
+    /// <exception cref="InstanceException">It cannot.</exception>
+    public Task MoveAsync(CancellationToken ct) => TellAsync("move", ct);
+
+    private async Task TellAsync(string what, CancellationToken ct)
     {
         using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct, _ended.Token);
         try
         {
             using var stream = await ConnectAsync(_channel, limit.Token);
-            await stream.WriteAsync("listen\n"u8.ToArray(), limit.Token);
+            await stream.WriteAsync(Encoding.ASCII.GetBytes(what + "\n"), limit.Token);
             using var reader = new StreamReader(stream);
             string? answer = await reader.ReadLineAsync(limit.Token);
             if (answer != "ok")
@@ -167,11 +174,11 @@ internal sealed class AppInstance : IDisposable
         }
         catch (Exception error) when (error is IOException or SocketException)
         {
-            throw new InstanceException($"The process cannot be told to accept: {error.Message}");
+            throw new InstanceException($"The process cannot be told to {what}: {error.Message}");
         }
         catch (OperationCanceledException) when (!ct.IsCancellationRequested)
         {
-            throw new InstanceException($"The process {await Exited} before it accepted.");
+            throw new InstanceException($"The process {await Exited} when it was told to {what}.");
         }
     }
 
@@ -231,6 +238,7 @@ internal sealed class AppInstance : IDisposable
         Array.ForEach(s_daemonsOwn, name => info.Environment.Remove(name));
         info.Environment["MILLRACE_SERVE_CHANNEL"] = _channel.Descriptor.ToString(CultureInfo.InvariantCulture);
         info.Environment["MILLRACE_SERVE_URLS"] = _start.Listeners.InheritedUrls;
+        info.Environment["MILLRACE_SERVE_MOVE"] = _start.Listeners.MoveDescriptors;
         info.Environment["MILLRACE_SERVE_SHOWN"] = string.Join(';', _start.Listeners.Shown);
         info.Environment["Millrace__DrainTimeout"] = settings.DrainTimeout.ToString("c", CultureInfo.InvariantCulture);
         info.Environment["DOTNET_SHUTDOWNTIMEOUTSECONDS"] = ((int)Math.Ceiling(settings.DrainTimeout.TotalSeconds) + 1).ToString(CultureInfo.InvariantCulture);

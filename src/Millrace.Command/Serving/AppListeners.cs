@@ -1,25 +1,39 @@
 // What the daemon listens on for an application: opened once, inherited by every process of it, closed when the application is stopped. As
-// long as one of them is open nobody is refused: who connects while no process accepts waits in its queue.
+// long as one of them is open nobody is refused: who connects while no process accepts waits in its queue. The channel between its generations
+// lives as long.
 
+using System.Globalization;
 using Millrace.Listeners;
 using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Command.Serving;
 
-internal sealed class AppListeners : IDisposable
+internal sealed unsafe class AppListeners : IDisposable
 {
     private readonly List<ListenSocket> _sockets = [];
 
+    private readonly int _gives;
+    private readonly int _takes;
+
     private AppListeners()
     {
+        int* pair = stackalloc int[2];
+        if (SystemCalls.SocketPair(SystemCalls.AF_UNIX, SystemCalls.SOCK_SEQPACKET | SystemCalls.SOCK_CLOEXEC | SystemCalls.SOCK_NONBLOCK, 0, pair) < 0)
+        {
+            throw new MillraceStartException($"A channel between processes cannot be made: {SystemCalls.Describe(SystemCalls.Errno)}; raise the limit of open files (ulimit -n).");
+        }
+        (_gives, _takes) = (pair[0], pair[1]);
     }
+
+    /// <summary>The ends of the channel through which connections move from one generation to the next. Open here as well: what is on its way is lost with no process.</summary>
+    public string MoveDescriptors => string.Create(CultureInfo.InvariantCulture, $"{_gives},{_takes}");
 
     /// <summary>As they were asked for, with real ports and without what only concerns the listener.</summary>
     public IReadOnlyList<string> Shown => [.. _sockets.Select(static socket => socket.Address.Url).Distinct()];
 
     /// <summary>The descriptors, for whoever inherits them.</summary>
-    public IEnumerable<int> Descriptors => _sockets.Select(static socket => socket.Descriptor);
+    public IEnumerable<int> Descriptors => [.. _sockets.Select(static socket => socket.Descriptor), _gives, _takes];
 
     /// <summary>Addresses of the descriptors, for whoever inherits them, separated by ';'.</summary>
     public string InheritedUrls => string.Join(';', _sockets.Select(static socket => Inherited(socket.Address, socket.Descriptor)));
@@ -50,7 +64,12 @@ internal sealed class AppListeners : IDisposable
         return copy >= 0 ? Inherited(socket.Address, copy) : throw new MillraceStartException($"A socket cannot be opened again: {SystemCalls.Describe(SystemCalls.Errno)}; raise the limit of open files (ulimit -n).");
     }));
 
-    public void Dispose() => _sockets.ForEach(static socket => socket.Dispose());
+    public void Dispose()
+    {
+        _sockets.ForEach(static socket => socket.Dispose());
+        _ = SystemCalls.Close(_gives);
+        _ = SystemCalls.Close(_takes);
+    }
 
     private static string Inherited(ListenAddress address, int descriptor) => new ListenAddress
     {

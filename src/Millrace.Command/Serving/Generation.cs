@@ -94,13 +94,18 @@ internal sealed class Generation : IDisposable
     }
 
     /// <summary>Ends all processes: what they serve is answered first, for as long as the application's drain time says.</summary>
-    public async Task DrainAsync()
+    /// <param name="hasSuccessor">Whether a generation serves that takes connections over.</param>
+    public async Task DrainAsync(bool hasSuccessor)
     {
         await _ending.CancelAsync();
         await Task.WhenAll(_slots);
         var instances = Instances;
         foreach (var instance in instances)
         {
+            if (hasSuccessor)
+            {
+                await TryMoveAsync(instance);
+            }
             instance.Terminate();
         }
         var exits = Task.WhenAll(instances.Select(static instance => instance.Exited));
@@ -111,6 +116,20 @@ internal sealed class Generation : IDisposable
             await exits;
         }
         DisposeAll();
+    }
+
+    // One that cannot is drained without it: its connections are closed as they become idle.
+    private async Task TryMoveAsync(AppInstance instance)
+    {
+        try
+        {
+            using var limit = new CancellationTokenSource(s_killPatience);
+            await instance.MoveAsync(limit.Token);
+        }
+        catch (Exception error) when (error is InstanceException or OperationCanceledException)
+        {
+            _happened($"process {instance.ProcessId} did not give its connections to the next generation: {error.Message}");
+        }
     }
 
     /// <summary>Ends all processes now.</summary>

@@ -209,7 +209,7 @@ internal sealed class HostedApp : IAsyncDisposable
         var before = _current;
         _current = next;
         _ = WatchAsync(next);
-        Retire(before);
+        Retire(before, hasSuccessor: true);
         return null;
     }
 
@@ -259,14 +259,14 @@ internal sealed class HostedApp : IAsyncDisposable
     {
         var before = _current;
         _current = null;
-        Retire(before);
+        Retire(before, hasSuccessor: false);
         if (wait)
         {
             await Task.WhenAll(_draining);
         }
     }
 
-    private void Retire(Generation? generation)
+    private void Retire(Generation? generation, bool hasSuccessor)
     {
         if (generation is null)
         {
@@ -275,7 +275,7 @@ internal sealed class HostedApp : IAsyncDisposable
         _draining.RemoveAll(static task => task.IsCompleted);
         _draining.Add(Task.Run(async () =>
         {
-            await generation.DrainAsync();
+            await generation.DrainAsync(hasSuccessor);
             generation.Dispose();
             Interlocked.Add(ref _restarts, generation.Restarts);
         }));

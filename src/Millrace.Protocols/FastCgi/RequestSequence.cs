@@ -151,6 +151,14 @@ public struct RequestSequence
     /// <summary>The web server has been told that requests come one at a time (§4.1).</summary>
     public void TellOneAtATime() => _toldOneAtATime = true;
 
+    /// <summary>Bits that tell another sequence, which reads on where this one is at rest, what it cannot see: that a request has begun before, that
+    /// what is left of it may be coming, and that the web server knows of one at a time.</summary>
+    public byte Knowledge
+    {
+        readonly get => (byte)((_hasBegun ? 1 : 0) | (_isRestComing ? 2 : 0) | (_toldOneAtATime ? 4 : 0) | (_knowsOneAtATime ? 8 : 0));
+        set => (_hasBegun, _isRestComing, _toldOneAtATime, _knowsOneAtATime) = ((value & 1) != 0, (value & 2) != 0, (value & 4) != 0, (value & 8) != 0);
+    }
+
     /// <summary>Bytes have come while no request was in progress: what it was told before, it knew when it sent them.</summary>
     public void NoteRead() => _knowsOneAtATime = _toldOneAtATime;
 

@@ -146,6 +146,12 @@ internal sealed class HostedServer : IServer
     public Task ListenAsync(IEnumerable<string> addresses) =>
         _engine?.ListenAsync([.. addresses.SelectMany(ListenAddress.ParseList)]) ?? throw new MillraceStartException("The server has not been started.");
 
+    /// <inheritdoc cref="Engine.MoveTo"/>
+    public void MoveTo(int channel) => (_engine ?? throw new MillraceStartException("The server has not been started.")).MoveTo(channel);
+
+    /// <inheritdoc cref="Engine.TakeFromAsync"/>
+    public Task TakeFromAsync(int channel) => (_engine ?? throw new MillraceStartException("The server has not been started.")).TakeFromAsync(channel);
+
     public Task StopAsync(CancellationToken cancellationToken) => _engine?.StopAsync(cancellationToken) ?? Task.CompletedTask;
 
     public void Dispose()

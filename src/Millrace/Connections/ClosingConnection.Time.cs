@@ -195,6 +195,12 @@ internal abstract partial class ClosingConnection<TKernel>
 
     public sealed override void OnDrain(long nowMs, long begunMs, bool cut)
     {
+        if (!cut && Loop.MovesConnections)
+        {
+            Offer();
+            return;
+        }
+
         if (IsClosed)
         {
             return;

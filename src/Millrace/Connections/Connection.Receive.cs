@@ -27,10 +27,11 @@ internal abstract partial class Connection<TKernel>
 
     // ---- events ----
 
-    public sealed override bool OnAccepted(LoopDriver driver)
+    public sealed override bool OnAccepted(LoopDriver driver, byte? knowledge)
     {
         _lastActiveMs = Loop.NowMs;
-        SetDeadline(Options.HeadTimeout);
+        SetDeadline(knowledge is null ? Options.HeadTimeout : Options.IdleTimeout);
+        Knowledge = knowledge ?? 0;
 
         // The first request is usually there already; a connection that is answered and closed in this turn is never watched.
         if (!Receive(driver))
@@ -128,6 +129,11 @@ internal abstract partial class Connection<TKernel>
 
     protected sealed override bool Receive(LoopDriver driver)
     {
+        if (Loop.MovesConnections && TryGiveAway())
+        {
+            return true;
+        }
+
         for (int reads = 1; ; reads++)
         {
             byte[] input = driver.Input;

@@ -46,6 +46,12 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
 
     protected override bool IsMidRequest => _sequence.IsMidRequest;
 
+    protected override bool IsAtRest => !_sequence.IsMidRequest && !_sequence.HasNext && !_isTaken;
+
+    protected override byte Knowledge { get => _sequence.Knowledge; set => _sequence.Knowledge = value; }
+
+    protected override byte[] Peer => [];
+
     // Whoever aborts a request that has been answered has given that answer up, not those before it.
     protected override bool MayHaveMoreInput => _sequence.MayMoreCome;
 

@@ -52,6 +52,12 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
 
     protected override bool IsMidRequest => _sequence.IsMidRequest;
 
+    protected override bool IsAtRest => _sequence.State == SequenceState.Idle && !_sequence.IsBodyOpen;
+
+    protected override byte Knowledge { get => 0; set => _ = value; }
+
+    protected override byte[] Peer => _peer;
+
     // A client that is told of the end, and has not asked for it, may be sending its next request at this moment.
     protected override bool MayHaveMoreInput => _sequence.MayMoreCome || _frames is { Closes: true, KeepAlive: true } || _upgraded;
 

@@ -29,6 +29,9 @@ internal sealed class ListenSocket : IDisposable
     /// <summary>The descriptor, or -1 once disposed.</summary>
     public int Descriptor => Volatile.Read(ref _descriptor);
 
+    /// <summary>No listening socket, but one end of a channel through which another server gives its connections (SOCK_SEQPACKET).</summary>
+    public bool IsChannel { get; init; }
+
     /// <summary>The address as it was asked for, with the real port.</summary>
     public ListenAddress Address { get; }
 
@@ -40,6 +43,9 @@ internal sealed class ListenSocket : IDisposable
 
     /// <summary>True when all loops wait on this one descriptor (Unix, inherited); false when each loop has its own (TCP).</summary>
     public bool IsShared => Loop < 0;
+
+    /// <summary>Of all loops that wait on it one is woken. Not of a channel: who has been woken may be the one that gives its connections away.</summary>
+    public bool WakesOneLoop => IsShared && !IsChannel;
 
     /// <summary>
     /// Nobody can connect any more, but who waits can still be accepted. Only for a Unix socket that was made here: ending the reception of a TCP socket
@@ -73,6 +79,18 @@ internal sealed class ListenSocket : IDisposable
         }
 
         return true;
+    }
+
+    /// <summary>Stops listening where somebody else, who has the socket too, goes on: what goes with it stays.</summary>
+    public void Leave()
+    {
+        int descriptor = Interlocked.Exchange(ref _descriptor, -1);
+        if (descriptor >= 0)
+        {
+            _file?.Dispose();
+            _file?.Directory.Dispose();
+            _ = SystemCalls.Close(descriptor);
+        }
     }
 
     /// <summary>Stops listening. The file of a Unix socket goes first, and only when it is still the one that was made here.</summary>

@@ -22,7 +22,9 @@ internal abstract class Connection(int descriptor, ResponseFraming framing) : Re
     public Connection? WheelPrevious;
 
     // ---- called by the loop's driver; false: the loop was taken over meanwhile ----
-    public abstract bool OnAccepted(LoopDriver driver);
+    /// <param name="driver">Drives the loop.</param>
+    /// <param name="knowledge">Of a connection that another server has served before, what that one knew of it: <see cref="MovedConnection.Knowledge"/>.</param>
+    public abstract bool OnAccepted(LoopDriver driver, byte? knowledge);
 
     public abstract bool OnEvent(LoopDriver driver, Readiness ready);
 

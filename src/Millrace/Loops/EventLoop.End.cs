@@ -9,9 +9,10 @@ internal sealed partial class EventLoop<TKernel>
     private bool _cutting;
     private bool _stopping;
 
-    public bool IsDraining => _draining;
+    /// <summary>Connections are closed as they become idle: there is nobody to give them to.</summary>
+    public bool IsDraining => _draining && !MovesConnections;
 
-    /// <summary>While draining: closes what has become idle meanwhile.</summary>
+    /// <summary>While draining: closes what has become idle meanwhile, or gives it to a successor.</summary>
     public void DrainConnections()
     {
         _parked.ForEach(Post);

@@ -37,7 +37,7 @@ internal sealed partial class EventLoop<TKernel>
     public void AddListener(ListenSocket listener)
     {
         _listeners.Add(listener);
-        if (_acceptPausedUntilMs == 0 && !Kernel.WatchListener(_poller, listener.Descriptor, ListenerFlag | (uint)(_listeners.Count - 1), listener.IsShared))
+        if (_acceptPausedUntilMs == 0 && !Kernel.WatchListener(_poller, listener.Descriptor, ListenerFlag | (uint)(_listeners.Count - 1), listener.WakesOneLoop))
         {
             _listeners[^1] = null;
             throw new MillraceStartException($"Cannot watch {listener.Address}: the kernel has no room for another watched descriptor.");
@@ -83,6 +83,11 @@ internal sealed partial class EventLoop<TKernel>
             return Accepted.Nobody;     // a handler has kept the loop from its end of listening: the number is somebody else's
         }
 
+        if (listener.IsChannel)
+        {
+            return TakeOne(driver, listener);
+        }
+
         if (IsReserveReached())
         {
             return Accepted.Exhausted;
@@ -109,10 +114,15 @@ internal sealed partial class EventLoop<TKernel>
             return Accepted.One;
         }
 
+        return AdoptOrPass(driver, accepted);
+    }
+
+    private Accepted AdoptOrPass(LoopDriver driver, AcceptedSocket accepted)
+    {
         EventLoop<TKernel> target = LeastLoaded();
         if (target == this)
         {
-            return Adopt(driver, descriptor, listener, accepted.Peer) ? Accepted.One : Accepted.LoopLost;
+            return Adopt(driver, accepted) ? Accepted.One : Accepted.LoopLost;
         }
 
         target.Post(accepted);
@@ -125,7 +135,7 @@ internal sealed partial class EventLoop<TKernel>
         AcceptedSocket accepted;
         try
         {
-            accepted = new AcceptedSocket(descriptor, listener, listener.Address.IsTcp ? peer.ToArray() : []);
+            accepted = new AcceptedSocket(descriptor, listener.Address, listener.Address.IsTcp ? peer.ToArray() : []);
         }
         catch (OutOfMemoryException)
         {
@@ -215,7 +225,7 @@ internal sealed partial class EventLoop<TKernel>
         _acceptPausedUntilMs = 0;
         for (int i = 0; i < _listeners.Count; i++)
         {
-            if (_listeners[i] is { } listener && !Kernel.WatchListener(_poller, listener.Descriptor, ListenerFlag | (uint)i, listener.IsShared))
+            if (_listeners[i] is { } listener && !Kernel.WatchListener(_poller, listener.Descriptor, ListenerFlag | (uint)i, listener.WakesOneLoop))
             {
                 // No room to watch it: a listener that is not watched any more would never be heard of again.
                 PauseAccepting(listener);
@@ -242,7 +252,7 @@ internal sealed partial class EventLoop<TKernel>
     /// <summary>Accepts who waits in a queue that nobody watches any more: one at a time, since the handler of one may block and others wait behind it.</summary>
     private bool AcceptRest(LoopDriver driver, AcceptBacklog rest)
     {
-        if (IsReserveReached() && Services.Connections > 0 && !_cutting)
+        if (rest.TakePutOff() || (IsReserveReached() && Services.Connections > 0 && !_cutting))
         {
             _parked.Add(rest);      // each connection that ends gives a descriptor back: the next sweep looks again
             return true;
@@ -260,12 +270,12 @@ internal sealed partial class EventLoop<TKernel>
                 return true;
             case Accepted.LoopLost:
                 return false;
+            case Accepted.Exhausted when MovesConnections && !_cutting:
+                rest.PutOff();      // others go on with the socket, and have not been told of who waits
+                return true;
             default:
                 rest.EndStep();
                 return true;
         }
     }
 }
-
-/// <summary>A connection accepted by one loop for another.</summary>
-internal sealed record AcceptedSocket(int Descriptor, ListenSocket Listener, byte[] Peer);

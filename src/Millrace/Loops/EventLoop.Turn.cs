@@ -18,8 +18,6 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
 {
     private const ulong ListenerFlag = 1UL << 63;
     private const int WatchAgainMs = 100;
-    private const int BusyEventsPerMs = 6;
-    private const int CountMsMin = 8;
     private const int CrowdedMs = 1_000;
 
     private readonly PollEvent[] _batch = new PollEvent[256];
@@ -34,9 +32,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     private int _batchPosition;
     private bool _isReserveReached;
     private long _crowdedSinceMs;       // since when batches have been full; 0: the last was not
-    private long _countedSinceMs;
-    private int _counted;               // events since then
-    private Waking _waking;
+    private LoopLoad _load;
 
     public readonly TKernel Kernel;
 
@@ -212,7 +208,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
             timeoutMs = 0;
         }
 
-        Waking waking = _waking == Waking.InTurn && !Services.Code.MayStart ? Waking.InTurnLasting : _waking;
+        Waking waking = _load.Waking == Waking.InTurn && !Services.Code.MayStart ? Waking.InTurnLasting : _load.Waking;
         _batchPosition = 0;
         _batchCount = Kernel.Wait(_poller, _batch, timeoutMs, waking);
         WakeUp();
@@ -224,23 +220,10 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
             _batchCount = Kernel.Wait(_poller, _batch, 0, waking);
         }
 
-        Count(_batchCount);
+        _load.Count(_batchCount, NowMs);
         if (_batchCount > 0)
         {
             SetActive();
-        }
-    }
-
-    // Where requests are many it pays to be woken for several at a time. A loop with little to do is woken at once, by one system call.
-    private void Count(int events)
-    {
-        _counted += events;
-        long passedMs = NowMs - _countedSinceMs;
-        if (passedMs >= CountMsMin)
-        {
-            _waking = _counted >= BusyEventsPerMs * passedMs ? Waking.InTurn : Waking.AtOnce;
-            _counted = 0;
-            _countedSinceMs = NowMs;
         }
     }
 
@@ -269,7 +252,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
             case Connection connection:
                 return connection.OnPosted(driver);
             case AcceptedSocket accepted:
-                return Adopt(driver, accepted.Descriptor, accepted.Listener, accepted.Peer);
+                return Adopt(driver, accepted);
             case AcceptBacklog rest:
                 return AcceptRest(driver, rest);
             case Action<EventLoop<TKernel>> action:
@@ -282,11 +265,11 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
 
     // ---- connections ----
 
-    private bool Adopt(LoopDriver driver, int descriptor, ListenSocket listener, byte[] peer)
+    private bool Adopt(LoopDriver driver, AcceptedSocket accepted)
     {
         if (_cutting)
         {
-            Kernel.Close(descriptor, reset: false);
+            Kernel.Close(accepted.Descriptor, reset: false);
             Services.RemoveConnection();
             return true;
         }
@@ -294,12 +277,12 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
         Connection connection;
         try
         {
-            connection = _makeConnection(this, descriptor, listener.Address, peer);
+            connection = _makeConnection(this, accepted.Descriptor, accepted.Address, accepted.Peer);
             _connections.Add(connection);
         }
         catch
         {
-            Kernel.Close(descriptor, reset: true);
+            Kernel.Close(accepted.Descriptor, reset: true);
             Services.RemoveConnection();
             throw;
         }
@@ -308,7 +291,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
         Counters.Accepted++;
         try
         {
-            return connection.OnAccepted(driver);
+            return connection.OnAccepted(driver, accepted.Knowledge);
         }
         catch (Exception error)
         {

@@ -77,6 +77,7 @@ internal sealed class AcceptBacklog(ListenSocket listener, int max, Func<ListenS
     private int _counted;
     private bool _isLastStep;
     private bool _isFinished;
+    private bool _isPutOff;
 
     public ListenSocket Listener => listener;
 
@@ -90,6 +91,16 @@ internal sealed class AcceptBacklog(ListenSocket listener, int max, Func<ListenS
 
         _counted++;
         return !_isFinished;
+    }
+
+    /// <summary>It is not asked again before the next sweep.</summary>
+    public void PutOff() => _isPutOff = true;
+
+    public bool TakePutOff()
+    {
+        bool was = _isPutOff;
+        _isPutOff = false;
+        return was;
     }
 
     /// <summary>Nobody waits, or no more can be accepted: who connects is held off, and the queue is looked at once more. The second time, or where nobody can be held off, the socket is closed.</summary>

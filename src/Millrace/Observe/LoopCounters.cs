@@ -9,6 +9,7 @@ internal sealed class LoopCounters
 {
     public long Accepted;
     public long Closed;
+    public long Moved;
     public long Requests;
     public long HandOvers;
     public long Workers;

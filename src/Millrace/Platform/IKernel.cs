@@ -118,6 +118,18 @@ internal interface IKernel
     /// <summary>Breaks a TCP connection off: the peer gets a reset instead of an end. The descriptor stays open. Any thread.</summary>
     void Reset(int descriptor);
 
+    /// <summary>
+    /// Gives a connection to whoever takes it out of the other end of a channel, with what he needs to know of it. It is open here too until
+    /// <see cref="Leave"/>. Answers 0, or a <see cref="KernelResult"/>: <see cref="KernelResult.Again"/> while the channel is full.
+    /// </summary>
+    int Give(int channel, int descriptor, ReadOnlySpan<byte> knowledge);
+
+    /// <summary>Takes a connection out of a channel: a descriptor, or a <see cref="KernelResult"/>; <see cref="KernelResult.Broken"/> when no more can come.</summary>
+    int Take(int channel, Span<byte> knowledge, out int length);
+
+    /// <summary>Closes the descriptor of a connection that somebody else has: the peer sees nothing of it, nor does the event queue hear of it again.</summary>
+    void Leave(Poller poller, int descriptor);
+
     /// <summary>Closes; with <paramref name="reset"/> the peer of a TCP connection gets a reset.</summary>
     void Close(int descriptor, bool reset);
 

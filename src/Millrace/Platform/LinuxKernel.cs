@@ -263,6 +263,60 @@ internal readonly unsafe struct LinuxKernel : IKernel
         _ = SystemCalls.Connect(descriptor, nowhere, 16);
     }
 
+    // unix(7): SCM_RIGHTS. A control message is its length, its level, its type, and one descriptor.
+    public int Give(int channel, int descriptor, ReadOnlySpan<byte> knowledge)
+    {
+        fixed (byte* at = knowledge)
+        {
+            var rights = new SystemCalls.DescriptorMessage(descriptor);
+            var vector = new SystemCalls.IoVector { Base = at, Length = knowledge.Length };
+            var message = new SystemCalls.MessageHeader { Vectors = &vector, VectorCount = 1, Control = &rights, ControlLength = sizeof(SystemCalls.DescriptorMessage) };
+            while (SystemCalls.SendMessage(channel, &message, SystemCalls.MSG_NOSIGNAL | SystemCalls.MSG_DONTWAIT) < 0)
+            {
+                // Too many descriptors are on their way: as if the channel were full.
+                int result = SystemCalls.Errno is SystemCalls.ETOOMANYREFS or SystemCalls.ENOBUFS or SystemCalls.ENOMEM ? KernelResult.Again : Failed();
+                if (result != 0)
+                {
+                    return result;
+                }
+            }
+
+            return 0;
+        }
+    }
+
+    public int Take(int channel, Span<byte> knowledge, out int length)
+    {
+        fixed (byte* at = knowledge)
+        {
+            while (true)
+            {
+                SystemCalls.DescriptorMessage rights = default;
+                var vector = new SystemCalls.IoVector { Base = at, Length = knowledge.Length };
+                var message = new SystemCalls.MessageHeader { Vectors = &vector, VectorCount = 1, Control = &rights, ControlLength = sizeof(SystemCalls.DescriptorMessage) };
+                nint count = SystemCalls.ReceiveMessage(channel, &message, SystemCalls.MSG_DONTWAIT | SystemCalls.MSG_CMSG_CLOEXEC);
+                length = (int)Math.Max(count, 0);
+                if (count > 0 && rights.IsWhole)
+                {
+                    return rights.Descriptor;
+                }
+
+                int result = count >= 0 ? KernelResult.Broken : Failed();
+                if (result != 0)
+                {
+                    return result;
+                }
+            }
+        }
+    }
+
+    // Closing does not end the registration where another process has the socket too: epoll(7), question 6.
+    public void Leave(Poller poller, int descriptor)
+    {
+        Unwatch(poller, descriptor);
+        _ = SystemCalls.Close(descriptor);
+    }
+
     public void Close(int descriptor, bool reset)
     {
         if (reset)

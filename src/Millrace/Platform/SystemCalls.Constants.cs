@@ -27,6 +27,7 @@ internal static unsafe partial class SystemCalls
     public const int AF_INET6 = 10;
     public const int SOCK_STREAM = 1;
     public const int SOCK_NONBLOCK = 0x800;
+    public const int SOCK_SEQPACKET = 5;
     public const int SOCK_CLOEXEC = 0x80000;
 
     // sched(7)
@@ -38,6 +39,8 @@ internal static unsafe partial class SystemCalls
     public const int MSG_DONTWAIT = 0x40;
     public const int MSG_NOSIGNAL = 0x4000;
     public const int MSG_MORE = 0x8000;
+    public const int MSG_CMSG_CLOEXEC = 0x40000000;
+    public const int SCM_RIGHTS = 1;
     public const int SHUT_RD = 0;
     public const int SHUT_WR = 1;
     public const int SHUT_RDWR = 2;

@@ -37,6 +37,7 @@ internal static unsafe partial class SystemCalls
     public const int ECONNABORTED = 103;
     public const int ECONNRESET = 104;
     public const int ENOBUFS = 105;
+    public const int ETOOMANYREFS = 109;
     public const int EISCONN = 106;
     public const int ENOTCONN = 107;
     public const int ETIMEDOUT = 110;
@@ -81,6 +82,7 @@ internal static unsafe partial class SystemCalls
         ECONNABORTED => "ECONNABORTED (connection aborted)",
         ECONNRESET => "ECONNRESET (connection reset by peer)",
         ENOBUFS => "ENOBUFS (no buffer space)",
+        ETOOMANYREFS => "ETOOMANYREFS (too many descriptors are on their way)",
         EISCONN => "EISCONN (already connected)",
         ENOTCONN => "ENOTCONN (not connected)",
         ETIMEDOUT => "ETIMEDOUT (timed out)",

@@ -57,6 +57,19 @@ internal static unsafe partial class SystemCalls
         public int Flags;
     }
 
+    /// <summary>struct cmsghdr with one descriptor behind it, and what CMSG_SPACE adds.</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    public struct DescriptorMessage(int descriptor)
+    {
+        public nint Length = 16 + sizeof(int);
+        public int Level = SOL_SOCKET;
+        public int Type = SCM_RIGHTS;
+        public int Descriptor = descriptor;
+        public int Padding;
+
+        public readonly bool IsWhole => Length == 16 + sizeof(int) && Level == SOL_SOCKET && Type == SCM_RIGHTS;
+    }
+
     /// <summary>struct rlimit.</summary>
     [StructLayout(LayoutKind.Sequential)]
     public struct ResourceLimit

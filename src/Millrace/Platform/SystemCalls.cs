@@ -66,6 +66,9 @@ internal static unsafe partial class SystemCalls
     [LibraryImport("libc", EntryPoint = "sendmsg")]
     public static partial nint SendMessage(int socket, MessageHeader* message, int flags);
 
+    [LibraryImport("libc", EntryPoint = "recvmsg")]
+    public static partial nint ReceiveMessage(int socket, MessageHeader* message, int flags);
+
     /// <summary><paramref name="offset"/> is advanced by what was sent; null sends from the file's own position and moves that.</summary>
     [LibraryImport("libc", EntryPoint = "sendfile")]
     public static partial nint SendFile(int socket, int file, long* offset, nint size);
@@ -74,6 +77,10 @@ internal static unsafe partial class SystemCalls
 
     [LibraryImport("libc", EntryPoint = "socket")]
     public static partial int Socket(int family, int type, int protocol);
+
+    /// <summary><paramref name="pair"/> points at two ints.</summary>
+    [LibraryImport("libc", EntryPoint = "socketpair")]
+    public static partial int SocketPair(int family, int type, int protocol, int* pair);
 
     [LibraryImport("libc", EntryPoint = "bind")]
     public static partial int Bind(int socket, byte* address, uint addressLength);

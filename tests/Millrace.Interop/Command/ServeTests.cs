@@ -99,6 +99,86 @@ public sealed class ServeTests : IAsyncLifetime
         Assert.Contains(reason, shop.GetProperty("reason").GetString(), StringComparison.Ordinal);
     }
 
+    // Each connection is kept over all deployments; a close, a refusal or a wrong answer ends the test.
+    [Fact]
+    public async Task Deployments_under_load_lose_no_request_and_close_no_connection_over_both_protocols()
+    {
+        const int Deployments = 10;
+        Write(App("shop", $"fastcgi://unix:{Socket};{_shop}", "\"instances\": 2"));
+        await StartAsync();
+        using var stop = new CancellationTokenSource();
+        var clients = Enumerable.Range(0, 8).Select(i => Task.Run(() => i % 2 == 0 ? AskOverHttpAsync(i, stop.Token) : AskOverFastCgiAsync(i, stop.Token))).ToArray();
+
+        for (int i = 0; i < Deployments; i++)
+        {
+            Assert.Equal((0, "shop: serving\n", ""), await DoAsync("reload", "shop"));
+        }
+        await stop.CancelAsync();
+        int[] asked = await Task.WhenAll(clients);
+
+        Assert.All(asked, static count => Assert.InRange(count, 10, int.MaxValue));
+        Assert.Equal(Deployments + 1, AppOf("shop", await StatusAsync()).GetProperty("generation").GetInt32());
+    }
+
+    private async Task<int> AskOverHttpAsync(int client, CancellationToken stop)
+    {
+        using var socket = new System.Net.Sockets.Socket(System.Net.Sockets.SocketType.Stream, System.Net.Sockets.ProtocolType.Tcp);
+        await socket.ConnectAsync(IPEndPoint.Parse(_shop["http://".Length..]), CancellationToken.None);
+        await using var stream = new System.Net.Sockets.NetworkStream(socket);
+        using var reader = new StreamReader(stream);
+        int asked = 0;
+        for (; !stop.IsCancellationRequested; asked++)
+        {
+            string body = $"{client} {asked}";
+            await stream.WriteAsync(System.Text.Encoding.ASCII.GetBytes($"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: {body.Length}\r\n\r\n{body}"), CancellationToken.None);
+            Assert.Equal("HTTP/1.1 200 OK", await reader.ReadLineAsync(CancellationToken.None));
+            int length = 0;
+            while (await reader.ReadLineAsync(CancellationToken.None) is { Length: > 0 } field)
+            {
+                length = field.StartsWith("Content-Length: ", StringComparison.Ordinal) ? int.Parse(field["Content-Length: ".Length..], CultureInfo.InvariantCulture) : length;
+                Assert.NotEqual("Connection: close", field);
+            }
+            char[] answer = new char[length];
+            Assert.Equal(length, await reader.ReadBlockAsync(answer, CancellationToken.None));
+            Assert.Equal(body, new string(answer));
+        }
+        return asked;
+    }
+
+    private async Task<int> AskOverFastCgiAsync(int client, CancellationToken stop)
+    {
+        using var socket = new System.Net.Sockets.Socket(System.Net.Sockets.AddressFamily.Unix, System.Net.Sockets.SocketType.Stream, System.Net.Sockets.ProtocolType.Unspecified);
+        await socket.ConnectAsync(new System.Net.Sockets.UnixDomainSocketEndPoint(Socket), CancellationToken.None);
+        await using var stream = new System.Net.Sockets.NetworkStream(socket);
+        int asked = 0;
+        for (; !stop.IsCancellationRequested; asked++)
+        {
+            byte[] body = System.Text.Encoding.ASCII.GetBytes($"{client} {asked}");
+            await stream.WriteAsync((byte[])
+            [
+                .. Record(1, [0, 1, 1, 0, 0, 0, 0, 0]),
+                .. Record(4, [.. Pair("REQUEST_METHOD", "POST"), .. Pair("REQUEST_URI", "/echo"), .. Pair("SERVER_PROTOCOL", "HTTP/1.1"), .. Pair("HTTP_HOST", "a"), .. Pair("CONTENT_LENGTH", body.Length.ToString(CultureInfo.InvariantCulture))]),
+                .. Record(4, []), .. Record(5, body), .. Record(5, []),
+            ], CancellationToken.None);
+            List<byte> answer = [];
+            for (byte type = 0; type != 3;)
+            {
+                byte[] head = new byte[8];
+                await stream.ReadExactlyAsync(head, CancellationToken.None);
+                byte[] content = new byte[(head[4] << 8) + head[5] + head[6]];
+                await stream.ReadExactlyAsync(content, CancellationToken.None);
+                type = head[1];
+                answer.AddRange(type == 6 ? content.AsSpan(0, content.Length - head[6]) : []);
+            }
+            Assert.EndsWith("\r\n\r\n" + System.Text.Encoding.ASCII.GetString(body), System.Text.Encoding.ASCII.GetString([.. answer]), StringComparison.Ordinal);
+        }
+        return asked;
+    }
+
+    private static byte[] Record(byte type, byte[] content) => [1, type, 0, 1, (byte)(content.Length >> 8), (byte)content.Length, 0, 0, .. content];
+
+    private static byte[] Pair(string name, string value) => [(byte)name.Length, (byte)value.Length, .. System.Text.Encoding.ASCII.GetBytes(name + value)];
+
     [Fact]
     public async Task A_process_that_crashes_or_hangs_is_replaced()
     {

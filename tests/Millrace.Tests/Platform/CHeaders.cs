@@ -44,6 +44,7 @@ internal static class CHeaders
         #ifndef RENAME_NOREPLACE
         #include <linux/fs.h>
         #endif
+        struct descriptor_message { struct cmsghdr header; int descriptor; int padding; };
         #ifdef __GLIBC__
         typedef unsigned long ioctl_request;
         #else
@@ -75,6 +76,7 @@ internal static class CHeaders
         ["TimeSpecification"] = ("struct timespec", ["tv_sec", "tv_nsec"]),
         ["IoVector"] = ("struct iovec", ["iov_base", "iov_len"]),
         ["MessageHeader"] = ("struct msghdr", ["msg_name", "msg_namelen", "msg_iov", "msg_iovlen", "msg_control", "msg_controllen", "msg_flags"]),
+        ["DescriptorMessage"] = ("struct descriptor_message", ["header.cmsg_len", "header.cmsg_level", "header.cmsg_type", "descriptor", "padding"]),
         ["ResourceLimit"] = ("struct rlimit", ["rlim_cur", "rlim_max"]),
         ["Linger"] = ("struct linger", ["l_onoff", "l_linger"]),
         ["FilterInstruction"] = ("struct sock_filter", ["code", "jt", "jf", "k"]),

@@ -18,6 +18,9 @@ internal sealed partial class RandomLife
     private readonly Dictionary<SimulatedSocket, RandomClient> _bySocket = [];
     private readonly int _drainAtStep;
     private readonly int _jumpAtStep;
+    private readonly int _moveAtStep = int.MaxValue;
+    private readonly int _movesFrom;
+    private readonly int _channelCapacity;
 
     public RandomLife(ulong seed, bool traces, bool isSlow = false)
     {
@@ -84,6 +87,14 @@ internal sealed partial class RandomLife
 
         _jumpAtStep = !isSlow && random.Chance(4) ? random.Between(0, 600) : int.MaxValue;
         _drainAtStep = !isSlow && random.Chance(15) ? random.Between(0, 600) : int.MaxValue;
+        var moves = new SeededRandom(seed * 31 + 8);
+        if (!isSlow && loops > 1 && !MayRefuseConnections && Simulation.World.DescriptorsMax == int.MaxValue && moves.Chance(40))
+        {
+            _moveAtStep = moves.Between(0, 600);
+            _movesFrom = moves.Below(loops);
+            _channelCapacity = moves.Chance(50) ? int.MaxValue : moves.Between(1, 3);
+        }
+
         int clients = random.Chance(80) ? random.Between(1, 8) : random.Between(8, 25);
         for (int i = 0; i < clients; i++)
         {
@@ -140,6 +151,12 @@ internal sealed partial class RandomLife
                 BeginDrain();
             }
 
+            if (i == _moveAtStep && !IsDraining)
+            {
+                Simulation.Trace("move", _movesFrom, _channelCapacity);
+                Simulation.BeginMove(_movesFrom, _channelCapacity);
+            }
+
             Simulation.RandomStep();
             Check();
         }
@@ -181,6 +198,12 @@ internal sealed partial class RandomLife
             return true;
         }
 
+        if (Simulation.Channel is not null && random.Chance(5))
+        {
+            Offer();
+            return true;
+        }
+
         RandomClient client = _clients[random.Below(_clients.Count)];
         if (!IsSlow && random.Chance(2) && client.Socket is { } socket)
         {
@@ -190,10 +213,19 @@ internal sealed partial class RandomLife
         return client.Act(eager: false);
     }
 
+    // As an engine does every 20 ms until it has no connection any more.
+    private void Offer() => Simulation.Loops[_movesFrom].Loop.Post(new Action<EventLoop<SimulatedKernel>>(static loop => loop.DrainConnections()));
+
     private void BeginDrain()
     {
         IsDraining = true;
         Simulation.Trace("drain");
+        if (Simulation.Channel is not null)
+        {
+            Simulation.Loops[_movesFrom].Loop.Post(new Action<EventLoop<SimulatedKernel>>(static loop => loop.EndMove()));      // nobody is left to give anything to
+            Simulation.Settle();
+        }
+
         _ = Simulation.BeginDrain();
     }
 
@@ -218,6 +250,11 @@ internal sealed partial class RandomLife
     private void Pass(int milliseconds)
     {
         Simulation.World.NowMs += milliseconds;
+        if (Simulation.Channel is not null && !IsDraining)
+        {
+            Offer();
+        }
+
         Quiet();
     }
 
@@ -313,8 +350,9 @@ internal sealed partial class RandomLife
         Require(simulation.PoolCount == 0, "work is left in the pool");
         Require(_plans.Values.All(static plan => plan.Started == plan.Finished), "a handler has started and not ended");
         Require(simulation.Drivers.Idle == simulation.Drivers.Count - simulation.Loops.Length, "a driver has not come back");
-        Require(simulation.Loops.Sum(static loop => loop.Loop.Counters.Accepted) == simulation.Loops.Sum(static loop => loop.Loop.Counters.Closed),
-            "not as many connections were closed as accepted");
+        Require(simulation.Loops.Sum(static loop => loop.Loop.Counters.Accepted) == simulation.Loops.Sum(static loop => loop.Loop.Counters.Closed + loop.Loop.Counters.Moved),
+            "not as many connections were closed, or given away, as accepted");
+        Require(simulation.Channel is null or { Count: 0 }, "connections are left between two loops");
     }
 
     private List<string> Refusals => [.. Simulation.Loops.SelectMany(static loop => loop.Loop.Counters.Refusals).Concat(Simulation.Services.OffLoop.Refusals)

@@ -47,5 +47,11 @@ internal readonly struct SimulatedKernel(SimulatedWorld world) : IKernel
 
     public void Reset(int descriptor) => world.Reset(descriptor);
 
+    public int Give(int channel, int descriptor, ReadOnlySpan<byte> knowledge) => world.Give(channel, descriptor, knowledge);
+
+    public int Take(int channel, Span<byte> knowledge, out int length) => world.Take(channel, knowledge, out length);
+
+    public void Leave(Poller poller, int descriptor) => world.Leave(descriptor);
+
     public void Close(int descriptor, bool reset) => world.Close(descriptor, reset);
 }

@@ -195,11 +195,79 @@ internal sealed class SimulatedWorld(SeededRandom random)
 
     public bool WatchListener(Poller poller, int descriptor, ulong token)
     {
-        ((SimulatedListener)_descriptors[descriptor]!).Watch(Of(poller), token);
+        ((IWatchedQueue)_descriptors[descriptor]!).Watch(Of(poller), token);
         return true;
     }
 
-    public void Unwatch(Poller poller, int descriptor) => ((SimulatedListener)_descriptors[descriptor]!).Unwatch(Of(poller));
+    public void Unwatch(Poller poller, int descriptor) => ((IWatchedQueue)_descriptors[descriptor]!).Unwatch(Of(poller));
+
+    // ---- connections that move ----
+
+    /// <summary>Both ends in one: what is given can be taken.</summary>
+    public SimulatedChannel OpenChannel(int capacity)
+    {
+        var channel = new SimulatedChannel { Capacity = capacity };
+        channel.Descriptor = Add(channel);
+        return channel;
+    }
+
+    public void Close(SimulatedChannel channel) => Free(channel.Descriptor);
+
+    public int Give(int channel, int descriptor, ReadOnlySpan<byte> knowledge)
+    {
+        if (Find(descriptor, "sendmsg") is not { } socket)
+        {
+            return KernelResult.Broken;
+        }
+
+        Observer.OnLoopCall("sendmsg", socket);
+        var to = (SimulatedChannel)_descriptors[channel]!;
+        int result = to.HasEnded ? KernelResult.Broken : to.IsFull ? KernelResult.Again : 0;
+        if (result == 0)
+        {
+            to.Enqueue(socket, knowledge.ToArray());
+        }
+
+        Observer.Trace("give", descriptor, result);
+        return result;
+    }
+
+    public int Take(int channel, Span<byte> knowledge, out int length)
+    {
+        Observer.OnLoopCall("recvmsg", null);
+        length = 0;
+        var from = (SimulatedChannel)_descriptors[channel]!;
+        if (!from.TryDequeue(out SimulatedSocket? socket, out byte[]? known))
+        {
+            return from.HasEnded ? KernelResult.Broken : KernelResult.Again;
+        }
+
+        if (Open >= DescriptorsMax)
+        {
+            Observer.Violated($"connection {socket.Number} is lost: there is no descriptor for it");
+            return KernelResult.Again;
+        }
+
+        known.CopyTo(knowledge);
+        length = known.Length;
+        socket.Reader = null;
+        socket.Descriptor = Add(socket);
+        Observer.Trace("take", socket.Descriptor, socket.Number);
+        Observer.Interleave();
+        return socket.Descriptor;
+    }
+
+    public void Leave(int descriptor)
+    {
+        if (Find(descriptor, "close") is { } socket)
+        {
+            Observer.Trace("leave", descriptor, socket.Number);
+            socket.Registration?.Remove();
+            socket.Registration = null;
+            Free(descriptor);
+            socket.Descriptor = socket.Descriptor == descriptor ? -1 : socket.Descriptor;
+        }
+    }
 
     public int Accept(int descriptor, Span<byte> peer, out int peerLength)
     {
@@ -366,7 +434,7 @@ internal sealed class SimulatedWorld(SeededRandom random)
 }
 
 /// <summary>A listening socket: connections wait in it, and one of the loops that watch it is woken for each.</summary>
-internal sealed class SimulatedListener(bool isTcp, SeededRandom random)
+internal sealed class SimulatedListener(bool isTcp, SeededRandom random) : IWatchedQueue
 {
     private readonly Queue<(SimulatedSocket Socket, IPAddress From)> _pending = new();
     private readonly List<Registration> _watchers = [];

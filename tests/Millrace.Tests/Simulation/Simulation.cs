@@ -88,14 +88,59 @@ internal sealed partial class Simulation : IKernelObserver
             loop.Loop.Siblings = [.. Loops.Select(static each => each.Loop)];
         }
 
+        _listening = httpSocket is null ? [socket] : [socket, httpSocket];
         _beginDrain = () => new ListenerShutdown<SimulatedKernel>(
             [.. Loops.Select(static each => each.Loop)],
-            httpSocket is null ? [socket] : [socket, httpSocket],
+            [.. _listening, .. _channels],
             setup.Options.Backlog,
-            each => ListenerOf(each).Refuses |= !ListenerOf(each).IsTcp,
-            each => ListenerOf(each).IsTcp && (ListenerOf(each).Refuses = true),     // who is held off is refused a second later
-            each => World.Close(ListenerOf(each))).Begin();
+            each => _ = each.IsChannel || (ListenerOf(each).Refuses |= !ListenerOf(each).IsTcp),
+            each => !each.IsChannel && ListenerOf(each).IsTcp && (ListenerOf(each).Refuses = true),     // who is held off is refused a second later
+            each => Close(each)).Begin();
         Services.Monitor.Watch([.. Loops.Select(static each => each.Loop)]);
+    }
+
+    private readonly ListenSocket[] _listening;
+    private ListenSocket[] _channels = [];
+
+    /// <summary>The channel through which the connections of one loop move to the others; null before that.</summary>
+    public SimulatedChannel? Channel { get; private set; }
+
+    /// <summary>One loop gives its connections to the others from now on, as a server does to its successor, and listens no more.</summary>
+    public void BeginMove(int from, int capacity)
+    {
+        Channel = World.OpenChannel(capacity);
+        var takes = new ListenSocket(Channel.Descriptor, ListenAddress.Parse("http://unix:/run/channel.sock"), default, loop: -1) { IsChannel = true };
+        _channels = [takes];
+        foreach (DrivenLoop loop in Loops)
+        {
+            // What one server accepts its loops share out among themselves.
+            bool gives = loop == Loops[from];
+            loop.Loop.Post(new Action<EventLoop<SimulatedKernel>>(its =>
+            {
+                its.Siblings = gives ? [its] : [.. its.Siblings.Where(each => each != Loops[from].Loop)];
+                if (gives)
+                {
+                    its.BeginMove(Channel.Descriptor);
+                    Array.ForEach(_listening, socket => its.Post(new AcceptBacklog(socket, max: 4_096, static _ => false, static _ => { })));
+                }
+                else
+                {
+                    its.AddListener(takes);
+                }
+            }));
+        }
+    }
+
+    private void Close(ListenSocket socket)
+    {
+        if (socket.IsChannel)
+        {
+            World.Close(Channel!);
+        }
+        else
+        {
+            World.Close(ListenerOf(socket));
+        }
     }
 
     private SimulatedListener ListenerOf(ListenSocket socket) => HttpListener is { } http && socket.Descriptor == http.Descriptor ? http : Listener;

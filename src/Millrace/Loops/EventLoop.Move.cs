@@ -1,0 +1,91 @@
+// Connections that move to another server, which goes on where this one stops (docs/decisions/0022): the old one listens no more, and gives what is
+// idle away through a channel; the new one watches the channel like a listening socket, and serves who is taken out of it like who was accepted. Whoever
+// has the descriptor owns the connection: the old server has nothing of it left when its message is sent, and the new one nothing before.
+
+using Millrace.Listeners;
+using Millrace.Platform;
+
+namespace Millrace.Loops;
+
+internal sealed partial class EventLoop<TKernel>
+{
+    private int _successor = -1;    // the channel through which connections leave
+
+    /// <summary>Connections are given away as they become idle.</summary>
+    public bool MovesConnections => _successor >= 0;
+
+    /// <summary>Listens no more, and gives connections away from now on. The channel stays open as long as the loop.</summary>
+    public void BeginMove(int channel)
+    {
+        _successor = channel;
+        UnwatchListeners();
+        _listeners.Clear();
+        _acceptPausedUntilMs = 0;
+        DrainConnections();
+    }
+
+    /// <summary>
+    /// Stops listening on a socket that others go on with, and that no loop of this server watches any more. Who waits in its queue is accepted first: the kernel
+    /// may have told this server of him, and nobody else (EPOLLEXCLUSIVE).
+    /// </summary>
+    public void Leave(ListenSocket socket, int queueMax) =>
+        Post(new AcceptBacklog(socket, socket.IsChannel ? 0 : queueMax, static _ => false, static socket => socket.Leave()));
+
+    /// <summary>Gives away a connection on which nothing is in progress. True: it is not ours any more. False: it stays, for the time being.</summary>
+    public bool TryGive(Connection connection, MovedConnection its)
+    {
+        int result = its.Give(Kernel, _successor, connection.Descriptor);
+        if (result == KernelResult.Broken)
+        {
+            _successor = -1;        // nobody takes them: they stay, and end as they would without a successor
+        }
+
+        return result == 0;
+    }
+
+    /// <summary>The last act of a connection that has been given away.</summary>
+    public void Leave(Connection connection)
+    {
+        _wheel.Remove(connection);
+        _connections.Remove(connection);
+        Kernel.Leave(_poller, connection.Descriptor);
+        Volatile.Write(ref ConnectionCount, ConnectionCount - 1);
+        Counters.Moved++;
+        Services.RemoveConnection();
+    }
+
+    /// <summary>Gives nothing away any more: what is here stays, and ends as it would without a successor.</summary>
+    public void EndMove() => _successor = -1;
+
+    // ---- the successor ----
+
+    private Accepted TakeOne(LoopDriver driver, ListenSocket channel)
+    {
+        // A descriptor that comes while there is no number for it is lost.
+        if (Kernel.NextDescriptor(_poller) >= Services.DescriptorCeiling)
+        {
+            return Accepted.Exhausted;
+        }
+
+        int result = MovedConnection.Take(Kernel, channel.Descriptor, out AcceptedSocket? taken);
+        if (result == KernelResult.Broken && _listeners.IndexOf(channel) is >= 0 and int index)
+        {
+            Kernel.Unwatch(_poller, channel.Descriptor);        // all who could give have gone
+            _listeners[index] = null;
+        }
+
+        if (taken is null)
+        {
+            return result < 0 ? Accepted.Nobody : Accepted.One;
+        }
+
+        if (Services.TryAddConnection())
+        {
+            return AdoptOrPass(driver, taken);
+        }
+
+        Counters.Refused(Observe.Refusal.TooManyConnections);
+        Kernel.Close(taken.Descriptor, reset: false);
+        return Accepted.One;
+    }
+}

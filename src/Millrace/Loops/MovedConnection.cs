@@ -1,0 +1,85 @@
+// What one server tells another of a connection that it gives away: nothing but this goes with the descriptor, since a connection is given away only
+// while it is idle, and bytes that nobody has read are in its socket.
+//
+//   version   flags   what the protocol knows   address of the peer (TCP: as the kernel gives it)
+//   1 byte    1 byte  1 byte                    0 to 128 bytes
+
+using Millrace.Listeners;
+using Millrace.Platform;
+
+namespace Millrace.Loops;
+
+/// <param name="Protocol">What is spoken on it.</param>
+/// <param name="IsTcp">Or a Unix socket.</param>
+/// <param name="Knowledge">Bits that mean something to the protocol alone.</param>
+/// <param name="Peer">The peer's address; empty where it is a Unix socket.</param>
+internal sealed record MovedConnection(ListenProtocol Protocol, bool IsTcp, byte Knowledge, byte[] Peer)
+{
+    /// <summary>Bytes it takes at most.</summary>
+    public const int SizeMax = HeadSize + 128;
+
+    private const int HeadSize = 3;
+    private const byte Version = 1;
+    private const byte HttpFlag = 1;
+    private const byte TcpFlag = 2;
+
+    private static readonly ListenAddress[] s_addresses =
+    [
+        new() { Protocol = ListenProtocol.FastCgi, Kind = EndPointKind.Unix },
+        new() { Protocol = ListenProtocol.FastCgi, Kind = EndPointKind.Tcp },
+        new() { Protocol = ListenProtocol.Http1, Kind = EndPointKind.Unix },
+        new() { Protocol = ListenProtocol.Http1, Kind = EndPointKind.Tcp },
+    ];
+
+    /// <summary>Stands for the one it was accepted on: its kind is all that counts of that.</summary>
+    public ListenAddress Address => s_addresses[(Protocol == ListenProtocol.Http1 ? 2 : 0) + (IsTcp ? 1 : 0)];
+
+    /// <summary>Answers as <see cref="IKernel.Give"/>.</summary>
+    public int Give<TKernel>(TKernel kernel, int channel, int descriptor)
+        where TKernel : struct, IKernel
+    {
+        Span<byte> message = stackalloc byte[SizeMax];
+        return kernel.Give(channel, descriptor, message[..Write(message)]);
+    }
+
+    /// <summary>Answers as <see cref="IKernel.Take"/>. No socket, and no failure: it came from a server that this one does not understand, and is closed.</summary>
+    public static int Take<TKernel>(TKernel kernel, int channel, out AcceptedSocket? taken)
+        where TKernel : struct, IKernel
+    {
+        Span<byte> message = stackalloc byte[SizeMax];
+        int descriptor = kernel.Take(channel, message, out int length);
+        taken = null;
+        if (descriptor >= 0)
+        {
+            try
+            {
+                taken = Read(message[..length]) is { } its ? new AcceptedSocket(descriptor, its.Address, its.Peer, its.Knowledge) : null;
+            }
+            finally
+            {
+                if (taken is null)
+                {
+                    kernel.Close(descriptor, reset: false);     // also where there is no memory for it
+                }
+            }
+        }
+
+        return descriptor;
+    }
+
+    /// <summary>Bytes written.</summary>
+    public int Write(Span<byte> message)
+    {
+        message[0] = Version;
+        message[1] = (byte)((Protocol == ListenProtocol.Http1 ? HttpFlag : 0) | (IsTcp ? TcpFlag : 0));
+        message[2] = Knowledge;
+        Peer.CopyTo(message[HeadSize..]);
+        return HeadSize + Peer.Length;
+    }
+
+    /// <summary>Null: it comes from a server that this one does not understand.</summary>
+    public static MovedConnection? Read(ReadOnlySpan<byte> message) =>
+        message is [Version, <= (HttpFlag | TcpFlag), _, ..] && message.Length <= SizeMax
+            ? new MovedConnection((message[1] & HttpFlag) != 0 ? ListenProtocol.Http1 : ListenProtocol.FastCgi, (message[1] & TcpFlag) != 0, message[2], message[HeadSize..].ToArray())
+            : null;
+}

@@ -1,0 +1,208 @@
+// Connections that move to another server without their peers noticing: each byte of theirs is answered once, by the one or by the other.
+// The two servers are two loops here, that have nothing in common but the channel.
+
+using Millrace.Loops;
+using Millrace.Tests.Simulation;
+
+namespace Millrace.Tests.Behaviour.Shared;
+
+public abstract class MoveTests(Way way) : SharedTests(way)
+{
+    [Fact]
+    public void An_idle_connection_moves_and_its_next_request_is_answered_there() => Move(Call.Echo, static (bench, caller) =>
+    {
+        _ = bench.Get(caller, "/before");
+        Begin(bench);
+        bench.Settle();
+        Assert.Same(New(bench), caller.Socket.Reader);
+        for (int i = 0; i < 3; i++)
+        {
+            Answer answer = bench.Get(caller, $"/after{i}");
+            Assert.StartsWith($"GET /after{i}\n", answer.BodyText, StringComparison.Ordinal);
+            Assert.NotEqual("close", answer.Field("Connection"));
+            Assert.Same(New(bench), caller.Socket.Reader);
+        }
+
+        Assert.False(caller.IsAtEnd);
+        Assert.Equal(1, bench.Connections);
+    });
+
+    [Fact]
+    public void A_connection_that_has_asked_nothing_yet_moves() => Move(Call.Echo, static (bench, caller) =>
+    {
+        Begin(bench);
+        Assert.StartsWith("GET /first\n", bench.Get(caller, "/first").BodyText, StringComparison.Ordinal);
+        Assert.Same(New(bench), caller.Socket.Reader);
+    });
+
+    // Whatever of it has come: what is read here is answered here, what is not lies in the socket.
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void A_request_that_is_cut_anywhere_by_the_move_is_answered_once(bool hasBody)
+    {
+        byte[]? body = hasBody ? "some bytes of a body"u8.ToArray() : null;
+        int length = 0;
+        Move(Call.Echo, (_, caller) => length = caller.Request("/cut", hasBody ? "POST" : "GET", body).Length);
+        for (int cut = 0; cut <= length; cut++)
+        {
+            Move(Call.Echo, (bench, caller) =>
+            {
+                byte[] request = caller.Request("/cut", hasBody ? "POST" : "GET", body);
+                bench.Send(caller, request[..cut]);
+                Begin(bench);
+                bench.Settle();
+                bench.Send(caller, request[cut..]);
+                Assert.StartsWith($"{(hasBody ? "POST" : "GET")} /cut\n", Assert.Single(caller.Answers).BodyText, StringComparison.Ordinal);
+
+                Offer(bench);
+                Assert.StartsWith("GET /next\n", bench.Get(caller, "/next").BodyText, StringComparison.Ordinal);
+                Assert.Same(New(bench), caller.Socket.Reader);
+                Assert.Equal(2, caller.Answers.Count);
+            });
+        }
+    }
+
+    [Fact]
+    public void What_lies_unread_in_its_socket_goes_with_it() => Move(Call.Echo, static (bench, caller) =>
+    {
+        _ = bench.Get(caller, "/before");
+        Begin(bench);
+        caller.Socket.ClientSend(caller.Request("/unread"));
+        caller.Socket.Deliver(int.MaxValue);
+        bench.Settle();
+        Assert.StartsWith("GET /unread\n", caller.Answers[^1].BodyText, StringComparison.Ordinal);
+        Assert.Same(New(bench), caller.Socket.Reader);
+    });
+
+    [Fact]
+    public void A_request_that_is_under_way_is_answered_where_it_began_and_its_connection_moves_behind_it()
+    {
+        var gate = new TaskCompletionSource();
+        Move(
+            async call =>
+            {
+                call.WriteText("begun ");
+                await call.FlushAsync();
+                await gate.Task;
+                call.WriteText("ended");
+            },
+            (bench, caller) =>
+            {
+                bench.Send(caller, caller.Request("/slow"));
+                Begin(bench);
+                bench.Settle();
+                Assert.Same(Old(bench), caller.Socket.Reader);
+                gate.SetResult();
+                bench.Settle();
+                Assert.Equal("begun ended", Assert.Single(caller.Answers).BodyText);
+                Assert.NotEqual("close", caller.Answers[0].Field("Connection"));
+                Offer(bench);
+                _ = bench.Get(caller, "/next");
+                Assert.Same(New(bench), caller.Socket.Reader);
+            });
+    }
+
+    // No idle moment is needed: before it reads the next request it gives the connection away.
+    [Fact]
+    public void A_connection_that_is_never_idle_for_long_moves_before_its_next_request_is_read() => Move(Call.Echo, static (bench, caller) =>
+    {
+        _ = bench.Get(caller, "/before");
+        bench.Simulation.BeginMove(Array.IndexOf(bench.Simulation.Loops, Old(bench)), capacity: 0);
+        bench.Settle();
+        _ = bench.Get(caller, "/full");
+        Assert.Same(Old(bench), caller.Socket.Reader);
+
+        bench.Simulation.Channel!.Capacity = 1;
+        _ = bench.Get(caller, "/room");
+        Assert.Same(New(bench), caller.Socket.Reader);
+    });
+
+    [Fact]
+    public void Where_nobody_takes_it_a_connection_stays() => Move(Call.Echo, static (bench, caller) =>
+    {
+        _ = bench.Get(caller, "/before");
+        bench.Simulation.BeginMove(Array.IndexOf(bench.Simulation.Loops, Old(bench)), capacity: 1);
+        bench.Simulation.Channel!.HasEnded = true;
+        bench.Settle();
+        Assert.Equal(200, bench.Get(caller, "/after").Status);
+        Assert.Same(Old(bench), caller.Socket.Reader);
+    });
+
+    [Fact]
+    public void A_client_that_has_finished_sending_is_answered_where_it_is() => Move(Call.Echo, static (bench, caller) =>
+    {
+        bench.Send(caller, caller.Request("/last")[..^1]);
+        Begin(bench);
+        caller.Socket.ClientSend(caller.Request("/last").AsSpan()[^1..]);
+        caller.Socket.ClientFinish();
+        bench.Settle();
+        Assert.Single(caller.Answers);
+        Assert.Equal(0, bench.Connections);
+    });
+
+    [Fact]
+    public void A_connection_that_has_moved_has_the_time_of_an_idle_one()
+    {
+        Move(Call.Echo, static (bench, caller) =>
+        {
+            _ = bench.Get(caller, "/before");
+            bench.Pass(TimeSpan.FromSeconds(100));
+            Begin(bench);
+            bench.Pass(TimeSpan.FromSeconds(129));
+            Assert.False(caller.IsAtEnd);
+            bench.Pass(TimeSpan.FromSeconds(2));
+            Assert.True(caller.IsAtEnd);
+        });
+    }
+
+    [Fact]
+    public void New_connections_are_the_others() => Move(Call.Echo, static (bench, caller) =>
+    {
+        Begin(bench);
+        bench.Settle();
+        for (int i = 0; i < 10; i++)
+        {
+            Caller later = bench.Connect();
+            Assert.Equal(200, bench.Get(later, "/").Status);
+            Assert.Same(New(bench), later.Socket.Reader);
+        }
+    });
+
+    // ---- two servers ----
+
+    // With one connection, of the first.
+    private void Move(Func<Call, ValueTask> handler, Action<SharedBench, Caller> test) => Run(
+        handler,
+        bench =>
+        {
+            Caller caller = bench.Connect();
+            bench.Simulation.Loops[0].Turn(0);
+            s_old = bench.Simulation.Loops[0].Loop.ConnectionCount == 1 ? 0 : 1;
+            test(bench, caller);
+        },
+        static options => options.Loops = 2);
+
+    [ThreadStatic]
+    private static int s_old;
+
+    private static DrivenLoop Old(SharedBench bench) => bench.Simulation.Loops[s_old];
+
+    private static DrivenLoop New(SharedBench bench) => bench.Simulation.Loops[1 - s_old];
+
+    private static void Begin(SharedBench bench) => bench.Simulation.BeginMove(s_old, capacity: 100);
+
+    private static void Offer(SharedBench bench)
+    {
+        Old(bench).Loop.Post(new Action<EventLoop<SimulatedKernel>>(static loop => loop.DrainConnections()));
+        bench.Settle();
+    }
+}
+
+public sealed class FastCgiMoveTests() : MoveTests(Way.FastCgiToPlain);
+
+public sealed class HttpMoveTests() : MoveTests(Way.HttpToPlain);
+
+public sealed class FastCgiHostedMoveTests() : MoveTests(Way.FastCgiToHosted);
+
+public sealed class HttpHostedMoveTests() : MoveTests(Way.HttpToHosted);
