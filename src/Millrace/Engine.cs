@@ -93,7 +93,7 @@ internal sealed class Engine : IAsyncDisposable
 
     private void Open(IReadOnlyList<ListenAddress> addresses)
     {
-        TypeInitialisers.Run();
+        TypeInitialisers.Run(hosted: false);
         _services.Prepare();
         long descriptors = RaiseDescriptorLimit();
         _services.DescriptorCeiling = (int)Math.Min(int.MaxValue, descriptors - Math.Min(_options.ReservedDescriptors, descriptors / 4));

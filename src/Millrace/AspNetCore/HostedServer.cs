@@ -86,6 +86,7 @@ internal sealed class HostedServer : IServer
     {
         try
         {
+            TypeInitialisers.Run(hosted: true);
             return Engine.Start(addresses, handler, options, log);
         }
         catch (MillraceStartException error) when (error.InnerException is SocketException { SocketErrorCode: SocketError.AddressAlreadyInUse } cause)
