@@ -163,7 +163,7 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
                 return false;
             case SequenceEvent.NeedMore:
                 _reader = reader;
-                _headSinceMs = Loop.NowMs;
+                _headSinceMs = Loop.Kernel.NowMs;       // the turn's time may be a blocking handler old
                 _partial.Add(bytes);
                 SetDeadline(_headSinceMs + (long)Options.HeadTimeout.TotalMilliseconds);
                 return false;
