@@ -32,7 +32,7 @@ internal static class Served
         app.MapGet("/title", () => Environment.GetEnvironmentVariable("TITLE") ?? "");
         app.MapGet("/user", () => Environment.UserName);
         app.MapGet("/addresses", () => string.Join(' ', app.Urls));
-        app.MapGet("/variables", () => string.Join('\n', Environment.GetEnvironmentVariables().Keys.Cast<string>().Where(static name => name.StartsWith("MILLRACE", StringComparison.Ordinal) || name.StartsWith("LISTEN", StringComparison.Ordinal))));
+        app.MapGet("/variables", () => string.Join('\n', Environment.GetEnvironmentVariables().Keys.Cast<string>().Where(static name => name.StartsWith("MILLRACE_RUN", StringComparison.Ordinal) || name.StartsWith("MILLRACE_SERVE", StringComparison.Ordinal) || name.StartsWith("LISTEN", StringComparison.Ordinal))));
         app.MapPost("/echo", static async (HttpRequest request) => Results.Text(await new StreamReader(request.Body).ReadToEndAsync()));
         app.MapGet("/slow", async () =>
         {

@@ -25,6 +25,7 @@ internal static class ProjectBuild
         using var interrupted = PosixSignalRegistration.Create(PosixSignal.SIGINT, Stop);
         using var terminated = PosixSignalRegistration.Create(PosixSignal.SIGTERM, Stop);
         using var hungUp = PosixSignalRegistration.Create(PosixSignal.SIGHUP, Stop);
+        using var quit = PosixSignalRegistration.Create(PosixSignal.SIGQUIT, Stop);
         try
         {
             return await BuildAsync(project, errors => console.Error.Write(errors), stopping.Token);
@@ -51,7 +52,7 @@ internal static class ProjectBuild
         };
         // A build server that outlives us would keep our pipes open.
         start.Environment["MSBUILDDISABLENODEREUSE"] = "1";
-        using var build = Process.Start(start)!;
+        using var build = ProcessStart.Now(start);
         var output = build.StandardOutput.ReadToEndAsync(CancellationToken.None);
         var complaints = build.StandardError.ReadToEndAsync(CancellationToken.None);
         try

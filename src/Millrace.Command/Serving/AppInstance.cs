@@ -31,9 +31,6 @@ internal sealed class AppInstance : IDisposable
     // systemd speaks with the daemon.
     private static readonly string[] s_daemonsOwn = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"];
 
-    // Whoever starts a process passes on all that may be inherited at that moment.
-    private static readonly Lock s_starting = new();
-
     private readonly InstanceStart _start;
     private readonly ListenSocket _private;     // for its health
     private readonly ListenSocket _channel;
@@ -205,29 +202,26 @@ internal sealed class AppInstance : IDisposable
         _process?.Dispose();
     }
 
-    private (Process Process, AnonymousPipeServerStream Report) Launch()
+    private (Process Process, AnonymousPipeServerStream Report) Launch() => ProcessStart.With(() =>
     {
-        lock (s_starting)
+        var report = new AnonymousPipeServerStream(PipeDirection.In, HandleInheritability.Inheritable);
+        int[] inherited = [.. _start.Listeners.Descriptors, _private.Descriptor, _channel.Descriptor];
+        try
         {
-            var report = new AnonymousPipeServerStream(PipeDirection.In, HandleInheritability.Inheritable);
-            int[] inherited = [.. _start.Listeners.Descriptors, _private.Descriptor, _channel.Descriptor];
-            try
-            {
-                Array.ForEach(inherited, static descriptor => _ = SystemCalls.Fcntl(descriptor, SystemCalls.F_SETFD, 0));
-                return (Process.Start(Describe(report.GetClientHandleAsString())) ?? throw new InstanceException("The application could not be started."), report);
-            }
-            catch
-            {
-                report.Dispose();
-                throw;
-            }
-            finally
-            {
-                Array.ForEach(inherited, static descriptor => _ = SystemCalls.Fcntl(descriptor, SystemCalls.F_SETFD, SystemCalls.FD_CLOEXEC));
-                report.DisposeLocalCopyOfClientHandle();
-            }
+            Array.ForEach(inherited, static descriptor => _ = SystemCalls.Fcntl(descriptor, SystemCalls.F_SETFD, 0));
+            return (Process.Start(Describe(report.GetClientHandleAsString())) ?? throw new InstanceException("The application could not be started."), report);
         }
-    }
+        catch
+        {
+            report.Dispose();
+            throw;
+        }
+        finally
+        {
+            Array.ForEach(inherited, static descriptor => _ = SystemCalls.Fcntl(descriptor, SystemCalls.F_SETFD, SystemCalls.FD_CLOEXEC));
+            report.DisposeLocalCopyOfClientHandle();
+        }
+    });
 
     private ProcessStartInfo Describe(string report)
     {

@@ -47,6 +47,7 @@ internal sealed class HostedApp : IAsyncDisposable
     private readonly Lock _lock = new();
     private readonly Queue<AppEvent> _events = [];
     private readonly List<Task> _draining = [];
+    private readonly List<Generation> _retiring = [];
     private AppListeners? _listeners;
     private HeldResponder? _held;
     private Generation? _current;
@@ -124,8 +125,15 @@ internal sealed class HostedApp : IAsyncDisposable
         return error;
     });
 
-    /// <summary>Ends its processes at once.</summary>
-    public void Kill() => _current?.KillAll();
+    /// <summary>Ends its processes at once, also those that are being drained.</summary>
+    public void Kill()
+    {
+        _current?.KillAll();
+        lock (_lock)
+        {
+            _retiring.ForEach(static generation => generation.KillAll());
+        }
+    }
 
     public async ValueTask DisposeAsync()
     {
@@ -272,12 +280,20 @@ internal sealed class HostedApp : IAsyncDisposable
         {
             return;
         }
+        lock (_lock)
+        {
+            _retiring.Add(generation);
+        }
         _draining.RemoveAll(static task => task.IsCompleted);
         _draining.Add(Task.Run(async () =>
         {
             await generation.DrainAsync(hasSuccessor);
+            lock (_lock)
+            {
+                _retiring.Remove(generation);
+                _restarts += generation.Restarts;
+            }
             generation.Dispose();
-            Interlocked.Add(ref _restarts, generation.Restarts);
         }));
     }
 

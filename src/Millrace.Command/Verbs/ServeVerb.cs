@@ -34,7 +34,7 @@ internal static class ServeVerb
     private static async Task<int> RunAsync(CommandConsole console, string? named)
     {
         var file = ServeFileSource.Read(ServeFileSource.Find(named));
-        OwnDirectory.Prepare(Path.GetDirectoryName(file.Control)!, group: null);
+        PrepareFolder(Path.GetDirectoryName(file.Control)!);
         var stopping = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
         var daemon = new Daemon(file, console);
         using var signals = new Signals(console, daemon, stopping);
@@ -46,6 +46,19 @@ internal static class ServeVerb
         await daemon.DisposeAsync();
         await started;
         return ExitCode.Success;
+    }
+
+    private static void PrepareFolder(string folder)
+    {
+        try
+        {
+            OwnDirectory.Prepare(folder, group: null);
+        }
+        catch (CommandFailure failure)
+        {
+            int advice = failure.Message.IndexOf(". Remove it", StringComparison.Ordinal);
+            throw new CommandFailure(ExitCode.Failure, $"{(advice < 0 ? failure.Message : failure.Message[..(advice + 1)])} The daemon's sockets lie in a folder of its own, closed to others: name one that is not there yet, such as \"control\": \"/run/millrace/control.sock\".");
+        }
     }
 
     private static async Task<ControlServer> StartControlAsync(string path, Daemon daemon, Action stop)

@@ -276,6 +276,12 @@ public sealed class ServeTests : IAsyncLifetime
         Assert.Equal((1, "", "millrace: There is no application 'shoop'. There are: shop.\n"), await DoAsync("reload", "shoop"));
         Assert.Equal((1, "", "millrace: There is no application 'shoop'. There are: shop.\n"), await DoAsync("logs", "shoop"));
 
+        System.IO.File.WriteAllText(File + ".open", (await System.IO.File.ReadAllTextAsync(File)).Replace("run/control.sock", "/tmp/control.sock", StringComparison.Ordinal));
+        var open = await CommandProcess.RunAsync("serve", File + ".open");
+        Assert.Equal(1, open.ExitCode);
+        Assert.Contains("name one that is not there yet, such as \"control\": \"/run/millrace/control.sock\".", open.Error, StringComparison.Ordinal);
+        Assert.DoesNotContain("Remove it", open.Error, StringComparison.Ordinal);
+
         var second = await CommandProcess.RunAsync("serve", File);
         Assert.Equal(1, second.ExitCode);
         Assert.StartsWith($"millrace: The socket {Control} is owned by process {_daemons[0].Id}", second.Error, StringComparison.Ordinal);
