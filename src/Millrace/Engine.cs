@@ -25,7 +25,6 @@ internal sealed class Engine : IAsyncDisposable
     private readonly Lock _stopLock = new();
     private Task? _stopped;
     private int _successor = -1;
-    private bool _hasMoved;
 
     private Engine(MillraceOptions options, RequestHandler handler, Log log, Action<DriverThread>? startThread)
     {
@@ -183,7 +182,6 @@ internal sealed class Engine : IAsyncDisposable
             }
 
             _successor = channel;
-            _hasMoved = true;
             int watching = _loops.Length;
             Broadcast(loop =>
             {
@@ -195,9 +193,6 @@ internal sealed class Engine : IAsyncDisposable
             });
         }
     }
-
-    /// <summary>Gives no connection away any more: those that are left are drained.</summary>
-    public void EndMove() => Broadcast(static loop => loop.EndMove());
 
     /// <summary>Serves the connections that another server gives.</summary>
     /// <param name="channel">The other end; the engine's from here on.</param>
@@ -344,22 +339,12 @@ internal sealed class Engine : IAsyncDisposable
         Broadcast(static loop => loop.Stop());
         _services.Leave();
         await WaitForLoops().ConfigureAwait(false);
-        CloseChannel();
         _services.Log.Drained(
             Math.Round((Environment.TickCount64 - begun) / 1000.0, 1),
             Volatile.Read(ref _services.OffLoop.EndedInDrain),
             _loops.Sum(static loop => Volatile.Read(ref loop.Counters.CutInDrain)));
         Close();
         await _services.Log.FlushAsync(TimeSpan.FromSeconds(1)).ConfigureAwait(false);
-    }
-
-    // Whose end the successor sees. A loop that lingers has none that it could give.
-    private void CloseChannel()
-    {
-        if (Interlocked.Exchange(ref _successor, -1) is >= 0 and int channel)
-        {
-            _ = SystemCalls.Close(channel);
-        }
     }
 
     private void Broadcast(Action<EventLoop<LinuxKernel>> action) => Array.ForEach(_loops, loop => loop.Post(action));
@@ -381,7 +366,14 @@ internal sealed class Engine : IAsyncDisposable
     private void Close()
     {
         _meter.Dispose();
-        _sockets.ForEach(_hasMoved ? static socket => socket.Leave() : static socket => socket.Dispose());
+        if (_successor < 0)
+        {
+            _sockets.ForEach(static socket => socket.Dispose());
+            return;
+        }
+
+        _sockets.ForEach(static socket => socket.Leave());
+        _ = SystemCalls.Close(_successor);      // a loop that lingers has nothing that it could give
     }
 
     public ValueTask DisposeAsync() => new(StopAsync(CancellationToken.None));

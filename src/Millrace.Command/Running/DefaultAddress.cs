@@ -18,6 +18,12 @@ namespace Millrace.Command.Running;
 /// <param name="RuntimeDirectory">$XDG_RUNTIME_DIR, or null where it is not this user's own: one that came along with `su` or `sudo` is another's.</param>
 internal sealed record UserFacts(uint UserId, bool RunIsWritable, WebServerGroup? WebGroup, string? RuntimeDirectory)
 {
+    /// <summary>A directory of this user's alone that others know the name of.</summary>
+    public string TemporaryDirectory => string.Create(CultureInfo.InvariantCulture, $"/tmp/millrace-{UserId}");
+
+    /// <summary>A directory of this user's alone, out of the way of others where there is one.</summary>
+    public string PrivateDirectory => RuntimeDirectory is null ? TemporaryDirectory : Path.Combine(RuntimeDirectory, "millrace");
+
     public static UserFacts OfProcess() => new(
         SystemCalls.GetEffectiveUser(),
         Posix.IsWritable("/run"),
@@ -63,8 +69,7 @@ internal static class DefaultAddress
         {
             return new SocketPlace("/run", IsOwn: false, $"/run/millrace-{name}.sock", facts.WebGroup);
         }
-        string temporary = string.Create(CultureInfo.InvariantCulture, $"/tmp/millrace-{facts.UserId}");
-        string directory = facts.WebGroup is null && facts.RuntimeDirectory is not null ? Path.Combine(facts.RuntimeDirectory, "millrace") : temporary;
+        string directory = facts.WebGroup is null ? facts.PrivateDirectory : facts.TemporaryDirectory;
         return new SocketPlace(directory, IsOwn: true, $"{directory}/{name}.sock", facts.WebGroup);
     }
 
@@ -74,7 +79,8 @@ internal static class DefaultAddress
     {
         if (place.IsOwn && OperatingSystem.IsLinux())
         {
-            OwnDirectory.Prepare(place.Directory, place.Group);
+            const string elsewhere = "name a place of your own with --urls fastcgi://unix:/PATH.";
+            OwnDirectory.Prepare(place.Directory, place.Group, $"Remove it (as its owner, or as root), or {elsewhere}", $"Or {elsewhere}");
         }
     }
 }

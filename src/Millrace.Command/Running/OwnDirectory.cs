@@ -17,28 +17,48 @@ internal static unsafe class OwnDirectory
         UnixFileMode.GroupWrite | UnixFileMode.OtherRead | UnixFileMode.OtherWrite | UnixFileMode.OtherExecute;
 
     /// <summary>Makes the directory where it is lacking, open to this user and, if named, to a group, which may enter it.</summary>
+    /// <param name="path">The directory.</param>
+    /// <param name="group">Whom it is opened to besides.</param>
+    /// <param name="cure">What to do where it is not to be trusted, a sentence.</param>
+    /// <param name="cureOfParent">The same where that lies above it; the parent's own cure stands before it.</param>
     /// <exception cref="CommandFailure">It cannot be made, or what is there is not to be trusted.</exception>
-    public static void Prepare(string path, WebServerGroup? group)
+    public static void Prepare(string path, WebServerGroup? group, string cure, string cureOfParent)
     {
-        using SocketDirectory parent = OpenParent(path);
+        try
+        {
+            Prepare(path, group);
+        }
+        catch (NotOwnException refusal)
+        {
+            throw new CommandFailure(ExitCode.Failure, $"{path} was to hold the socket, but it {refusal.Message}. {cure}");
+        }
+        catch (MillraceStartException refusal)
+        {
+            throw new CommandFailure(ExitCode.Failure, $"{refusal.Message} {cureOfParent}");
+        }
+    }
+
+    private static void Prepare(string path, WebServerGroup? group)
+    {
+        using SocketDirectory parent = SocketDirectory.OpenFor(SystemCalls.GetEffectiveUser(), path, out int errno) ?? throw new NotOwnException($"cannot be made ({SystemCalls.Describe(errno)})");
         fixed (byte* name = FileFacts.Encode(Path.GetFileName(path)))
         {
-            if (SystemCalls.MakeDirectoryAt(parent.Descriptor, name, (uint)User) < 0 && SystemCalls.Errno is not SystemCalls.EEXIST and var errno)
+            if (SystemCalls.MakeDirectoryAt(parent.Descriptor, name, (uint)User) < 0 && SystemCalls.Errno is not SystemCalls.EEXIST and var failed)
             {
-                throw Refused(path, $"cannot be made ({SystemCalls.Describe(errno)})");
+                throw new NotOwnException($"cannot be made ({SystemCalls.Describe(failed)})");
             }
         }
 
-        int directory = parent.OpenEntry(Path.GetFileName(path), out int failed);
+        int directory = parent.OpenEntry(Path.GetFileName(path), out errno);
         if (directory < 0)
         {
-            throw Refused(path, $"cannot be opened ({SystemCalls.Describe(failed)})");
+            throw new NotOwnException($"cannot be opened ({SystemCalls.Describe(errno)})");
         }
 
         try
         {
-            RequireOwn(path, FileFacts.Of(directory, out _));
-            GiveTo(path, directory, group);
+            RequireOwn(FileFacts.Of(directory, out _));
+            GiveTo(directory, group);
         }
         finally
         {
@@ -50,50 +70,38 @@ internal static unsafe class OwnDirectory
     public static bool IsOwn(string path) =>
         FileFacts.At(path, out _) is { IsDirectory: true, IsWritableByOthers: false } facts && facts.User == SystemCalls.GetEffectiveUser();
 
-    private static SocketDirectory OpenParent(string path)
-    {
-        try
-        {
-            return SocketDirectory.OpenFor(SystemCalls.GetEffectiveUser(), path, out int errno) ?? throw Refused(path, $"cannot be made ({SystemCalls.Describe(errno)})");
-        }
-        catch (MillraceStartException refusal)
-        {
-            throw new CommandFailure(ExitCode.Failure, $"{refusal.Message} Or name a place of your own with --urls fastcgi://unix:/PATH.");
-        }
-    }
-
-    private static void RequireOwn(string path, FileFacts? found)
+    private static void RequireOwn(FileFacts? found)
     {
         if (found is not { IsDirectory: true } facts)
         {
-            throw Refused(path, found is { IsLink: true } ? "is a link, which somebody may have put there to lead elsewhere" : "is not a directory");
+            throw new NotOwnException(found is { IsLink: true } ? "is a link, which somebody may have put there to lead elsewhere" : "is not a directory");
         }
 
         if (facts.User != SystemCalls.GetEffectiveUser())
         {
-            throw Refused(path, string.Create(CultureInfo.InvariantCulture, $"belongs to somebody else (user {facts.User})"));
+            throw new NotOwnException(string.Create(CultureInfo.InvariantCulture, $"belongs to somebody else (user {facts.User})"));
         }
 
         if ((facts.Mode & Wide) != 0)
         {
-            throw Refused(path, $"is open to others (mode {facts.ModeText}), who may have put something there");
+            throw new NotOwnException($"is open to others (mode {facts.ModeText}), who may have put something there");
         }
     }
 
     // The group before its right.
-    private static void GiveTo(string path, int directory, WebServerGroup? group)
+    private static void GiveTo(int directory, WebServerGroup? group)
     {
         if (group is not null && SystemCalls.ChangeOwner(directory, SystemCalls.KeepId, group.Id) < 0)
         {
-            throw Refused(path, $"cannot be given to the group {group.Name} ({SystemCalls.Describe(SystemCalls.Errno)})");
+            throw new NotOwnException($"cannot be given to the group {group.Name} ({SystemCalls.Describe(SystemCalls.Errno)})");
         }
 
         if (SystemCalls.ChangeMode(directory, (uint)(group is null ? User : User | UnixFileMode.GroupExecute)) < 0)
         {
-            throw Refused(path, $"cannot be given its mode ({SystemCalls.Describe(SystemCalls.Errno)})");
+            throw new NotOwnException($"cannot be given its mode ({SystemCalls.Describe(SystemCalls.Errno)})");
         }
     }
 
-    private static CommandFailure Refused(string path, string what) =>
-        new(ExitCode.Failure, $"{path} was to hold the socket, but it {what}. Remove it (as its owner, or as root), or name a place of your own with --urls fastcgi://unix:/PATH.");
+    // What is wrong, as the end of a sentence.
+    private sealed class NotOwnException(string what) : Exception(what);
 }

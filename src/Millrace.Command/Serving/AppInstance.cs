@@ -48,7 +48,7 @@ internal sealed class AppInstance : IDisposable
         try
         {
             _channel = ListenSockets.Open(ListenAddress.Parse($"http://unix:{start.Directory}/{start.Id}.channel?mode=600"), loops: 1)[0];
-            _client = new HttpClient(new SocketsHttpHandler { ConnectCallback = (_, ct) => ConnectAsync(_private, ct), AllowAutoRedirect = false, UseCookies = false }) { Timeout = Timeout.InfiniteTimeSpan };
+            _client = PrivateSocket.HttpClient(_private.Address.Path!);
             (_process, _report) = Launch();
             _printed = Task.WhenAll(Print(_process.StandardOutput), Print(_process.StandardError));
         }
@@ -160,7 +160,7 @@ internal sealed class AppInstance : IDisposable
         using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct, _ended.Token);
         try
         {
-            using var stream = await ConnectAsync(_channel, limit.Token);
+            using var stream = await PrivateSocket.ConnectAsync(_channel.Address.Path!, limit.Token);
             await stream.WriteAsync(Encoding.ASCII.GetBytes(what + "\n"), limit.Token);
             using var reader = new StreamReader(stream);
             string? answer = await reader.ReadLineAsync(limit.Token);
@@ -284,21 +284,6 @@ internal sealed class AppInstance : IDisposable
         catch (InvalidOperationException)
         {
             // Disposed of meanwhile.
-        }
-    }
-
-    private static async ValueTask<Stream> ConnectAsync(ListenSocket listener, CancellationToken ct)
-    {
-        var socket = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
-        try
-        {
-            await socket.ConnectAsync(new UnixDomainSocketEndPoint(listener.Address.Path!), ct);
-            return new NetworkStream(socket, ownsSocket: true);
-        }
-        catch
-        {
-            socket.Dispose();
-            throw;
         }
     }
 }

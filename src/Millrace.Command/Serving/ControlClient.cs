@@ -14,7 +14,8 @@ internal sealed class ControlClient : IDisposable
     public ControlClient(string path)
     {
         _path = path;
-        _client = new HttpClient(new SocketsHttpHandler { ConnectCallback = async (_, ct) => await ConnectAsync(ct) }) { BaseAddress = new Uri("http://millrace/"), Timeout = Timeout.InfiniteTimeSpan };
+        _client = PrivateSocket.HttpClient(path);
+        _client.BaseAddress = new Uri("http://millrace/");
     }
 
     /// <exception cref="CommandFailure">There is no daemon, or it may not be asked.</exception>
@@ -65,21 +66,6 @@ internal sealed class ControlClient : IDisposable
         catch (HttpRequestException error)
         {
             throw new CommandFailure(ExitCode.Failure, $"The daemon on {_path} has not answered: {error.Message}");
-        }
-    }
-
-    private async Task<Stream> ConnectAsync(CancellationToken ct)
-    {
-        var socket = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
-        try
-        {
-            await socket.ConnectAsync(new UnixDomainSocketEndPoint(_path), ct);
-            return new NetworkStream(socket, ownsSocket: true);
-        }
-        catch
-        {
-            socket.Dispose();
-            throw;
         }
     }
 }

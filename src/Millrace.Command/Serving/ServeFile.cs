@@ -1,11 +1,17 @@
 // What `millrace serve` is to do, as values: the file after it has been read and found right (ServeFileReader).
 
+using System.Globalization;
+
 namespace Millrace.Command.Serving;
 
 /// <param name="Path">The file itself; absolute.</param>
 /// <param name="Control">The socket on which the daemon is asked and told; absolute.</param>
 /// <param name="Apps">In the order of the file; no two have the same name or the same address.</param>
-internal sealed record ServeFile(string Path, string Control, IReadOnlyList<AppSettings> Apps);
+internal sealed record ServeFile(string Path, string Control, IReadOnlyList<AppSettings> Apps)
+{
+    /// <summary>For a sentence: "3 applications".</summary>
+    public string CountText => string.Create(CultureInfo.InvariantCulture, $"{Apps.Count} application{(Apps.Count == 1 ? "" : "s")}");
+}
 
 /// <summary>One application.</summary>
 internal sealed record AppSettings

@@ -88,7 +88,7 @@ internal sealed class ServeFileReader
         var settings = new AppSettings { Name = name, Target = target ?? "", Urls = urls };
         return settings with
         {
-            Arguments = members.TryGetValue("arguments", out var arguments) ? TextsOf(arguments, "arguments", isSingle: false) : [],
+            Arguments = members.TryGetValue("arguments", out var arguments) ? TextsOf(arguments, "arguments") : [],
             Environment = members.TryGetValue("environment", out var environment) ? VariablesOf(environment) : settings.Environment,
             WorkingDirectory = members.TryGetValue("workingDirectory", out var directory) ? PathOf(directory, "workingDirectory") : null,
             User = members.TryGetValue("user", out var user) ? TextOf(user, "user", "the name of a user") : null,
@@ -241,13 +241,10 @@ internal sealed class ServeFileReader
         return [];
     }
 
-    private IReadOnlyList<string> TextsOf(PlacedValue value, string name, bool isSingle)
+    private string[] TextsOf(PlacedValue value, string name)
     {
-        if (!isSingle && !Require(value, JsonValueKind.Array, name, "a list of strings"))
-        {
-            return [];
-        }
-        return [.. ItemsOf(value, name).Where(item => Require(item, JsonValueKind.String, name, "a list of strings")).Select(static item => item.Text)];
+        const string what = "a list of strings";
+        return Require(value, JsonValueKind.Array, name, what) ? [.. value.Items.Where(item => Require(item, JsonValueKind.String, name, what)).Select(static item => item.Text)] : [];
     }
 
     private List<string> UrlsOf(PlacedValue value)

@@ -2,8 +2,6 @@
 
 using System.Globalization;
 using Millrace.Command.Running;
-using Millrace.Loops;
-using Millrace.Platform;
 
 namespace Millrace.Command.Serving;
 
@@ -19,10 +17,7 @@ internal static class ServeFileSource
         get
         {
             var facts = UserFacts.OfProcess();
-            string directory = facts.UserId == 0 ? "/run/millrace"
-                : facts.RuntimeDirectory is { } own ? Path.Combine(own, "millrace")
-                : string.Create(CultureInfo.InvariantCulture, $"/tmp/millrace-{SystemCalls.GetEffectiveUser()}");
-            return Path.Combine(directory, "control.sock");
+            return Path.Combine(facts.UserId == 0 ? "/run/millrace" : facts.PrivateDirectory, "control.sock");
         }
     }
 

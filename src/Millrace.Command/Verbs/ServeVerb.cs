@@ -10,6 +10,8 @@ namespace Millrace.Command.Verbs;
 
 internal static class ServeVerb
 {
+    private const string OwnFolder = "The daemon's sockets lie in a folder of its own, closed to others: name one that is not there yet, such as \"control\": \"/run/millrace/control.sock\".";
+
     private static readonly Help s_help = new(
         Examples:
         [
@@ -34,31 +36,18 @@ internal static class ServeVerb
     private static async Task<int> RunAsync(CommandConsole console, string? named)
     {
         var file = ServeFileSource.Read(ServeFileSource.Find(named));
-        PrepareFolder(Path.GetDirectoryName(file.Control)!);
+        OwnDirectory.Prepare(Path.GetDirectoryName(file.Control)!, group: null, OwnFolder, OwnFolder);
         var stopping = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
         var daemon = new Daemon(file, console);
         using var signals = new Signals(console, daemon, stopping);
         await using var control = await StartControlAsync(file.Control, daemon, () => stopping.TrySetResult());
-        console.Say($"serving {file.Apps.Count} application{(file.Apps.Count == 1 ? "" : "s")} of {file.Path}; `millrace status` shows them");
+        console.Say($"serving {file.CountText} of {file.Path}; `millrace status` shows them");
         var started = daemon.StartAsync();
         await stopping.Task;
         console.Say("stopping: requests that are under way are answered first (Ctrl+C once more ends them)");
         await daemon.DisposeAsync();
         await started;
         return ExitCode.Success;
-    }
-
-    private static void PrepareFolder(string folder)
-    {
-        try
-        {
-            OwnDirectory.Prepare(folder, group: null);
-        }
-        catch (CommandFailure failure)
-        {
-            int advice = failure.Message.IndexOf(". Remove it", StringComparison.Ordinal);
-            throw new CommandFailure(ExitCode.Failure, $"{(advice < 0 ? failure.Message : failure.Message[..(advice + 1)])} The daemon's sockets lie in a folder of its own, closed to others: name one that is not there yet, such as \"control\": \"/run/millrace/control.sock\".");
-        }
     }
 
     private static async Task<ControlServer> StartControlAsync(string path, Daemon daemon, Action stop)

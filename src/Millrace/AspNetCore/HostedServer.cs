@@ -141,17 +141,19 @@ internal sealed class HostedServer : IServer
             "No address to listen on. Give one with --urls, ASPNETCORE_URLS or \"Urls\" in appsettings.json, such as fastcgi://unix:/run/app.sock or fastcgi://127.0.0.1:9000.");
     }
 
+    private Engine Running => _engine ?? throw new MillraceStartException("The server has not been started.");
+
     /// <summary>Listens on further addresses while the server runs.</summary>
     /// <exception cref="FormatException">An address is not understood.</exception>
     /// <exception cref="MillraceStartException">One of them cannot be listened on, or the server does not run.</exception>
     public Task ListenAsync(IEnumerable<string> addresses) =>
-        _engine?.ListenAsync([.. addresses.SelectMany(ListenAddress.ParseList)]) ?? throw new MillraceStartException("The server has not been started.");
+        Running.ListenAsync([.. addresses.SelectMany(ListenAddress.ParseList)]);
 
     /// <inheritdoc cref="Engine.MoveTo"/>
-    public void MoveTo(int channel) => (_engine ?? throw new MillraceStartException("The server has not been started.")).MoveTo(channel);
+    public void MoveTo(int channel) => Running.MoveTo(channel);
 
     /// <inheritdoc cref="Engine.TakeFromAsync"/>
-    public Task TakeFromAsync(int channel) => (_engine ?? throw new MillraceStartException("The server has not been started.")).TakeFromAsync(channel);
+    public Task TakeFromAsync(int channel) => Running.TakeFromAsync(channel);
 
     public Task StopAsync(CancellationToken cancellationToken) => _engine?.StopAsync(cancellationToken) ?? Task.CompletedTask;
 

@@ -82,28 +82,27 @@ internal sealed class ListenSocket : IDisposable
     }
 
     /// <summary>Stops listening where somebody else, who has the socket too, goes on: what goes with it stays.</summary>
-    public void Leave()
-    {
-        int descriptor = Interlocked.Exchange(ref _descriptor, -1);
-        if (descriptor >= 0)
-        {
-            _file?.Dispose();
-            _file?.Directory.Dispose();
-            _ = SystemCalls.Close(descriptor);
-        }
-    }
+    public void Leave() => Close(removesFile: false);
 
     /// <summary>Stops listening. The file of a Unix socket goes first, and only when it is still the one that was made here.</summary>
-    public void Dispose()
+    public void Dispose() => Close(removesFile: true);
+
+    private void Close(bool removesFile)
     {
         int descriptor = Interlocked.Exchange(ref _descriptor, -1);
-        if (descriptor >= 0)
+        if (descriptor < 0)
+        {
+            return;
+        }
+
+        if (removesFile)
         {
             _file?.RemoveIfSame();
-            _file?.Dispose();
-            _file?.Directory.Dispose();
-            _ = SystemCalls.Close(descriptor);
         }
+
+        _file?.Dispose();
+        _file?.Directory.Dispose();
+        _ = SystemCalls.Close(descriptor);
     }
 
     /// <summary>For people: the address, and for an inherited one what it is bound to.</summary>

@@ -46,16 +46,11 @@ internal sealed partial class EventLoop<TKernel>
     /// <summary>The last act of a connection that has been given away.</summary>
     public void Leave(Connection connection)
     {
-        _wheel.Remove(connection);
-        _connections.Remove(connection);
+        Forget(connection);
         Kernel.Leave(_poller, connection.Descriptor);
-        Volatile.Write(ref ConnectionCount, ConnectionCount - 1);
         Counters.Moved++;
         Services.RemoveConnection();
     }
-
-    /// <summary>Gives nothing away any more: what is here stays, and ends as it would without a successor.</summary>
-    public void EndMove() => _successor = -1;
 
     // ---- the successor ----
 

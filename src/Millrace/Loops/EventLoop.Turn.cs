@@ -339,11 +339,16 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     /// <summary>The last act of a connection: only the driver calls it, and only when no exchange can touch the descriptor any more.</summary>
     public void Remove(Connection connection, bool reset)
     {
-        _wheel.Remove(connection);
-        _connections.Remove(connection);
+        Forget(connection);
         Kernel.Close(connection.Descriptor, reset);
-        Volatile.Write(ref ConnectionCount, ConnectionCount - 1);
         Counters.Closed++;
         Services.RemoveConnection();
+    }
+
+    private void Forget(Connection connection)
+    {
+        _wheel.Remove(connection);
+        _connections.Remove(connection);
+        Volatile.Write(ref ConnectionCount, ConnectionCount - 1);
     }
 }

@@ -5,6 +5,7 @@ using System.Globalization;
 using System.Net;
 using System.Text.Json;
 using Millrace.Interop.FrontEnds;
+using Millrace.Protocols.FastCgi;
 
 namespace Millrace.Interop.Command;
 
@@ -156,28 +157,46 @@ public sealed class ServeTests : IAsyncLifetime
             byte[] body = System.Text.Encoding.ASCII.GetBytes($"{client} {asked}");
             await stream.WriteAsync((byte[])
             [
-                .. Record(1, [0, 1, 1, 0, 0, 0, 0, 0]),
-                .. Record(4, [.. Pair("REQUEST_METHOD", "POST"), .. Pair("REQUEST_URI", "/echo"), .. Pair("SERVER_PROTOCOL", "HTTP/1.1"), .. Pair("HTTP_HOST", "a"), .. Pair("CONTENT_LENGTH", body.Length.ToString(CultureInfo.InvariantCulture))]),
-                .. Record(4, []), .. Record(5, body), .. Record(5, []),
+                .. Record(RecordType.BeginRequest, Begin()),
+                .. Record(RecordType.Params, [.. Pair("REQUEST_METHOD", "POST"), .. Pair("REQUEST_URI", "/echo"), .. Pair("SERVER_PROTOCOL", "HTTP/1.1"), .. Pair("HTTP_HOST", "a"), .. Pair("CONTENT_LENGTH", body.Length.ToString(CultureInfo.InvariantCulture))]),
+                .. Record(RecordType.Params, []), .. Record(RecordType.Stdin, body), .. Record(RecordType.Stdin, []),
             ], CancellationToken.None);
             List<byte> answer = [];
-            for (byte type = 0; type != 3;)
+            for (var header = default(RecordHeader); header.Type != RecordType.EndRequest;)
             {
-                byte[] head = new byte[8];
+                byte[] head = new byte[RecordHeader.Size];
                 await stream.ReadExactlyAsync(head, CancellationToken.None);
-                byte[] content = new byte[(head[4] << 8) + head[5] + head[6]];
+                header = RecordHeader.Read(head);
+                byte[] content = new byte[header.ContentLength + header.PaddingLength];
                 await stream.ReadExactlyAsync(content, CancellationToken.None);
-                type = head[1];
-                answer.AddRange(type == 6 ? content.AsSpan(0, content.Length - head[6]) : []);
+                answer.AddRange(header.Type == RecordType.Stdout ? content.AsSpan(0, header.ContentLength) : []);
             }
             Assert.EndsWith("\r\n\r\n" + System.Text.Encoding.ASCII.GetString(body), System.Text.Encoding.ASCII.GetString([.. answer]), StringComparison.Ordinal);
         }
         return asked;
     }
 
-    private static byte[] Record(byte type, byte[] content) => [1, type, 0, 1, (byte)(content.Length >> 8), (byte)content.Length, 0, 0, .. content];
+    private static byte[] Record(RecordType type, byte[] content)
+    {
+        byte[] record = new byte[RecordHeader.Size + content.Length];
+        RecordHeader.Write(record, type, 1, content.Length, 0);
+        content.CopyTo(record, RecordHeader.Size);
+        return record;
+    }
 
-    private static byte[] Pair(string name, string value) => [(byte)name.Length, (byte)value.Length, .. System.Text.Encoding.ASCII.GetBytes(name + value)];
+    private static byte[] Begin()
+    {
+        byte[] content = new byte[BeginRequest.Size];
+        new BeginRequest(Role.Responder, KeepConnection: true).Write(content);
+        return content;
+    }
+
+    private static byte[] Pair(string name, string value)
+    {
+        byte[] pair = new byte[NameValuePairs.SizeOf(name.Length, value.Length)];
+        _ = NameValuePairs.Write(pair, System.Text.Encoding.ASCII.GetBytes(name), System.Text.Encoding.ASCII.GetBytes(value));
+        return pair;
+    }
 
     [Fact]
     public async Task A_process_that_crashes_or_hangs_is_replaced()

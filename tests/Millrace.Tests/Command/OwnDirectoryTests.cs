@@ -144,11 +144,13 @@ public sealed class OwnDirectoryTests : IDisposable
 
     private FileFacts Found => FileFacts.At(Place, out _)!.Value;
 
-    private void Prepare(WebServerGroup? group = null) => DefaultAddress.Prepare(new SocketPlace(Place, IsOwn: true, Place + "/s", group));
+    private void Prepare(WebServerGroup? group = null) => Prepare(Place, group);
+
+    private static void Prepare(string place, WebServerGroup? group = null) => DefaultAddress.Prepare(new SocketPlace(place, IsOwn: true, place + "/s", group));
 
     private string Refusal(string? place = null)
     {
-        var failure = Assert.Throws<CommandFailure>(() => OwnDirectory.Prepare(place ?? Place, group: null));
+        var failure = Assert.Throws<CommandFailure>(() => Prepare(place ?? Place));
         Assert.Contains("--urls fastcgi://unix:/PATH", failure.Message, StringComparison.Ordinal);
         return failure.Message;
     }

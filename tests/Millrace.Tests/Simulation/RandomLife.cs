@@ -220,9 +220,10 @@ internal sealed partial class RandomLife
     {
         IsDraining = true;
         Simulation.Trace("drain");
-        if (Simulation.Channel is not null)
+        if (Simulation.Channel is { } channel)
         {
-            Simulation.Loops[_movesFrom].Loop.Post(new Action<EventLoop<SimulatedKernel>>(static loop => loop.EndMove()));      // nobody is left to give anything to
+            channel.HasEnded = true;        // nobody is left to give anything to
+            Offer();
             Simulation.Settle();
         }
 

@@ -221,11 +221,14 @@ internal sealed class SimulatedWorld(SeededRandom random)
         }
 
         Observer.OnLoopCall("sendmsg", socket);
-        var to = (SimulatedChannel)_descriptors[channel]!;
-        int result = to.HasEnded ? KernelResult.Broken : to.IsFull ? KernelResult.Again : 0;
-        if (result == 0)
+        int result = KernelResult.Broken;       // who takes has closed its end
+        if (_descriptors[channel] is SimulatedChannel { HasEnded: false } to)
         {
-            to.Enqueue(socket, knowledge.ToArray());
+            result = to.IsFull ? KernelResult.Again : 0;
+            if (result == 0)
+            {
+                to.Enqueue(socket, knowledge.ToArray());
+            }
         }
 
         Observer.Trace("give", descriptor, result);
