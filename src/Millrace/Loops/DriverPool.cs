@@ -194,7 +194,7 @@ internal sealed class DriverPool : IDriverSource, IDisposable
     // The system may refuse a thread (pids.max, RLIMIT_NPROC, no memory for its stack). Then it is as if the maximum were
     // reached, but for the threads beyond it: a loop in a handler that blocks stays with it until a thread has finished. A thread that becomes free takes the first that waits;
     // where none can, since all of them drive loops or there are none, the monitor asks again (ServeWaiting). What the system allows
-    // is not for drivers alone: where there are many, spare threads are there before the next, and end when it is refused.
+    // is not for drivers alone: beyond those of the loops spare threads are there before the next, and end when one is refused.
     private DriverThread? TryAdd(int max)
     {
         if (_count >= max || _stopped || Environment.TickCount64 < _startAgainAtMs)
@@ -207,7 +207,7 @@ internal sealed class DriverPool : IDriverSource, IDisposable
         {
             thread = new DriverThread(this, _services);
             _ = _idle.EnsureCapacity(_count + 1);       // when it stands by there is room for it, whatever memory there is then
-            Spares.Keep(SparesFor(_count));
+            Spares.Keep(SparesFor(_count + 1));
             StartThread(thread);
         }
         catch (Exception error) when (error is OutOfMemoryException or ThreadStartException)
@@ -225,8 +225,8 @@ internal sealed class DriverPool : IDriverSource, IDisposable
         return thread;
     }
 
-    // None for a server that blocks little: what a small one may start is all for its loops.
-    private int SparesFor(int drivers) => Math.Clamp((drivers / 2) - _loops, 0, SpareThreads.Most);
+    // All before the first driver that is for handlers alone: the runtime goes before it. None for a server whose handlers do not block.
+    private int SparesFor(int drivers) => drivers > _loops + _standbyMin ? SpareThreads.Most : 0;
 
     public bool ServeWaiting()
     {

@@ -144,24 +144,47 @@ public sealed class DriverPoolTests
         loop.Release();
     }
 
+    // Its pool ends the process where it finds none.
+    [Theory]
+    [InlineData(1)]
+    [InlineData(SpareThreads.Most)]
+    public void Where_the_system_allows_few_threads_beyond_those_of_the_loops_they_are_the_runtimes(int beyond)
+    {
+        const int OfLoops = 3;
+        var system = new FewThreads(OfLoops + beyond);
+        using var ran = new SemaphoreSlim(0);
+        using var services = new LoopServices(new MillraceOptions { Loops = 2 }, new EndlessHandler(ran), new Log(NullLogger.Instance));
+        using var pool = new DriverPool(services) { StartThread = system.Start, Spares = new SpareThreads { Start = system.Start } };
+        IStandbyDriver[] loops = [pool.TryReserve()!, pool.TryReserve()!];
+        Assert.True(pool.KeepStandby());
+        var loop = new EventLoop<LinuxKernel>(0, services, default, ConnectionFactory.Create);
+        for (int i = 0; i < 20; i++)
+        {
+            pool.Run(Waiting(loop));
+        }
+
+        for (int i = 0; i < 20; i++)
+        {
+            Assert.True(ran.Wait(10_000), $"{20 - i} handlers were not run");
+        }
+
+        Assert.Equal(OfLoops, pool.Count);
+        system.JoinSpares();
+        Array.ForEach(loops, pool.Release);
+        loop.Release();
+    }
+
     [Fact]
-    public void A_server_that_blocks_little_has_no_spare_threads_and_one_that_blocks_no_more_gives_them_up()
+    public void A_server_whose_handlers_do_not_block_has_no_spare_threads_and_one_whose_handlers_block_no_more_gives_them_up()
     {
         var system = new FewThreads(1_000);
         using var services = new LoopServices(new MillraceOptions { Loops = 2, StandbyDriversMin = 0 }, new EndlessHandler(new SemaphoreSlim(0)), new Log(NullLogger.Instance));
         using var pool = new DriverPool(services) { StartThread = static _ => { }, Spares = new SpareThreads { Start = system.Start } };
         var drivers = new List<DriverThread>();
-        while (drivers.Count < 5)
-        {
-            drivers.Add((DriverThread)pool.TryReserve()!);
-        }
-
+        drivers.Add((DriverThread)pool.TryReserve()!);
+        drivers.Add((DriverThread)pool.TryReserve()!);
         Assert.Equal(0, pool.Spares.Count);
-        while (drivers.Count < 30)
-        {
-            drivers.Add((DriverThread)pool.TryReserve()!);
-        }
-
+        drivers.Add((DriverThread)pool.TryReserve()!);
         Assert.Equal(SpareThreads.Most, pool.Spares.Count);
         drivers.ForEach(pool.Release);
         Assert.All(drivers, driver => Assert.True(pool.MayRetire(driver)));
