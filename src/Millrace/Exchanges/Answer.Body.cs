@@ -206,15 +206,32 @@ internal sealed partial class Answer
         AppendCounted(bytes);
     }
 
+    // Without memory for them they are counted and not there: whatever the application makes of the exception, the response is not whole.
     private void AppendCounted(ReadOnlySpan<byte> bytes)
     {
-        if (!HasStarted)
+        try
         {
-            _early.Append(bytes);
+            if (!HasStarted)
+            {
+                _early.Append(bytes);
+            }
+            else if (!SuppressesBody && !exchange.Life.IsAborted)
+            {
+                AppendBody(bytes);
+            }
         }
-        else if (!SuppressesBody && !exchange.Life.IsAborted)
+        catch (Exception error)
         {
-            AppendBody(bytes);
+            if (HasStarted)
+            {
+                exchange.Cut();
+            }
+            else
+            {
+                exchange.Report(error);
+            }
+
+            throw;
         }
     }
 

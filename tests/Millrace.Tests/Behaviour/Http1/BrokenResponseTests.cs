@@ -158,6 +158,47 @@ public sealed class BrokenResponseTests
         Assert.Equal(3, bench.Simulation.Handler.Started);
     });
 
+    // A web server has put the connection back among its idle ones: the request that comes next on it may be anybody's.
+    [Theory]
+    [InlineData("HEAD", 200, -1, null)]
+    [InlineData("HEAD", 200, 1_000, null)]
+    [InlineData("HEAD", 200, 1_000, Unix)]
+    [InlineData("GET", 200, 0, null)]
+    [InlineData("GET", 200, 1_000, null)]
+    [InlineData("GET", 200, 100_000, Unix)]
+    [InlineData("GET", 204, -1, null)]
+    [InlineData("GET", 205, -1, null)]
+    [InlineData("GET", 304, -1, null)]
+    public void A_response_that_is_whole_leaves_its_connection_to_the_next_request_although_its_handler_fails_RFC9112_9_3(
+        string method, int status, int length, string? address) => HttpBench.Run(
+        async (request, response) =>
+        {
+            if (request.Path == "/next")
+            {
+                response.WriteText("next");
+                return;
+            }
+
+            response.StatusCode = status;
+            response.ContentLength = length < 0 ? null : length;
+            await response.WriteAsync(Plan.Bytes("part", 0, Math.Max(0, length)));
+            await response.FlushAsync();
+            throw new InvalidOperationException();
+        },
+        bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            peer.Expect(method);
+            peer.Expect("GET");
+            bench.Send(peer, $"{method} / HTTP/1.1\r\nHost: a\r\n\r\n");
+            Assert.Equal(status, peer.Answers[0].Status);
+            bench.Pass(s_pause);
+            bench.Send(peer, Get("/next"));
+            Assert.Equal("next", peer.Answers[1].BodyText);
+            Assert.False(peer.IsAtEnd);
+        },
+        address: address);
+
     [Theory]
     [InlineData("/-abort", "HTTP/1.1")]
     [InlineData("/length-abort", "HTTP/1.1")]

@@ -215,8 +215,8 @@ public sealed class ConnectionTests
             peer.Expect(method);
             bench.Send(peer, $"GET /before HTTP/1.1\r\nHost: a\r\n\r\n{method} /fails HTTP/1.1\r\nHost: a\r\n\r\n");
             Assert.Equal([200, status], peer.Answers.Select(static answer => answer.Status));
-            Assert.True(peer.IsAtEnd);
-            Assert.False(peer.Socket.WasReset);
+            bench.Pass(TimeSpan.FromMilliseconds(200));
+            Assert.Equal(200, bench.Ask(peer, "GET /behind HTTP/1.1\r\nHost: a\r\n\r\n").Status);
         });
 
     [Fact]
