@@ -10,7 +10,7 @@ internal static class Served
     public static async Task<int> RunAsync(string[] args)
     {
         string fault = Environment.GetEnvironmentVariable("FAULT") ?? "";
-        if (fault == "ends")
+        if (fault == "ends" || File.Exists(Environment.GetEnvironmentVariable("ENDS_WHILE")))
         {
             return 3;
         }
@@ -19,9 +19,19 @@ internal static class Served
             throw new InvalidOperationException("The database is not there.");
         }
 
-        var app = WebApplication.CreateSlimBuilder(args).Build();
-        app.MapGet("/health", () =>
+        if (fault == "floods")
         {
+            Console.WriteLine("\e[31mred");
+            new Thread(Flood) { IsBackground = true }.Start();
+        }
+
+        var app = WebApplication.CreateSlimBuilder(args).Build();
+        app.MapGet("/health", async (HttpContext context) =>
+        {
+            for (byte[] part = new byte[65_536]; fault == "endless";)
+            {
+                await context.Response.Body.WriteAsync(part, context.RequestAborted);
+            }
             if (fault == "crashes" && Interlocked.Increment(ref s_healthAsked) > 1)
             {
                 Environment.FailFast("asked for its health while it serves");
@@ -42,5 +52,17 @@ internal static class Served
         app.MapPost("/sicken", static () => { s_isIll = true; });
         await app.RunAsync();
         return 0;
+    }
+
+    // A line without an end.
+    private static void Flood()
+    {
+        byte[] part = new byte[65_536];
+        Array.Fill(part, (byte)'x');
+        using var output = Console.OpenStandardOutput();
+        while (true)
+        {
+            output.Write(part);
+        }
     }
 }

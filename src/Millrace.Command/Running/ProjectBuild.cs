@@ -28,7 +28,7 @@ internal static class ProjectBuild
         using var quit = PosixSignalRegistration.Create(PosixSignal.SIGQUIT, Stop);
         try
         {
-            return await BuildAsync(project, errors => console.Error.Write(errors), stopping.Token);
+            return await BuildAsync(project, errors => console.Error.Write(errors), "the errors are above", stopping.Token);
         }
         catch (OperationCanceledException) when (!ct.IsCancellationRequested)
         {
@@ -39,10 +39,11 @@ internal static class ProjectBuild
     /// <summary>The same where nobody looks on, and signals are somebody else's.</summary>
     /// <param name="project">The project file.</param>
     /// <param name="complain">Is given what the build complains of, several lines at once.</param>
+    /// <param name="where">Where these are to be read, as the end of a sentence.</param>
     /// <param name="ct">Ends the build.</param>
     /// <returns>The path of the built assembly.</returns>
     /// <exception cref="CommandFailure">The build failed.</exception>
-    public static async Task<string> BuildAsync(string project, Action<string> complain, CancellationToken ct)
+    public static async Task<string> BuildAsync(string project, Action<string> complain, string where, CancellationToken ct)
     {
         var start = new ProcessStartInfo(DotNet.Path)
         {
@@ -70,7 +71,7 @@ internal static class ProjectBuild
             // What MSBuild says before it has begun, such as of a path that it cannot read, is on standard output.
             string errors = await complaints;
             complain(errors.Length > 0 ? errors : assembly + "\n");
-            throw new CommandFailure(ExitCode.Failure, $"{Path.GetFileName(project)} does not build; the errors are above.");
+            throw new CommandFailure(ExitCode.Failure, $"{Path.GetFileName(project)} does not build; {where}.");
         }
         if (assembly.Length == 0 || !File.Exists(assembly))
         {

@@ -27,9 +27,12 @@ internal sealed class InstanceException(string sentence) : Exception(sentence);
 internal sealed class AppInstance : IDisposable
 {
     private static readonly TimeSpan s_lastWordPatience = TimeSpan.FromMilliseconds(500);
+    private static readonly TimeSpan s_movePatience = TimeSpan.FromSeconds(5);
 
     // systemd speaks with the daemon.
     private static readonly string[] s_daemonsOwn = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"];
+
+    private const int LineMax = 8192;
 
     private readonly InstanceStart _start;
     private readonly ListenSocket _private;     // for its health
@@ -93,9 +96,13 @@ internal sealed class AppInstance : IDisposable
         {
             return new AppInstance(start);
         }
-        catch (MillraceStartException error)
+        catch (Exception error) when (error is MillraceStartException or FormatException)
         {
             throw new InstanceException(error.Message);
+        }
+        catch (IOException error)
+        {
+            throw new InstanceException($"A process cannot be started: {error.Message}. Is the limit of open files reached (ulimit -n)?");
         }
         catch (System.ComponentModel.Win32Exception error)
         {
@@ -109,7 +116,7 @@ internal sealed class AppInstance : IDisposable
     public async Task WaitForStartAsync(CancellationToken ct)
     {
         // What it has said last counts, also when its end is known first; a pipe that ends is the end of the process, or soon will be.
-        var report = new StreamReader(_report).ReadLineAsync(ct).AsTask();
+        var report = new LineReader(new StreamReader(_report), LineMax).ReadAsync(ct);
         await Task.WhenAny((Task)report, Exited);
         ct.ThrowIfCancellationRequested();
         string? line = await Task.WhenAny(report, Task.Delay(s_lastWordPatience, ct)) == report ? await report : null;
@@ -134,7 +141,8 @@ internal sealed class AppInstance : IDisposable
         request.Headers.UserAgent.ParseAdd("millrace");
         try
         {
-            using var response = await _client.SendAsync(request, HttpCompletionOption.ResponseContentRead, limit.Token);
+            using var response = await _client.SendAsync(request, HttpCompletionOption.ResponseHeadersRead, limit.Token);
+            await response.Content.CopyToAsync(Stream.Null, limit.Token);       // as long as it may be, nothing of it is kept
             return (int)response.StatusCode;
         }
         catch (HttpRequestException)
@@ -145,25 +153,30 @@ internal sealed class AppInstance : IDisposable
         {
             return null;
         }
+        catch (IOException)
+        {
+            return null;    // the answer is not whole
+        }
     }
 
     /// <summary>Has it accept on the application's addresses.</summary>
-    /// <exception cref="InstanceException">It cannot.</exception>
-    public Task ListenAsync(CancellationToken ct) => TellAsync("listen", ct);
+    /// <exception cref="InstanceException">It cannot, or has not done so when its time to start is over.</exception>
+    public Task ListenAsync(CancellationToken ct) => TellAsync("listen", _start.Settings.StartTimeout, ct);
 
     /// <summary>Has it give its connections to the next generation, each when it is idle.</summary>
-    /// <exception cref="InstanceException">It cannot.</exception>
-    public Task MoveAsync(CancellationToken ct) => TellAsync("move", ct);
+    /// <exception cref="InstanceException">It cannot, or does not answer.</exception>
+    public Task MoveAsync() => TellAsync("move", s_movePatience, CancellationToken.None);
 
-    private async Task TellAsync(string what, CancellationToken ct)
+    private async Task TellAsync(string what, TimeSpan patience, CancellationToken ct)
     {
         using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct, _ended.Token);
+        limit.CancelAfter(patience);
         try
         {
             using var stream = await PrivateSocket.ConnectAsync(_channel.Address.Path!, limit.Token);
             await stream.WriteAsync(Encoding.ASCII.GetBytes(what + "\n"), limit.Token);
             using var reader = new StreamReader(stream);
-            string? answer = await reader.ReadLineAsync(limit.Token);
+            string? answer = await new LineReader(reader, LineMax).ReadAsync(limit.Token);
             if (answer != "ok")
             {
                 throw new InstanceException(answer?.TrimStart('!', ' ') ?? "The process has not answered.");
@@ -173,9 +186,13 @@ internal sealed class AppInstance : IDisposable
         {
             throw new InstanceException($"The process cannot be told to {what}: {error.Message}");
         }
-        catch (OperationCanceledException) when (!ct.IsCancellationRequested)
+        catch (OperationCanceledException) when (_ended.IsCancellationRequested && !ct.IsCancellationRequested)
         {
             throw new InstanceException($"The process {await Exited} when it was told to {what}.");
+        }
+        catch (OperationCanceledException) when (!ct.IsCancellationRequested)
+        {
+            throw new InstanceException(string.Create(CultureInfo.InvariantCulture, $"Process {ProcessId} was told to {what}, and has not answered within {patience.TotalSeconds:0.#} s."));
         }
     }
 
@@ -247,11 +264,13 @@ internal sealed class AppInstance : IDisposable
         return info;
     }
 
-    private async Task Print(StreamReader reader)
+    private async Task Print(StreamReader output)
     {
+        using var own = output;     // its process does not close what somebody has read from
+        var reader = new LineReader(output, AppOutput.LineMax);
         try
         {
-            while (await reader.ReadLineAsync() is { } line)
+            while (await reader.ReadAsync(CancellationToken.None) is { } line)
             {
                 _start.Output.Add(line);
             }

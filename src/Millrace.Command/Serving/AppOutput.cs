@@ -1,12 +1,16 @@
 // What the processes of one application print: the last lines are kept, and each goes to the daemon's own output, with the application's name.
 
+using Millrace.Command.Terminals;
+
 namespace Millrace.Command.Serving;
 
 /// <param name="write">Is given each line as it comes.</param>
 internal sealed class AppOutput(Action<string> write)
 {
     private const int LinesMax = 500;
-    private const int LineMax = 8192;
+
+    /// <summary>Characters of a line that are kept.</summary>
+    public const int LineMax = 8192;
 
     private readonly Lock _lock = new();
     private readonly Queue<string> _lines = [];
@@ -15,7 +19,7 @@ internal sealed class AppOutput(Action<string> write)
     /// <summary>Any thread.</summary>
     public void Add(string line)
     {
-        line = line.Length > LineMax ? line[..LineMax] + " ..." : line;
+        line = CommandConsole.Readable(line);       // an application may print what a visitor has sent, and a terminal obeys it
         lock (_lock)
         {
             _lines.Enqueue(line);

@@ -1,7 +1,9 @@
 // The other end of the control socket, for the verbs of the command.
 
+using System.Globalization;
 using System.Net.Sockets;
 using System.Text.Json;
+using System.Text.Json.Serialization.Metadata;
 
 namespace Millrace.Command.Serving;
 
@@ -15,14 +17,13 @@ internal sealed class ControlClient : IDisposable
     {
         _path = path;
         _client = PrivateSocket.HttpClient(path);
-        _client.BaseAddress = new Uri("http://millrace/");
     }
 
     /// <exception cref="CommandFailure">There is no daemon, or it may not be asked.</exception>
     public async Task<DaemonStatus> StatusAsync(CancellationToken ct)
     {
         using var response = await SendAsync(HttpMethod.Get, "status", ct);
-        return JsonSerializer.Deserialize(await response.Content.ReadAsStringAsync(ct), ControlJson.Default.DaemonStatus)!;
+        return await ReadAsync(response, ControlJson.Default.DaemonStatus, ct);
     }
 
     /// <summary>Has something done, such as <c>apps/shop/reload</c>.</summary>
@@ -30,17 +31,17 @@ internal sealed class ControlClient : IDisposable
     public async Task<ControlAnswer> DoAsync(string what, CancellationToken ct)
     {
         using var response = await SendAsync(HttpMethod.Post, what, ct);
-        return JsonSerializer.Deserialize(await response.Content.ReadAsStringAsync(ct), ControlJson.Default.ControlAnswer)!;
+        return await ReadAsync(response, ControlJson.Default.ControlAnswer, ct);
     }
 
     /// <summary>What an application prints, as it comes.</summary>
     /// <exception cref="CommandFailure">There is no daemon, no such application, or it may not be asked.</exception>
     public async Task CopyLogsAsync(string app, int lines, bool follow, Stream to, CancellationToken ct)
     {
-        using var response = await SendAsync(HttpMethod.Get, string.Create(System.Globalization.CultureInfo.InvariantCulture, $"apps/{app}/logs?lines={lines}&follow={(follow ? 1 : 0)}"), ct);
+        using var response = await SendAsync(HttpMethod.Get, string.Create(CultureInfo.InvariantCulture, $"apps/{app}/logs?lines={lines}&follow={(follow ? 1 : 0)}"), ct);
         if (!response.IsSuccessStatusCode)
         {
-            throw new CommandFailure(ExitCode.Failure, JsonSerializer.Deserialize(await response.Content.ReadAsStringAsync(ct), ControlJson.Default.ControlAnswer)!.Message);
+            throw new CommandFailure(ExitCode.Failure, (await ReadAsync(response, ControlJson.Default.ControlAnswer, ct)).Message);
         }
         await using var stream = await response.Content.ReadAsStreamAsync(ct);
         await stream.CopyToAsync(to, ct);
@@ -48,16 +49,29 @@ internal sealed class ControlClient : IDisposable
 
     public void Dispose() => _client.Dispose();
 
+    private async Task<T> ReadAsync<T>(HttpResponseMessage response, JsonTypeInfo<T> type, CancellationToken ct)
+    {
+        try
+        {
+            return JsonSerializer.Deserialize(await response.Content.ReadAsStringAsync(ct), type)!;
+        }
+        catch (Exception error) when (error is JsonException or HttpRequestException or IOException)
+        {
+            throw new CommandFailure(ExitCode.Failure, string.Create(CultureInfo.InvariantCulture, $"What listens on {_path} has answered {(int)response.StatusCode}, and not as a daemon does. There is no application of such a name, it has stopped meanwhile, or is none."));
+        }
+    }
+
     private async Task<HttpResponseMessage> SendAsync(HttpMethod method, string what, CancellationToken ct)
     {
         try
         {
-            using var request = new HttpRequestMessage(method, what);
+            // As it is: a name such as ".." is one that no application has, and no way to another address.
+            using var request = new HttpRequestMessage(method, new Uri("http://millrace/" + what, new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true }));
             return await _client.SendAsync(request, HttpCompletionOption.ResponseHeadersRead, ct);
         }
         catch (HttpRequestException error) when (error.InnerException is SocketException { SocketErrorCode: SocketError.AccessDenied })
         {
-            throw new CommandFailure(ExitCode.Failure, $"The daemon's socket {_path} is not yours to use. Ask as its owner, or as root.");
+            throw new CommandFailure(ExitCode.Failure, $"The daemon's socket {_path} is not yours to use, or not yours at all. Ask as its owner, or as root.");
         }
         catch (HttpRequestException error) when (error.InnerException is SocketException)
         {

@@ -10,7 +10,8 @@ internal sealed class Daemon : IAsyncDisposable
 {
     private readonly CommandConsole _console;
     private readonly string _directory;
-    private readonly SemaphoreSlim _one = new(1);
+    private readonly SemaphoreSlim _one = new(0);       // one reload at a time, and none before the start
+    private readonly CancellationTokenSource _ending = new();
     private readonly DateTimeOffset _since = DateTimeOffset.UtcNow;
     private volatile IReadOnlyList<HostedApp> _apps = [];
     private ServeFile _file;
@@ -34,7 +35,9 @@ internal sealed class Daemon : IAsyncDisposable
     public async Task StartAsync()
     {
         _apps = [.. _file.Apps.Select(settings => new HostedApp(settings, _directory, _console))];
-        await Task.WhenAll(_apps.Select(static app => app.DeployAsync()));
+        var deploys = _apps.Select(static app => app.DeployAsync()).ToArray();
+        _one.Release();
+        await Task.WhenAll(deploys);
     }
 
     /// <summary>Reads the file again.</summary>
@@ -62,8 +65,9 @@ internal sealed class Daemon : IAsyncDisposable
 
     public async ValueTask DisposeAsync()
     {
+        await _ending.CancelAsync();
+        Interlocked.MemoryBarrier();        // a reload that is under way shows its applications here, or sees there that it is over
         await Task.WhenAll(_apps.Select(static app => app.DisposeAsync().AsTask()));
-        _one.Dispose();
     }
 
     private async Task<ControlAnswer> ApplyAsync(ServeFile file)
@@ -79,22 +83,18 @@ internal sealed class Daemon : IAsyncDisposable
         // Addresses may go from one to another.
         await Task.WhenAll(gone.Select(static app => app.DisposeAsync().AsTask()));
         await Task.WhenAll(moved.Select(static app => app.StopAsync()));
-        List<HostedApp> apps = [];
-        List<Task<(string Name, string? Error)>> deploys = [];
-        foreach (var settings in file.Apps)
-        {
-            var known = before.FirstOrDefault(app => app.Settings.Name == settings.Name);
-            var app = known ?? new HostedApp(settings, _directory, _console);
-            apps.Add(app);
-            if (known is null || moved.Contains(known) || !known.Settings.IsSame(settings))
-            {
-                deploys.Add(DeployAsync(app, settings));
-            }
-        }
+        HostedApp[] apps = [.. file.Apps.Select(settings => before.FirstOrDefault(app => app.Settings.Name == settings.Name) ?? new HostedApp(settings, _directory, _console))];
         (_file, _apps) = (file, apps);
+        Interlocked.MemoryBarrier();
+        if (_ending.IsCancellationRequested)
+        {
+            return new ControlAnswer(false, "The daemon stops.");
+        }
+        Task<(string Name, string? Error)>[] deploys =
+            [.. apps.Zip(file.Apps).Where(pair => !before.Contains(pair.First) || moved.Contains(pair.First) || !pair.First.Is(pair.Second)).Select(static pair => DeployAsync(pair.First, pair.Second))];
         var failed = (await Task.WhenAll(deploys)).Where(static deploy => deploy.Error is not null).ToArray();
         return failed.Length == 0
-            ? new ControlAnswer(true, $"{file.Path}: {deploys.Count} of {apps.Count} applications deployed, {gone.Length} taken away")
+            ? new ControlAnswer(true, $"{file.Path}: {deploys.Length} of {apps.Length} applications deployed, {gone.Length} taken away")
             : new ControlAnswer(false, string.Join('\n', failed.Select(static deploy => $"{deploy.Name}: {deploy.Error}")));
     }
 

@@ -44,6 +44,8 @@ internal sealed class Generation : IDisposable
 
     public int Number { get; }
 
+    public AppSettings Settings => _settings;
+
     /// <summary>Ends with the reason when its processes crash again and again, and it is given up.</summary>
     public Task<string> Failed => _failed.Task;
 
@@ -123,10 +125,9 @@ internal sealed class Generation : IDisposable
     {
         try
         {
-            using var limit = new CancellationTokenSource(s_killPatience);
-            await instance.MoveAsync(limit.Token);
+            await instance.MoveAsync();
         }
-        catch (Exception error) when (error is InstanceException or OperationCanceledException)
+        catch (InstanceException error)
         {
             _happened($"process {instance.ProcessId} did not give its connections to the next generation: {error.Message}");
         }
@@ -287,16 +288,25 @@ internal sealed class Generation : IDisposable
             return;
         }
         TimeSpan period = TimeSpan.FromMilliseconds(Math.Clamp(_settings.HangTimeout.TotalMilliseconds / 5, 50, 5_000));
-        long lastRight = Environment.TickCount64;
+        TimeSpan fair = TimeSpan.FromMilliseconds(Math.Min(_settings.HangTimeout.TotalMilliseconds, 1_000));
+        long lastRight = System.Diagnostics.Stopwatch.GetTimestamp();
+        TimeSpan Left() => _settings.HangTimeout - System.Diagnostics.Stopwatch.GetElapsedTime(lastRight);
         try
         {
-            while (Environment.TickCount64 - lastRight < _settings.HangTimeout.TotalMilliseconds)
+            while (true)
             {
                 await Task.Delay(period, _ending.Token);
-                TimeSpan left = TimeSpan.FromMilliseconds(Math.Max(1, _settings.HangTimeout.TotalMilliseconds - (Environment.TickCount64 - lastRight)));
-                if (IsRight(await instance.AskAsync(path, left, _ending.Token)))
+                bool isRight = IsRight(await instance.AskAsync(path, Left() > fair ? Left() : fair, _ending.Token));
+
+                // Its time may have passed while the daemon itself stood still (a machine that sleeps, SIGSTOP): the last question is asked and answered in time that is.
+                isRight = isRight || (Left() <= TimeSpan.Zero && IsRight(await instance.AskAsync(path, fair, _ending.Token)));
+                if (isRight)
                 {
-                    lastRight = Environment.TickCount64;
+                    lastRight = System.Diagnostics.Stopwatch.GetTimestamp();
+                }
+                else if (Left() <= TimeSpan.Zero)
+                {
+                    return;
                 }
             }
         }
@@ -339,7 +349,7 @@ internal sealed class Generation : IDisposable
                 _happened($"process {next.ProcessId} serves in its place");
                 return next;
             }
-            catch (InstanceException error)
+            catch (Exception error) when (error is not OperationCanceledException)      // whatever it is: a slot that nobody watches is never filled again
             {
                 _happened($"no process could be put in its place: {error.Message}");
                 _instances[slot]?.Kill();

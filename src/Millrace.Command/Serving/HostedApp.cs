@@ -37,6 +37,7 @@ internal enum AppState
 internal sealed class HostedApp : IAsyncDisposable
 {
     private const int EventsMax = 100;
+    private const string Over = "it has been taken out of the file, or the daemon stops";
     private static readonly TimeSpan s_tryAgainMin = TimeSpan.FromSeconds(1);
     private static readonly TimeSpan s_tryAgainMax = TimeSpan.FromSeconds(60);
 
@@ -54,6 +55,8 @@ internal sealed class HostedApp : IAsyncDisposable
     private int _generations;
     private int _restarts;
     private int _attempts;
+    private int _deployments;
+    private Task? _ended;
 
     /// <param name="settings">What it is.</param>
     /// <param name="directory">Where the daemon makes sockets.</param>
@@ -74,6 +77,9 @@ internal sealed class HostedApp : IAsyncDisposable
     public string? Reason { get; private set; }
 
     public AppOutput Output { get; }
+
+    /// <summary>Whether it has been told to be this already, and is not kept from it by a deployment that did not come about.</summary>
+    public bool Is(AppSettings settings) => Settings.IsSame(settings) && _current?.Settings.IsSame(settings) != false;
 
     public AppStatus Status
     {
@@ -104,13 +110,7 @@ internal sealed class HostedApp : IAsyncDisposable
     });
 
     /// <summary>Ends its processes, and closes its addresses.</summary>
-    public Task<string?> StopAsync() => DoAsync(async () =>
-    {
-        await LeaveAsync(wait: true);
-        CloseListeners();
-        Become(AppState.Stopped, reason: null, "stopped");
-        return null;
-    });
+    public Task<string?> StopAsync() => DoAsync(StopNowAsync);
 
     /// <summary>Ends its processes; its addresses answer 503.</summary>
     public Task<string?> HoldAsync(string reason) => DoAsync(async () =>
@@ -135,21 +135,28 @@ internal sealed class HostedApp : IAsyncDisposable
         }
     }
 
-    public async ValueTask DisposeAsync()
+    /// <summary>Stops it for good. Any number of times: whoever is second waits for the same end.</summary>
+    public ValueTask DisposeAsync()
     {
-        await _ending.CancelAsync();
-        await StopAsync();
-        await Task.WhenAll(_draining);
-        _one.Dispose();
-        _ending.Dispose();
+        lock (_lock)
+        {
+            return new ValueTask(_ended ??= EndAsync());
+        }
     }
 
-    private async Task<string?> DoAsync(Func<Task<string?>> action)
+    // What is asked of it behind its end finds it ended, and must not open its addresses again: they may be another application's by then.
+    private async Task EndAsync()
+    {
+        await _ending.CancelAsync().ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
+        await DoAsync(StopNowAsync, isEnd: true);
+    }
+
+    private async Task<string?> DoAsync(Func<Task<string?>> action, bool isEnd = false)
     {
         await _one.WaitAsync();
         try
         {
-            return await action();
+            return isEnd || !_ending.IsCancellationRequested ? await action() : Over;
         }
         finally
         {
@@ -157,16 +164,21 @@ internal sealed class HostedApp : IAsyncDisposable
         }
     }
 
+    private async Task<string?> StopNowAsync()
+    {
+        await LeaveAsync(wait: true);
+        CloseListeners();
+        Become(AppState.Stopped, reason: null, "stopped");
+        return null;
+    }
+
     // ---- one after the other ----
 
     private async Task<string?> DeployOnceAsync()
     {
+        int number = ++_deployments;
         Become(_current is null ? AppState.Starting : AppState.Deploying, _attempts > 0 ? Reason : null, what: null);
-        string? error = TryOpen();
-        if (error is null)
-        {
-            error = await TryStartAsync();
-        }
+        string? error = TryOpen() ?? await TryStartAsync();
         if (error is null)
         {
             _attempts = 0;
@@ -180,7 +192,7 @@ internal sealed class HostedApp : IAsyncDisposable
         }
         await HoldOnAsync();
         Become(AppState.Waiting, error, $"it did not start: {error}");
-        TryAgainLater();
+        TryAgainLater(number);
         return error;
     }
 
@@ -200,19 +212,20 @@ internal sealed class HostedApp : IAsyncDisposable
     private async Task<string?> TryStartAsync()
     {
         Generation? next = null;
+        var settings = Settings;        // a process that is put in the place of another is what that one was
         try
         {
             var app = await FindAsync();
-            next = new Generation(++_generations, Settings, id => new InstanceStart(id, Settings, app, _listeners!, _directory, Output), Happened);
+            next = new Generation(++_generations, settings, id => new InstanceStart(id, settings, app, _listeners!, _directory, Output), Happened);
             await next.StartAsync(_ending.Token);
             await LetGoAsync();
             await next.ListenAsync(_ending.Token);
         }
-        catch (Exception error) when (error is InstanceException or CommandFailure or IOException or UnauthorizedAccessException or OperationCanceledException)
+        catch (Exception error)     // whatever it is: the application is as it was, and can be asked again
         {
             next?.KillAll();
             next?.Dispose();
-            return error is OperationCanceledException ? "the daemon stops" : error.Message;
+            return error is OperationCanceledException ? Over : error.Message;
         }
         var before = _current;
         _current = next;
@@ -227,7 +240,7 @@ internal sealed class HostedApp : IAsyncDisposable
         {
             return AppTarget.FindApp(Settings.Target);
         }
-        string assembly = await ProjectBuild.BuildAsync(project, errors => Array.ForEach(errors.TrimEnd().Split('\n'), Output.Add), _ending.Token);
+        string assembly = await ProjectBuild.BuildAsync(project, errors => Array.ForEach(errors.TrimEnd().Split('\n'), Output.Add), $"`millrace logs {Settings.Name}` shows why", _ending.Token);
         return AppTarget.Inspect(assembly, Path.GetDirectoryName(project)!);
     }
 
@@ -246,7 +259,8 @@ internal sealed class HostedApp : IAsyncDisposable
         });
     }
 
-    private void TryAgainLater()
+    // Unless somebody has asked meanwhile: what he has begun tries again by itself.
+    private void TryAgainLater(int deployment)
     {
         double pauseMs = Math.Min(s_tryAgainMax.TotalMilliseconds, s_tryAgainMin.TotalMilliseconds * Math.Pow(2, _attempts++));
         _ = Task.Run(async () =>
@@ -259,7 +273,7 @@ internal sealed class HostedApp : IAsyncDisposable
             {
                 return;
             }
-            await DoAsync(async () => State == AppState.Waiting && !_ending.IsCancellationRequested ? await DeployOnceAsync() : null);
+            await DoAsync(async () => State == AppState.Waiting && _deployments == deployment ? await DeployOnceAsync() : null);
         });
     }
 

@@ -1,6 +1,9 @@
 // A Unix socket of the daemon's, or of one of its processes, as its client sees it: the framework's client for HTTP, without what it does for web sites.
 
 using System.Net.Sockets;
+using System.Runtime.InteropServices;
+using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Command.Serving;
 
@@ -18,19 +21,33 @@ internal static class PrivateSocket
         Timeout = Timeout.InfiniteTimeSpan,
     };
 
-    /// <exception cref="SocketException">Nobody listens there, or it is not to be used.</exception>
+    /// <exception cref="SocketException">Nobody listens there, or it is not to be used, or it is somebody else's (<see cref="SocketError.AccessDenied"/>).</exception>
     public static async Task<Stream> ConnectAsync(string path, CancellationToken ct)
     {
         var socket = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
         try
         {
             await socket.ConnectAsync(new UnixDomainSocketEndPoint(path), ct);
+            RequireOwn(socket);
             return new NetworkStream(socket, ownsSocket: true);
         }
         catch
         {
             socket.Dispose();
             throw;
+        }
+    }
+
+    // The default place may lie in /tmp, where anybody can have been first. Root asks whom it likes.
+    private static void RequireOwn(Socket socket)
+    {
+        Span<int> listener = stackalloc int[3];     // struct ucred: process, user, group
+        _ = socket.GetRawSocketOption(SystemCalls.SOL_SOCKET, SystemCalls.SO_PEERCRED, MemoryMarshal.AsBytes(listener));
+        uint user = (uint)listener[1];
+        uint own = SystemCalls.GetEffectiveUser();
+        if (own != 0 && user != 0 && user != own)
+        {
+            throw new SocketException((int)SocketError.AccessDenied);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 using System.Globalization;
 using System.Text;
+using Millrace.Command.Terminals;
 
 namespace Millrace.Command.Serving;
 
@@ -23,7 +24,7 @@ internal static class StatusTable
             text.AppendLine(colour ? Coloured(line, i == 0 ? null : status.Apps[i - 1].State) : line);
             if (i > 0 && status.Apps[i - 1].Reason is { } reason)
             {
-                text.AppendLine($"    {reason}");
+                text.AppendLine($"    {CommandConsole.Readable(reason, keepsLines: true)}");      // an application's own words may be in it
             }
         }
         return text.ToString().TrimEnd();

@@ -11,6 +11,9 @@ namespace Millrace.Interop.Command;
 
 public sealed class ServeTests : IAsyncLifetime
 {
+    private const int SigCont = 18;
+    private const int SigStop = 19;
+
     private static readonly TimeSpan Patience = TimeSpan.FromSeconds(60);
 
     private readonly TemporaryDirectory _directory = new("serve");
@@ -98,6 +101,110 @@ public sealed class ServeTests : IAsyncLifetime
         JsonElement shop = AppOf("shop", await StatusAsync());
         Assert.Equal(("serving", 1), (shop.GetProperty("state").GetString(), shop.GetProperty("generation").GetInt32()));
         Assert.Contains(reason, shop.GetProperty("reason").GetString(), StringComparison.Ordinal);
+    }
+
+    // The process that is put in the place of another is what that one was, and not what could not be deployed.
+    [Fact]
+    public async Task What_could_not_be_deployed_is_not_put_in_the_place_of_a_crashed_process_and_is_tried_again_by_the_next_reload()
+    {
+        Write(App("shop", _shop, """ "environment": { "TITLE": "old" } """));
+        await StartAsync();
+        string flag = Path.Combine(_directory.Path, "ends");
+        await System.IO.File.WriteAllTextAsync(flag, "");
+        Write(App("shop", _shop, $$""" "environment": { "TITLE": "new", "ENDS_WHILE": "{{flag}}" } """));
+        Assert.Equal(1, (await DoAsync("reload")).ExitCode);
+
+        using (var process = System.Diagnostics.Process.GetProcessById(ProcessesOf("shop", await StatusAsync()).Single()))
+        {
+            process.Kill();
+            await process.WaitForExitAsync();
+        }
+        Assert.Equal("old", await _client.GetStringAsync(_shop + "/title"));
+
+        System.IO.File.Delete(flag);
+        Assert.Equal((0, $"{File}: 1 of 1 applications deployed, 0 taken away\n", ""), await DoAsync("reload"));
+        Assert.Equal("new", await _client.GetStringAsync(_shop + "/title"));
+    }
+
+    // Its channel is taken by somebody who says nothing.
+    [Fact]
+    public async Task A_process_that_does_not_answer_when_it_is_told_to_listen_is_given_up_when_its_time_to_start_is_over()
+    {
+        Write(App("shop", _shop, """ "environment": { "TITLE": "old" } """).Replace("60s", "5s", StringComparison.Ordinal));
+        await StartAsync();
+        var reload = DoAsync("reload", "shop");
+        using var silent = new System.Net.Sockets.Socket(System.Net.Sockets.AddressFamily.Unix, System.Net.Sockets.SocketType.Stream, System.Net.Sockets.ProtocolType.Unspecified);
+        string channel = Path.Combine(Path.GetDirectoryName(Control)!, "shop-2-1.channel");
+        await WaitForAsync(() => Task.FromResult(System.IO.File.Exists(channel)));
+        await silent.ConnectAsync(new System.Net.Sockets.UnixDomainSocketEndPoint(channel));
+
+        Assert.Matches(@"^millrace: shop: Process \d+ was told to listen, and has not answered within 5 s\.\n$", (await reload).Error);
+        Assert.Equal("old", await _client.GetStringAsync(_shop + "/title"));
+        Assert.Equal((0, "shop: serving\n", ""), await DoAsync("reload", "shop"));
+    }
+
+    [Fact]
+    public async Task What_is_asked_of_an_application_behind_its_end_opens_nothing_again()
+    {
+        Write(App("shop", _shop), App("blog", _blog));
+        await StartAsync();
+        Write(App("blog", _shop));
+        var asked = Enumerable.Range(0, 8).Select(i => i == 0 ? DoAsync("reload") : DoAsync(i % 2 == 0 ? "reload" : "hold", "shop")).ToArray();
+        await Task.WhenAll(asked);
+
+        await WaitForStatusAsync("blog", "serving");
+        Assert.Equal("", await _client.GetStringAsync(_shop + "/title"));
+        await Assert.ThrowsAsync<HttpRequestException>(() => _client.GetAsync(_blog + "/title"));
+    }
+
+    [Fact]
+    public async Task An_application_that_is_deployed_again_and_again_in_vain_is_tried_once_at_a_time()
+    {
+        Write(App("shop", _shop, """ "environment": { "FAULT": "ends" } """));
+        await StartAsync(waitFor: "shop: it did not start");
+        for (int i = 0; i < 5; i++)
+        {
+            Assert.Equal(1, (await DoAsync("reload", "shop")).ExitCode);
+        }
+        await Task.Delay(TimeSpan.FromSeconds(5));      // times of 1 and 2 s, and nothing of the five before
+
+        int tried = AppOf("shop", await StatusAsync()).GetProperty("events").EnumerateArray().Count(static happened => happened.GetProperty("what").GetString()!.StartsWith("it did not start", StringComparison.Ordinal));
+        Assert.InRange(tried, 6, 11);
+    }
+
+    // A machine that sleeps: nobody could answer meanwhile, and nobody has hung.
+    [Fact]
+    public async Task A_daemon_that_stood_still_takes_no_application_for_hung()
+    {
+        Write(App("shop", _shop).Replace("\"hang\": \"5s\"", "\"hang\": \"1s\"", StringComparison.Ordinal));
+        var daemon = await StartAsync();
+        string process = await _client.GetStringAsync(_shop + "/process");
+        for (int i = 0; i < 6; i++)
+        {
+            daemon.Signal(SigStop);
+            await Task.Delay(1_500);
+            daemon.Signal(SigCont);
+            await Task.Delay(200 + (50 * i));
+        }
+
+        Assert.Equal(process, await _client.GetStringAsync(_shop + "/process"));
+        Assert.DoesNotContain("was killed", await StatusAsync(), StringComparison.Ordinal);
+    }
+
+    // Whatever an application says to the daemon, without an end or obeyed by terminals.
+    [Fact]
+    public async Task An_application_that_floods_the_daemon_costs_it_no_memory_and_writes_to_nobodys_terminal()
+    {
+        Write(App("shop", _shop, """ "environment": { "FAULT": "floods" } """), App("blog", _blog, """ "environment": { "FAULT": "endless" } """).Replace("60s", "3s", StringComparison.Ordinal));
+        var daemon = await StartAsync(waitFor: "blog: it did not start");
+        await Task.Delay(TimeSpan.FromSeconds(2));
+        using (var process = System.Diagnostics.Process.GetProcessById(daemon.Id))
+        {
+            Assert.InRange(process.WorkingSet64, 0, 512L * 1024 * 1024);
+        }
+        var logs = await DoAsync("logs", "shop");
+        Assert.DoesNotContain('\e', logs.Output);
+        Assert.Contains("\uFFFD[31mred", logs.Output, StringComparison.Ordinal);
     }
 
     // Each connection is kept over all deployments; a close, a refusal or a wrong answer ends the test.
@@ -294,6 +401,8 @@ public sealed class ServeTests : IAsyncLifetime
         await StartAsync();
         Assert.Equal((1, "", "millrace: There is no application 'shoop'. There are: shop.\n"), await DoAsync("reload", "shoop"));
         Assert.Equal((1, "", "millrace: There is no application 'shoop'. There are: shop.\n"), await DoAsync("logs", "shoop"));
+        var above = await DoAsync("stop", "..");       // not /stop, which ends the daemon
+        Assert.Equal((1, true), (above.ExitCode, above.Error.EndsWith("There is no application of such a name, it has stopped meanwhile, or is none.\n", StringComparison.Ordinal)));
 
         System.IO.File.WriteAllText(File + ".open", (await System.IO.File.ReadAllTextAsync(File)).Replace("run/control.sock", "/tmp/control.sock", StringComparison.Ordinal));
         var open = await CommandProcess.RunAsync("serve", File + ".open");
