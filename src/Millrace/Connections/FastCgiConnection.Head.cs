@@ -30,7 +30,7 @@ internal sealed partial class FastCgiConnection<TKernel>
 
     private void BeginParams()
     {
-        _headSinceMs = _recordSinceMs != 0 ? _recordSinceMs : Loop.NowMs;
+        _headSinceMs = _recordSinceMs;
         _recordSinceMs = _idleUntilMs = 0;
         _params.Begin();
     }

@@ -5,6 +5,7 @@ using Millrace.Exchanges;
 using Millrace.Framing;
 using Millrace.Loops;
 using Millrace.Observe;
+using Millrace.Platform;
 using Millrace.Protocols.Cgi;
 using Millrace.Protocols.FastCgi;
 
@@ -17,6 +18,7 @@ internal sealed partial class FastCgiConnection<TKernel>
     private bool _midRecord;         // part of a record has left, the rest waits
     private OutputBuffer? _control;  // answers to management records that wait for a record boundary, or for room in the socket
     private OutputBuffer? _behind;   // END_REQUEST for requests that came under the id in progress
+    private OutputBuffer? _late;     // either, asked for while the kernel read a file for whoever sends: the loop's, and goes behind both
 
     // The sign of the break (FastCgiFraming.BrokenOff), at once. Behind the rest of a record of which the peer has a part: nginx takes an end within a record for the end of the response.
     protected override bool WriteLast(Exchange? exchange, OutputBuffer output, OutputBuffer last)
@@ -98,7 +100,16 @@ internal sealed partial class FastCgiConnection<TKernel>
             return;
         }
 
-        using (Exchange!.Sending.Hold())
+        if (!Exchange!.Sending.TryHold(out SteadyLock.Holder held))
+        {
+            _late ??= Services.RentOutput();
+            _late.Append(record);
+            RefuseFlood(_late);
+            NoteInput();
+            return;
+        }
+
+        using (held)
         {
             if (isOfItsId && !Exchange.Sender.IsEndSent)
             {
@@ -112,16 +123,21 @@ internal sealed partial class FastCgiConnection<TKernel>
                 SendBesides(Exchange);
             }
 
-            if (_control is { End: > ControlMax } || _behind is { End: > ControlMax })
-            {
-                Loop.Counters.Refused(Refusal.ControlFlood);
-                BreakOffNow(Exchange);
-            }
-
+            RefuseFlood(_control);
+            RefuseFlood(_behind);
             if (HasMoreToSend)
             {
                 NoteInput();     // should the exchange have sent its last bytes, the loop sends these
             }
+        }
+    }
+
+    private void RefuseFlood(OutputBuffer? records)
+    {
+        if (records is { End: > ControlMax })
+        {
+            Loop.Counters.Refused(Refusal.ControlFlood);
+            BreakOffNow(Exchange!);
         }
     }
 
@@ -155,9 +171,9 @@ internal sealed partial class FastCgiConnection<TKernel>
     private SendResult SendBehind()
     {
         SendResult result = SendControl();
-        if (_control is null && _behind is not null && !_isTaken)
+        while (_control is null && !_isTaken && (_behind ?? _late) is not null)
         {
-            (_control, _behind) = (_behind, null);
+            (_control, _behind, _late) = (_behind ?? _late, null, _behind is null ? null : _late);
             result = SendControl();
         }
 
@@ -181,7 +197,7 @@ internal sealed partial class FastCgiConnection<TKernel>
         }
     }
 
-    protected override bool HasMoreToSend => _control is not null || _behind is not null;
+    protected override bool HasMoreToSend => _control is not null || _behind is not null || _late is not null;
 
     // A record of which a part has left must be whole before another begins.
     private bool FinishControl() => _control is not { Start: > 0 } || SendControl() != SendResult.Again;

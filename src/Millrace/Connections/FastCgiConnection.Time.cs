@@ -8,7 +8,7 @@ namespace Millrace.Connections;
 
 internal sealed partial class FastCgiConnection<TKernel>
 {
-    private long _headSinceMs;
+    private long _headSinceMs;       // 0: since it is known that more of it must come
     private long _recordSinceMs;     // when the record that comes in pieces began, be it of a head or for nobody; 0 when none does
     private long _idleUntilMs;       // when the connection will have been idle for too long, while a record comes in pieces; 0 when none does
 
@@ -17,15 +17,17 @@ internal sealed partial class FastCgiConnection<TKernel>
     private void SetDeadlineOfRest()
     {
         long headMs = (long)Options.HeadTimeout.TotalMilliseconds;
+        long nowMs = Loop.Kernel.NowMs;     // the turn's time may be a blocking handler old
         if (_sequence.State == SequenceState.Params)
         {
+            _headSinceMs = _headSinceMs != 0 ? _headSinceMs : nowMs;
             SetDeadline(_headSinceMs + headMs);
         }
         else if (!_sequence.AtRecordStart && _recordSinceMs == 0)
         {
-            _recordSinceMs = Loop.NowMs;
+            _recordSinceMs = nowMs;
             _idleUntilMs = _idleUntilMs != 0 ? _idleUntilMs : IdleDeadlineMs;
-            SetDeadline(Math.Min(Loop.NowMs, _idleUntilMs) + headMs);
+            SetDeadline(Math.Min(nowMs, _idleUntilMs) + headMs);
         }
         else if (_sequence.AtRecordStart && _idleUntilMs != 0)
         {
@@ -40,8 +42,8 @@ internal sealed partial class FastCgiConnection<TKernel>
         base.BeginTimeMidRequest();
         if (_sequence.State == SequenceState.Idle)
         {
-            _recordSinceMs = Loop.NowMs;
-            _idleUntilMs = Loop.NowMs + (long)Options.IdleTimeout.TotalMilliseconds;
+            _recordSinceMs = Loop.Kernel.NowMs;
+            _idleUntilMs = _recordSinceMs + (long)Options.IdleTimeout.TotalMilliseconds;
         }
     }
 

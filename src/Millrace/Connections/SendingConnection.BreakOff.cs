@@ -10,6 +10,7 @@
 
 using Millrace.Exchanges;
 using Millrace.Loops;
+using Millrace.Platform;
 
 namespace Millrace.Connections;
 
@@ -189,7 +190,13 @@ internal abstract partial class SendingConnection<TKernel>
     {
         exchange.Cut();
         exchange.Life.Abort();
-        using (exchange.Sending.Hold())
+        if (!exchange.Sending.TryHold(out SteadyLock.Holder held))
+        {
+            End(reset: IsTcp);      // whoever sends the file finds that, and breaks off
+            return;
+        }
+
+        using (held)
         {
             BreakOff(exchange, atOnce: true);
         }
