@@ -10,6 +10,10 @@ internal static class Served
     public static async Task<int> RunAsync(string[] args)
     {
         string fault = Environment.GetEnvironmentVariable("FAULT") ?? "";
+        // Read where it lies beside the code that runs.
+        string beside = Path.Combine(AppContext.BaseDirectory, "version.deps.json");
+        string version = File.Exists(beside) ? await File.ReadAllTextAsync(beside) : "";
+        fault = version == "crashes" ? version : fault;
         if (fault == "ends" || File.Exists(Environment.GetEnvironmentVariable("ENDS_WHILE")))
         {
             return 3;
@@ -39,6 +43,9 @@ internal static class Served
             return fault == "ill" || s_isIll ? Results.StatusCode(500) : Results.Ok();
         });
         app.MapGet("/process", () => Environment.ProcessId.ToString(System.Globalization.CultureInfo.InvariantCulture));
+        app.MapGet("/version", () => version);
+        app.MapGet("/folder", () => app.Environment.ContentRootPath.TrimEnd('/'));
+        app.MapGet("/page", () => File.ReadAllTextAsync("page.txt"));
         app.MapGet("/title", () => Environment.GetEnvironmentVariable("TITLE") ?? "");
         app.MapGet("/user", () => Environment.UserName);
         app.MapGet("/addresses", () => string.Join(' ', app.Urls));

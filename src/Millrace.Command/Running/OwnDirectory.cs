@@ -16,6 +16,8 @@ internal static unsafe class OwnDirectory
     private const UnixFileMode Wide =
         UnixFileMode.GroupWrite | UnixFileMode.OtherRead | UnixFileMode.OtherWrite | UnixFileMode.OtherExecute;
 
+    private const UnixFileMode Passing = UnixFileMode.GroupExecute | UnixFileMode.OtherExecute;
+
     /// <summary>Makes the directory where it is lacking, open to this user and, if named, to a group, which may enter it.</summary>
     /// <param name="path">The directory.</param>
     /// <param name="group">Whom it is opened to besides.</param>
@@ -26,7 +28,7 @@ internal static unsafe class OwnDirectory
     {
         try
         {
-            Prepare(path, group);
+            Prepare(path, group, isPassable: false);
         }
         catch (NotOwnException refusal)
         {
@@ -38,7 +40,24 @@ internal static unsafe class OwnDirectory
         }
     }
 
-    private static void Prepare(string path, WebServerGroup? group)
+    /// <summary>Makes a directory where it is lacking that everybody may pass through, to what its name is known of, and nobody else look around in.</summary>
+    /// <param name="path">The directory.</param>
+    /// <param name="purpose">What it is for, as in "was to hold ...".</param>
+    /// <param name="cure">What to do where it is not to be trusted, a sentence.</param>
+    /// <exception cref="CommandFailure">It cannot be made, or what is there is not to be trusted.</exception>
+    public static void PreparePassable(string path, string purpose, string cure)
+    {
+        try
+        {
+            Prepare(path, group: null, isPassable: true);
+        }
+        catch (Exception refusal) when (refusal is NotOwnException or MillraceStartException)
+        {
+            throw new CommandFailure(ExitCode.Failure, refusal is NotOwnException ? $"{path} {purpose}, but it {refusal.Message}. {cure}" : $"{refusal.Message} {cure}");
+        }
+    }
+
+    private static void Prepare(string path, WebServerGroup? group, bool isPassable)
     {
         using SocketDirectory parent = SocketDirectory.OpenFor(SystemCalls.GetEffectiveUser(), path, out int errno) ?? throw new NotOwnException($"cannot be made ({SystemCalls.Describe(errno)})");
         fixed (byte* name = FileFacts.Encode(Path.GetFileName(path)))
@@ -57,8 +76,8 @@ internal static unsafe class OwnDirectory
 
         try
         {
-            RequireOwn(FileFacts.Of(directory, out _));
-            GiveTo(directory, group);
+            RequireOwn(FileFacts.Of(directory, out _), isPassable ? Wide & ~Passing : Wide);
+            GiveTo(directory, group, isPassable ? Passing : 0);
         }
         finally
         {
@@ -70,7 +89,7 @@ internal static unsafe class OwnDirectory
     public static bool IsOwn(string path) =>
         FileFacts.At(path, out _) is { IsDirectory: true, IsWritableByOthers: false } facts && facts.User == SystemCalls.GetEffectiveUser();
 
-    private static void RequireOwn(FileFacts? found)
+    private static void RequireOwn(FileFacts? found, UnixFileMode tooWide)
     {
         if (found is not { IsDirectory: true } facts)
         {
@@ -82,21 +101,21 @@ internal static unsafe class OwnDirectory
             throw new NotOwnException(string.Create(CultureInfo.InvariantCulture, $"belongs to somebody else (user {facts.User})"));
         }
 
-        if ((facts.Mode & Wide) != 0)
+        if ((facts.Mode & tooWide) != 0)
         {
             throw new NotOwnException($"is open to others (mode {facts.ModeText}), who may have put something there");
         }
     }
 
     // The group before its right.
-    private static void GiveTo(int directory, WebServerGroup? group)
+    private static void GiveTo(int directory, WebServerGroup? group, UnixFileMode more)
     {
         if (group is not null && SystemCalls.ChangeOwner(directory, SystemCalls.KeepId, group.Id) < 0)
         {
             throw new NotOwnException($"cannot be given to the group {group.Name} ({SystemCalls.Describe(SystemCalls.Errno)})");
         }
 
-        if (SystemCalls.ChangeMode(directory, (uint)(group is null ? User : User | UnixFileMode.GroupExecute)) < 0)
+        if (SystemCalls.ChangeMode(directory, (uint)((group is null ? User : User | UnixFileMode.GroupExecute) | more)) < 0)
         {
             throw new NotOwnException($"cannot be given its mode ({SystemCalls.Describe(SystemCalls.Errno)})");
         }

@@ -34,6 +34,17 @@ internal static partial class Posix
     [LibraryImport("libc", EntryPoint = "kill")]
     public static partial int Kill(int process, int signal);
 
+    /// <summary>Makes a link in an open directory.</summary>
+    [LibraryImport("libc", EntryPoint = "symlinkat", StringMarshalling = StringMarshalling.Utf8)]
+    public static partial int LinkAt(string target, int directory, string name);
+
+    /// <summary>Has an empty file share the bytes of another, where both lie in one file system that can (ioctl_ficlone(2)).</summary>
+    public static int CloneFile(int to, int from) => Ioctl(to, 0x40049409, from);
+
+    // Variadic in C; on x64 and arm64 Linux an integer argument travels like any other.
+    [LibraryImport("libc", EntryPoint = "ioctl")]
+    private static partial int Ioctl(int descriptor, nuint request, nint value);
+
     [LibraryImport("libc", EntryPoint = "getegid")]
     private static partial uint GetEffectiveGroup();
 

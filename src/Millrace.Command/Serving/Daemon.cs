@@ -9,7 +9,7 @@ namespace Millrace.Command.Serving;
 internal sealed class Daemon : IAsyncDisposable
 {
     private readonly CommandConsole _console;
-    private readonly string _directory;
+    private readonly DaemonFolders _folders;
     private readonly SemaphoreSlim _one = new(0);       // one reload at a time, and none before the start
     private readonly CancellationTokenSource _ending = new();
     private readonly DateTimeOffset _since = DateTimeOffset.UtcNow;
@@ -22,7 +22,7 @@ internal sealed class Daemon : IAsyncDisposable
     {
         _file = file;
         _console = console;
-        _directory = Path.GetDirectoryName(file.Control)!;
+        _folders = new DaemonFolders(file.Places);
     }
 
     public static string Version { get; } = typeof(Daemon).Assembly.GetCustomAttribute<AssemblyInformationalVersionAttribute>()!.InformationalVersion.Split('+')[0];
@@ -34,7 +34,7 @@ internal sealed class Daemon : IAsyncDisposable
     /// <summary>Starts all applications at the same time. One that does not start keeps no other from it.</summary>
     public async Task StartAsync()
     {
-        _apps = [.. _file.Apps.Select(settings => new HostedApp(settings, _directory, _console))];
+        _apps = [.. _file.Apps.Select(settings => new HostedApp(settings, _folders, _console))];
         var deploys = _apps.Select(static app => app.DeployAsync()).ToArray();
         _one.Release();
         await Task.WhenAll(deploys);
@@ -46,7 +46,7 @@ internal sealed class Daemon : IAsyncDisposable
         await _one.WaitAsync();
         try
         {
-            return ServeFileSource.TryRead(_file.Path, _file.Control, out string mistakes) is { } file ? await ApplyAsync(file) : new ControlAnswer(false, mistakes);
+            return ServeFileSource.TryRead(_file.Path, _file.Places, out string mistakes) is { } file ? await ApplyAsync(file) : new ControlAnswer(false, mistakes);
         }
         finally
         {
@@ -72,9 +72,12 @@ internal sealed class Daemon : IAsyncDisposable
 
     private async Task<ControlAnswer> ApplyAsync(ServeFile file)
     {
-        if (file.Control != _file.Control)
+        if (file.Places != _file.Places)
         {
-            return new ControlAnswer(false, $"\"control\" is {file.Control} now, and the daemon listens on {_file.Control} as long as it runs. Start it again, or put the old one back.");
+            var (name, now, then) = file.Places.Control != _file.Places.Control
+                ? ("control", file.Places.Control, _file.Places.Control)
+                : ("snapshots", file.Places.Snapshots, _file.Places.Snapshots);
+            return new ControlAnswer(false, $"\"{name}\" is {now} now, and the daemon keeps to {then} as long as it runs. Start it again, or put the old one back.");
         }
         var before = _apps;
         var gone = before.Where(app => file.Apps.All(settings => settings.Name != app.Settings.Name)).ToArray();
@@ -83,7 +86,7 @@ internal sealed class Daemon : IAsyncDisposable
         // Addresses may go from one to another.
         await Task.WhenAll(gone.Select(static app => app.DisposeAsync().AsTask()));
         await Task.WhenAll(moved.Select(static app => app.StopAsync()));
-        HostedApp[] apps = [.. file.Apps.Select(settings => before.FirstOrDefault(app => app.Settings.Name == settings.Name) ?? new HostedApp(settings, _directory, _console))];
+        HostedApp[] apps = [.. file.Apps.Select(settings => before.FirstOrDefault(app => app.Settings.Name == settings.Name) ?? new HostedApp(settings, _folders, _console))];
         (_file, _apps) = (file, apps);
         Interlocked.MemoryBarrier();
         if (_ending.IsCancellationRequested)

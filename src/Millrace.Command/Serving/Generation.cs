@@ -21,6 +21,7 @@ internal sealed class Generation : IDisposable
     private readonly Func<string, InstanceStart> _describe;
     private readonly AppSettings _settings;
     private readonly Action<string> _happened;
+    private readonly CodeSnapshot? _code;
     private readonly CancellationTokenSource _ending = new();
     private readonly AppInstance?[] _instances;
     private readonly List<Task> _slots = [];
@@ -33,12 +34,14 @@ internal sealed class Generation : IDisposable
     /// <param name="settings">Those of the application.</param>
     /// <param name="describe">What to start for a process, by its id.</param>
     /// <param name="happened">Is told what happens, a sentence each.</param>
-    public Generation(int number, AppSettings settings, Func<string, InstanceStart> describe, Action<string> happened)
+    /// <param name="code">What its processes run from; goes with it. Null: the files themselves.</param>
+    public Generation(int number, AppSettings settings, Func<string, InstanceStart> describe, Action<string> happened, CodeSnapshot? code)
     {
         Number = number;
         _settings = settings;
         _describe = describe;
         _happened = happened;
+        _code = code;
         _instances = new AppInstance?[settings.Instances];
     }
 
@@ -146,6 +149,7 @@ internal sealed class Generation : IDisposable
     {
         _ending.Cancel();
         DisposeAll();
+        _code?.Dispose();
         _ending.Dispose();
     }
 

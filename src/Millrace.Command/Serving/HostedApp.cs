@@ -13,27 +13,6 @@ using Millrace.Command.Terminals;
 
 namespace Millrace.Command.Serving;
 
-internal enum AppState
-{
-    /// <summary>Its first generation is on its way.</summary>
-    Starting,
-
-    /// <summary>A generation serves.</summary>
-    Serving,
-
-    /// <summary>A generation serves, and the next is on its way.</summary>
-    Deploying,
-
-    /// <summary>It has not started, and will be tried again.</summary>
-    Waiting,
-
-    /// <summary>It is not tried any more, or somebody has asked for this; its addresses answer 503.</summary>
-    Held,
-
-    /// <summary>Its addresses are closed.</summary>
-    Stopped,
-}
-
 internal sealed class HostedApp : IAsyncDisposable
 {
     private const int EventsMax = 100;
@@ -41,7 +20,7 @@ internal sealed class HostedApp : IAsyncDisposable
     private static readonly TimeSpan s_tryAgainMin = TimeSpan.FromSeconds(1);
     private static readonly TimeSpan s_tryAgainMax = TimeSpan.FromSeconds(60);
 
-    private readonly string _directory;
+    private readonly DaemonFolders _folders;
     private readonly CommandConsole _console;
     private readonly SemaphoreSlim _one = new(1);
     private readonly CancellationTokenSource _ending = new();
@@ -49,6 +28,8 @@ internal sealed class HostedApp : IAsyncDisposable
     private readonly Queue<AppEvent> _events = [];
     private readonly List<Task> _draining = [];
     private readonly List<Generation> _retiring = [];
+    private readonly AppCode _code;
+    private Task? _watching;
     private AppListeners? _listeners;
     private HeldResponder? _held;
     private Generation? _current;
@@ -57,16 +38,18 @@ internal sealed class HostedApp : IAsyncDisposable
     private int _attempts;
     private int _deployments;
     private Task? _ended;
+    private bool _isHeldOnRequest;
 
     /// <param name="settings">What it is.</param>
-    /// <param name="directory">Where the daemon makes sockets.</param>
+    /// <param name="folders">Where the daemon keeps what it makes.</param>
     /// <param name="console">Where its output goes.</param>
-    public HostedApp(AppSettings settings, string directory, CommandConsole console)
+    public HostedApp(AppSettings settings, DaemonFolders folders, CommandConsole console)
     {
         Settings = settings;
-        _directory = directory;
+        _folders = folders;
         _console = console;
         Output = new AppOutput(line => Write($"{settings.Name} | {line}"));
+        _code = new AppCode(folders, Output);
     }
 
     public AppSettings Settings { get; private set; }
@@ -106,6 +89,7 @@ internal sealed class HostedApp : IAsyncDisposable
     {
         Settings = settings ?? Settings;
         _attempts = 0;
+        _watching ??= Task.Run(DeployChangesAsync);
         return await DeployOnceAsync();
     });
 
@@ -120,6 +104,7 @@ internal sealed class HostedApp : IAsyncDisposable
         {
             await HoldOnAsync();
             await LeaveAsync(wait: true);
+            _isHeldOnRequest = true;
             Become(AppState.Held, reason, $"held: {reason}");
         }
         return error;
@@ -149,6 +134,7 @@ internal sealed class HostedApp : IAsyncDisposable
     {
         await _ending.CancelAsync().ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
         await DoAsync(StopNowAsync, isEnd: true);
+        await (_watching ?? Task.CompletedTask);
     }
 
     private async Task<string?> DoAsync(Func<Task<string?>> action, bool isEnd = false)
@@ -177,6 +163,7 @@ internal sealed class HostedApp : IAsyncDisposable
     private async Task<string?> DeployOnceAsync()
     {
         int number = ++_deployments;
+        _isHeldOnRequest = false;
         Become(_current is null ? AppState.Starting : AppState.Deploying, _attempts > 0 ? Reason : null, what: null);
         string? error = TryOpen() ?? await TryStartAsync();
         if (error is null)
@@ -215,8 +202,8 @@ internal sealed class HostedApp : IAsyncDisposable
         var settings = Settings;        // a process that is put in the place of another is what that one was
         try
         {
-            var app = await FindAsync();
-            next = new Generation(++_generations, settings, id => new InstanceStart(id, settings, app, _listeners!, _directory, Output), Happened);
+            var (app, code) = await _code.FindAsync(settings, ++_generations, _ending.Token);
+            next = new Generation(_generations, settings, id => new InstanceStart(id, settings, app, _listeners!, _folders.Sockets, Output), Happened, code);
             await next.StartAsync(_ending.Token);
             await LetGoAsync();
             await next.ListenAsync(_ending.Token);
@@ -234,14 +221,31 @@ internal sealed class HostedApp : IAsyncDisposable
         return null;
     }
 
-    private async Task<RunnableApp> FindAsync()
+    // What somebody has held stays held.
+    private async Task DeployChangesAsync()
     {
-        if (AppTarget.FindProject(Settings.Target) is not { } project)
+        try
         {
-            return AppTarget.FindApp(Settings.Target);
+            while (true)
+            {
+                await _code.WaitForChangeAsync(_ending.Token);
+                await DoAsync(async () =>
+                {
+                    if (State == AppState.Stopped || _isHeldOnRequest)
+                    {
+                        _code.LeaveUnwatched();
+                        return null;
+                    }
+                    Happened("its files have changed: the next generation is on its way");
+                    _attempts = 0;
+                    return await DeployOnceAsync();
+                });
+            }
         }
-        string assembly = await ProjectBuild.BuildAsync(project, errors => Array.ForEach(errors.TrimEnd().Split('\n'), Output.Add), $"`millrace logs {Settings.Name}` shows why", _ending.Token);
-        return AppTarget.Inspect(assembly, Path.GetDirectoryName(project)!);
+        catch (OperationCanceledException)
+        {
+            // The daemon stops.
+        }
     }
 
     private async Task WatchAsync(Generation generation)

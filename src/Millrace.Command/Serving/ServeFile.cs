@@ -5,13 +5,17 @@ using System.Globalization;
 namespace Millrace.Command.Serving;
 
 /// <param name="Path">The file itself; absolute.</param>
-/// <param name="Control">The socket on which the daemon is asked and told; absolute.</param>
+/// <param name="Places">Where the daemon keeps what it makes.</param>
 /// <param name="Apps">In the order of the file; no two have the same name or the same address.</param>
-internal sealed record ServeFile(string Path, string Control, IReadOnlyList<AppSettings> Apps)
+internal sealed record ServeFile(string Path, DaemonPlaces Places, IReadOnlyList<AppSettings> Apps)
 {
     /// <summary>For a sentence: "3 applications".</summary>
     public string CountText => string.Create(CultureInfo.InvariantCulture, $"{Apps.Count} application{(Apps.Count == 1 ? "" : "s")}");
 }
+
+/// <param name="Control">The socket on which the daemon is asked and told; absolute.</param>
+/// <param name="Snapshots">Where the applications' code is copied to; absolute.</param>
+internal sealed record DaemonPlaces(string Control, string Snapshots);
 
 /// <summary>One application.</summary>
 internal sealed record AppSettings
@@ -24,6 +28,12 @@ internal sealed record AppSettings
 
     /// <summary>Where it listens; at least one.</summary>
     public required IReadOnlyList<string> Urls { get; init; }
+
+    /// <summary>Whether its processes run from a copy of its code.</summary>
+    public bool Snapshot { get; init; } = true;
+
+    /// <summary>Whether a change of its code deploys it.</summary>
+    public bool Watch { get; init; } = true;
 
     /// <summary>For the application's command line.</summary>
     public IReadOnlyList<string> Arguments { get; init; } = [];

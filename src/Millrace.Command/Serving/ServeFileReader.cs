@@ -17,10 +17,10 @@ internal sealed class ServeFileReader
     private const int InstancesMax = 64;
     private const int NameMax = 40;
 
-    public static readonly string[] FileNames = ["$schema", "control", "apps"];
+    public static readonly string[] FileNames = ["$schema", "control", "snapshots", "apps"];
 
     public static readonly string[] AppNames =
-        ["name", "target", "urls", "arguments", "environment", "workingDirectory", "user", "instances", "health", "healthHost", "warmUp", "timeouts"];
+        ["name", "target", "urls", "arguments", "environment", "workingDirectory", "user", "instances", "health", "healthHost", "warmUp", "snapshot", "watch", "timeouts"];
 
     public static readonly string[] TimeoutNames = ["start", "hang", "drain"];
 
@@ -32,15 +32,15 @@ internal sealed class ServeFileReader
     /// <summary>Reads a file's bytes.</summary>
     /// <param name="path">The file; absolute. Paths in it are relative to its folder.</param>
     /// <param name="bytes">What it holds.</param>
-    /// <param name="defaultControl">The control socket, where the file names none.</param>
+    /// <param name="defaults">The control socket and the folder of snapshots, where the file names none.</param>
     /// <param name="mistakes">All that is wrong, in the order of the file; empty when the answer is not null.</param>
-    public static ServeFile? Read(string path, ReadOnlySpan<byte> bytes, string defaultControl, out IReadOnlyList<Mistake> mistakes)
+    public static ServeFile? Read(string path, ReadOnlySpan<byte> bytes, DaemonPlaces defaults, out IReadOnlyList<Mistake> mistakes)
     {
         var reader = new ServeFileReader(Path.GetDirectoryName(path)!);
         ServeFile? file = null;
         try
         {
-            file = reader.ReadFile(path, PlacedJson.Parse(bytes), defaultControl);
+            file = reader.ReadFile(path, PlacedJson.Parse(bytes), defaults);
         }
         catch (PlacedJsonException error)
         {
@@ -50,13 +50,13 @@ internal sealed class ServeFileReader
         return mistakes.Count == 0 ? file : null;
     }
 
-    private ServeFile? ReadFile(string path, PlacedValue root, string defaultControl)
+    private ServeFile? ReadFile(string path, PlacedValue root, DaemonPlaces defaults)
     {
         if (Members(root, "The file", FileNames) is not { } members)
         {
             return null;
         }
-        string control = members.TryGetValue("control", out var place) ? PathOf(place, "control") ?? "" : defaultControl;
+        string control = members.TryGetValue("control", out var place) ? PathOf(place, "control") ?? "" : defaults.Control;
         List<AppSettings> apps = [];
         if (!members.TryGetValue("apps", out var list))
         {
@@ -71,7 +71,8 @@ internal sealed class ServeFileReader
             }
             RefuseTwice(list);
         }
-        return new ServeFile(path, control, apps);
+        string snapshots = members.TryGetValue("snapshots", out var folder) ? PathOf(folder, "snapshots") ?? "" : defaults.Snapshots;
+        return new ServeFile(path, new DaemonPlaces(control, snapshots), apps);
     }
 
     private AppSettings? ReadApp(PlacedValue app)
@@ -96,6 +97,8 @@ internal sealed class ServeFileReader
             Health = members.TryGetValue("health", out var health) ? UrlPathOf(health, "health") : null,
             HealthHost = members.TryGetValue("healthHost", out var host) ? HostOf(host) : settings.HealthHost,
             WarmUp = members.TryGetValue("warmUp", out var warmUp) ? [.. ItemsOf(warmUp, "warmUp").Select(item => UrlPathOf(item, "warmUp")).OfType<string>()] : [],
+            Snapshot = !members.TryGetValue("snapshot", out var snapshot) || IsTrue(snapshot, "snapshot"),
+            Watch = !members.TryGetValue("watch", out var watch) || IsTrue(watch, "watch"),
             StartTimeout = TimeOf(times, "start", settings.StartTimeout),
             HangTimeout = TimeOf(times, "hang", settings.HangTimeout),
             DrainTimeout = TimeOf(times, "drain", settings.DrainTimeout),
@@ -319,6 +322,15 @@ internal sealed class ServeFileReader
         }
         Add(value.Place, $"\"{name}\" is {value.Text}; it must be {range}.");
         return min;
+    }
+
+    private bool IsTrue(PlacedValue value, string name)
+    {
+        if (value.Kind is not (JsonValueKind.True or JsonValueKind.False))
+        {
+            Add(value.Place, $"\"{name}\" is true or false, without quotes, and this is {value.KindText}.");
+        }
+        return value.Kind == JsonValueKind.True;
     }
 
     private TimeSpan TimeOf(Dictionary<string, PlacedValue>? times, string name, TimeSpan fallback)

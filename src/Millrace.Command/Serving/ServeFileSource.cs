@@ -11,15 +11,21 @@ internal static class ServeFileSource
 
     private const long SizeMax = 16 * 1024 * 1024;
 
-    /// <summary>The control socket of a daemon whose file names none.</summary>
-    public static string DefaultControl
+    /// <summary>What a daemon has whose file does not say otherwise.</summary>
+    public static DaemonPlaces Defaults
     {
         get
         {
             var facts = UserFacts.OfProcess();
-            return Path.Combine(facts.UserId == 0 ? "/run/millrace" : facts.PrivateDirectory, "control.sock");
+            return new DaemonPlaces(Path.Combine(facts.UserId == 0 ? "/run/millrace" : facts.PrivateDirectory, "control.sock"), facts.UserId == 0 ? "/var/cache/millrace" : OwnCache(facts));
         }
     }
+
+    // Beside the home of the user, which may be on the same file system as the applications; a user of the system may have none.
+    private static string OwnCache(UserFacts facts) =>
+        Environment.GetEnvironmentVariable("XDG_CACHE_HOME") is ['/', ..] named ? Path.Combine(named, "millrace")
+        : Environment.GetEnvironmentVariable("HOME") is ['/', _, ..] home && Directory.Exists(home) ? Path.Combine(home, ".cache/millrace")
+        : Path.Combine(facts.PrivateDirectory, "snapshots");
 
     /// <summary>The file that is meant: the one that is named, or the one in this folder.</summary>
     /// <exception cref="CommandFailure">There is none.</exception>
@@ -33,12 +39,12 @@ internal static class ServeFileSource
 
     /// <exception cref="CommandFailure">It cannot be read, or holds mistakes: one line for each.</exception>
     public static ServeFile Read(string path) =>
-        TryRead(path, DefaultControl, out string mistakes) ?? throw CommandFailure.Usage(mistakes);
+        TryRead(path, Defaults, out string mistakes) ?? throw CommandFailure.Usage(mistakes);
 
     /// <param name="path">Absolute.</param>
-    /// <param name="defaultControl">For a file that names none.</param>
+    /// <param name="defaults">For a file that names none.</param>
     /// <param name="mistakes">One line for each, as compilers write them: FILE:LINE:COLUMN: SENTENCE.</param>
-    public static ServeFile? TryRead(string path, string defaultControl, out string mistakes)
+    public static ServeFile? TryRead(string path, DaemonPlaces defaults, out string mistakes)
     {
         byte[] bytes;
         try
@@ -55,7 +61,7 @@ internal static class ServeFileSource
             mistakes = $"{path} cannot be read: {error.Message}";
             return null;
         }
-        var file = ServeFileReader.Read(path, bytes, defaultControl, out var found);
+        var file = ServeFileReader.Read(path, bytes, defaults, out var found);
         mistakes = string.Join('\n', found.Select(mistake => string.Create(CultureInfo.InvariantCulture, $"{path}:{mistake.Place.Line}:{mistake.Place.Column}: {mistake.Sentence}")));
         return file;
     }

@@ -32,7 +32,7 @@ internal static class DaemonVerbs
 
     private static Argument<string> AppArgument() => new("APP") { Description = "Name of an application, as in the file" };
 
-    private static ControlClient Connect(string? control) => new(control is null ? ServeFileSource.DefaultControl : Path.GetFullPath(control));
+    private static ControlClient Connect(string? control) => new(control is null ? ServeFileSource.Defaults.Control : Path.GetFullPath(control));
 
     private static System.CommandLine.Command CreateAction(CommandConsole console, string name, string description, string request)
     {

@@ -36,11 +36,11 @@ internal static class ServeVerb
     private static async Task<int> RunAsync(CommandConsole console, string? named)
     {
         var file = ServeFileSource.Read(ServeFileSource.Find(named));
-        OwnDirectory.Prepare(Path.GetDirectoryName(file.Control)!, group: null, OwnFolder, OwnFolder);
+        OwnDirectory.Prepare(Path.GetDirectoryName(file.Places.Control)!, group: null, OwnFolder, OwnFolder);
         var stopping = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
         var daemon = new Daemon(file, console);
         using var signals = new Signals(console, daemon, stopping);
-        await using var control = await StartControlAsync(file.Control, daemon, () => stopping.TrySetResult());
+        await using var control = await StartControlAsync(file.Places.Control, daemon, () => stopping.TrySetResult());
         console.Say($"serving {file.CountText} of {file.Path}; `millrace status` shows them");
         var started = daemon.StartAsync();
         await stopping.Task;

@@ -15,13 +15,15 @@ internal static unsafe class Accounts
 
     /// <exception cref="MillraceStartException">There is no such group.</exception>
     public static uint GroupId(string name) =>
-        FindNumber(name) ?? FindByName(name, isGroup: true)
+        FindNumber(name) ?? FindByName(name, TryGroup)
         ?? throw new MillraceStartException($"There is no group '{name}' on this machine; create it (groupadd --system {name}) or name another one (getent group lists them).");
 
     /// <exception cref="MillraceStartException">There is no such user.</exception>
-    public static uint UserId(string name) =>
-        FindNumber(name) ?? FindByName(name, isGroup: false)
-        ?? throw new MillraceStartException($"There is no user '{name}' on this machine; create it (useradd --system {name}) or name another one (getent passwd lists them).");
+    public static uint UserId(string name) => FindNumber(name) ?? FindByName(name, TryUser) ?? throw NoUser(name);
+
+    /// <summary>The group that a user's processes belong to.</summary>
+    /// <exception cref="MillraceStartException">There is no such user.</exception>
+    public static uint GroupIdOfUser(string name) => FindByName(name, TryGroupOfUser) ?? throw NoUser(name);
 
     /// <summary>
     /// Whether this is a user of this user namespace. Files of users that are not (user_namespaces(7)) show the overflow user, who is nobody here and can do nothing.
@@ -45,12 +47,17 @@ internal static unsafe class Accounts
     private static uint? FindNumber(string name) =>
         uint.TryParse(name, NumberStyles.None, CultureInfo.InvariantCulture, out uint id) && id != SystemCalls.KeepId ? id : null;
 
-    private static uint? FindByName(string name, bool isGroup)
+    private static MillraceStartException NoUser(string name) =>
+        new($"There is no user '{name}' on this machine; create it (useradd --system {name}) or name another one (getent passwd lists them).");
+
+    private delegate int Lookup(string name, int size, out uint? id);
+
+    private static uint? FindByName(string name, Lookup look)
     {
         // A group with thousands of members needs more room than the first try gives: ERANGE says so.
         for (int size = BufferSizeFirst; size <= BufferSizeMax; size *= 4)
         {
-            int error = isGroup ? TryGroup(name, size, out uint? id) : TryUser(name, size, out id);
+            int error = look(name, size, out uint? id);
             if (error != SystemCalls.ERANGE)
             {
                 return id;
@@ -72,7 +79,11 @@ internal static unsafe class Accounts
         }
     }
 
-    private static int TryUser(string name, int size, out uint? id)
+    private static int TryUser(string name, int size, out uint? id) => TryUser(name, size, out id, out _);
+
+    private static int TryGroupOfUser(string name, int size, out uint? group) => TryUser(name, size, out _, out group);
+
+    private static int TryUser(string name, int size, out uint? id, out uint? group)
     {
         SystemCalls.UserEntry entry;
         SystemCalls.UserEntry* found = null;
@@ -80,6 +91,7 @@ internal static unsafe class Accounts
         {
             int error = SystemCalls.GetUserByName(key, &entry, buffer, size, &found);
             id = found is null ? null : found->Id;
+            group = found is null ? null : found->Group;
             return error;
         }
     }

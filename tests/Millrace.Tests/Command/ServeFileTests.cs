@@ -18,11 +18,12 @@ public sealed class ServeFileTests
             {
               "$schema": "https://example.org/millrace.schema.json",   // for editors
               "control": "run/control.sock",
+              "snapshots": "copies",
               "apps": [
                 {
                   "name": "shop-1_a", "target": "../apps/shop", "urls": ["fastcgi://unix:/run/shop.sock?mode=660", "http://127.0.0.1:5001;http://127.0.0.1:5002"],
                   "arguments": ["--a", ""], "environment": { "Title": "Shop = x", "Empty": "" }, "workingDirectory": "w", "user": "shop",
-                  "instances": 2, "health": "/healthz?x=%20", "healthHost": "shop.example:8080", "warmUp": ["/", "/b"],
+                  "instances": 2, "health": "/healthz?x=%20", "healthHost": "shop.example:8080", "warmUp": ["/", "/b"], "snapshot": false, "watch": false,
                   "timeouts": { "start": "2m", "hang": "1500ms", "drain": "1h" },
                 },
               ],
@@ -30,7 +31,8 @@ public sealed class ServeFileTests
             """)!;
 
         AppSettings app = Assert.Single(file.Apps);
-        Assert.Equal("/etc/millrace/run/control.sock", file.Control);
+        Assert.Equal(new DaemonPlaces("/etc/millrace/run/control.sock", "/etc/millrace/copies"), file.Places);
+        Assert.Equal((false, false), (app.Snapshot, app.Watch));
         Assert.Equal(("shop-1_a", "/etc/apps/shop", "/etc/millrace/w", "shop"), (app.Name, app.Target, app.WorkingDirectory, app.User));
         Assert.Equal(["fastcgi://unix:/run/shop.sock?mode=660", "http://127.0.0.1:5001", "http://127.0.0.1:5002"], app.Urls);
         Assert.Equal(["--a", ""], app.Arguments);
@@ -45,7 +47,8 @@ public sealed class ServeFileTests
     {
         ServeFile file = Read(App())!;
 
-        Assert.Equal("/default/control.sock", file.Control);
+        Assert.Equal(new DaemonPlaces("/default/control.sock", "/default/snapshots"), file.Places);
+        Assert.Equal((true, true), (file.Apps[0].Snapshot, file.Apps[0].Watch));
         Assert.Equal((1, null, "localhost", null, null), (file.Apps[0].Instances, file.Apps[0].Health, file.Apps[0].HealthHost, file.Apps[0].User, file.Apps[0].WorkingDirectory));
         Assert.Equal((TimeSpan.FromSeconds(60), TimeSpan.FromSeconds(30), TimeSpan.FromSeconds(30)), (file.Apps[0].StartTimeout, file.Apps[0].HangTimeout, file.Apps[0].DrainTimeout));
     }
@@ -96,6 +99,9 @@ public sealed class ServeFileTests
         { "2:28", "The variable \"A\" is there twice.", App("|\"environment\": { \"A\": \"1\", \"A\": \"2\" }") },
         { "2:14", "\"arguments\" is a list of strings, and this is a string.", App("|\"arguments\": \"--a\"") },
         { "2:15", "\"arguments\" is a list of strings, and this is a number.", App("|\"arguments\": [1]") },
+        { "2:10", "\"watch\" is true or false, without quotes, and this is a string.", App("|\"watch\": \"false\"") },
+        { "2:13", "\"snapshot\" is true or false, without quotes, and this is null.", App("|\"snapshot\": null") },
+        { "1:15", "\"snapshots\" is empty", "{\"snapshots\": \"\",\"apps\":[" + Bare() + "]}" },
         { "2:9", "\"user\" is the name of a user, and this is null.", App("|\"user\": null") },
         { "2:9", "\"user\" holds a control character", App("|\"user\": \"a\\u0000\"") },
     };
@@ -184,7 +190,7 @@ public sealed class ServeFileTests
     private static string App(params string[] more) => $"{{\"apps\":[{{{string.Join(',', [.. s_ok, .. more])}}}]}}";
 
     private static ServeFile? Read(string text, out IReadOnlyList<Mistake> mistakes) =>
-        ServeFileReader.Read("/etc/millrace/millrace.json", Encoding.UTF8.GetBytes(text), "/default/control.sock", out mistakes);
+        ServeFileReader.Read("/etc/millrace/millrace.json", Encoding.UTF8.GetBytes(text), new DaemonPlaces("/default/control.sock", "/default/snapshots"), out mistakes);
 
     private static ServeFile? Read(string text)
     {

@@ -1,0 +1,144 @@
+// A folder in which nobody else makes entries, held open: what is done in it is done there, wherever its path leads by then, and through no link.
+
+using Microsoft.Win32.SafeHandles;
+using Millrace.Listeners;
+using Millrace.Platform;
+
+namespace Millrace.Command.Running;
+
+internal sealed unsafe class OwnFolder : IDisposable
+{
+    private const uint OwnMode = 0x1C0;         // 0700
+    private const int IsDirectory = 21;         // EISDIR
+    private const int RemoveDirectory = 0x200;  // AT_REMOVEDIR
+    private const int CopyAtOnce = 1024 * 1024;
+
+    private readonly int _descriptor;
+
+    private OwnFolder(int descriptor) => _descriptor = descriptor;
+
+    /// <summary>The names of what is in it.</summary>
+    public IEnumerable<string> Names => Directory.GetFileSystemEntries(SystemCalls.PathOf(_descriptor)).Select(static path => Path.GetFileName(path));
+
+    /// <param name="path">A folder whose whole way belongs to this user or root (<see cref="OwnDirectory"/>).</param>
+    /// <exception cref="IOException">It cannot be opened.</exception>
+    public static OwnFolder Open(string path) => Open(SystemCalls.AT_FDCWD, path);
+
+    /// <summary>Makes a folder in it, closed to others, unless it is there.</summary>
+    /// <exception cref="IOException">It cannot be made.</exception>
+    public OwnFolder Make(string name)
+    {
+        fixed (byte* at = FileFacts.Encode(name))
+        {
+            if (SystemCalls.MakeDirectoryAt(_descriptor, at, OwnMode) < 0 && SystemCalls.Errno != SystemCalls.EEXIST)
+            {
+                throw Failure(name);
+            }
+        }
+        return Open(_descriptor, name);
+    }
+
+    /// <summary>Makes a copy of a file that can be read, and run if the file can; where the file system can, both share their bytes.</summary>
+    /// <param name="from">The file.</param>
+    /// <param name="name">Of the copy, which is not there yet.</param>
+    /// <param name="group">Who else may read it.</param>
+    /// <exception cref="IOException">It cannot be read, or not be copied.</exception>
+    /// <exception cref="UnauthorizedAccessException">It may not be read.</exception>
+    public void Copy(string from, string name, uint? group)
+    {
+        using SafeFileHandle source = File.OpenHandle(from, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete);
+        using SafeFileHandle copy = Create(name);
+        if (Posix.CloneFile((int)copy.DangerousGetHandle(), (int)source.DangerousGetHandle()) < 0)
+        {
+            byte[] part = new byte[(int)Math.Clamp(RandomAccess.GetLength(source), 1, CopyAtOnce)];
+            long at = 0;
+            while (RandomAccess.Read(source, part, at) is > 0 and int got)
+            {
+                RandomAccess.Write(copy, part.AsSpan(0, got), at);
+                at += got;
+            }
+        }
+        bool isRun = FileFacts.Of((int)source.DangerousGetHandle(), out _) is { } facts && (facts.Mode & UnixFileMode.UserExecute) != 0;
+        Show((int)copy.DangerousGetHandle(), isRun ? 0x140u : 0x100u, group, name);
+    }
+
+    /// <summary>Makes a link.</summary>
+    /// <exception cref="IOException">It cannot be made.</exception>
+    public void Link(string name, string target)
+    {
+        if (Posix.LinkAt(target, _descriptor, name) < 0)
+        {
+            throw Failure(name);
+        }
+    }
+
+    /// <summary>Lets a group enter it and look around.</summary>
+    /// <exception cref="IOException">It is none of this user's groups.</exception>
+    public void ShowTo(uint group) => Show(_descriptor, OwnMode, group, "the folder");
+
+    /// <summary>Lets everybody pass through, to what its name is known of.</summary>
+    public void LetPass() => _ = SystemCalls.ChangeMode(_descriptor, OwnMode | 0x9);
+
+    /// <summary>Removes an entry, a folder with all that is in it. What cannot be removed stays.</summary>
+    public void Remove(string name)
+    {
+        fixed (byte* at = FileFacts.Encode(name))
+        {
+            if (SystemCalls.UnlinkAt(_descriptor, at, 0) == 0 || SystemCalls.Errno != IsDirectory)
+            {
+                return;
+            }
+            try
+            {
+                using OwnFolder folder = Open(_descriptor, name);
+                foreach (string each in folder.Names)
+                {
+                    folder.Remove(each);
+                }
+            }
+            catch (Exception error) when (error is IOException or UnauthorizedAccessException)
+            {
+                return;
+            }
+            _ = SystemCalls.UnlinkAt(_descriptor, at, RemoveDirectory);
+        }
+    }
+
+    public void Dispose() => _ = SystemCalls.Close(_descriptor);
+
+    private static OwnFolder Open(int at, string path)
+    {
+        fixed (byte* name = FileFacts.Encode(path))
+        {
+            var here = SystemCalls.ArchitectureNumbers.Here;
+            int descriptor = SystemCalls.OpenAt(at, name, SystemCalls.O_PATH | SystemCalls.O_CLOEXEC | here.O_DIRECTORY | here.O_NOFOLLOW);
+            return descriptor >= 0 ? new OwnFolder(descriptor) : throw Failure(path);
+        }
+    }
+
+    private SafeFileHandle Create(string name)
+    {
+        fixed (byte* at = FileFacts.Encode(name))
+        {
+            int flags = SystemCalls.O_RDWR | SystemCalls.O_CREAT | SystemCalls.O_EXCL | SystemCalls.O_CLOEXEC | SystemCalls.ArchitectureNumbers.Here.O_NOFOLLOW;
+            int descriptor = SystemCalls.CreateAt(_descriptor, at, flags, 0x180);
+            return descriptor >= 0 ? new SafeFileHandle(descriptor, ownsHandle: true) : throw Failure(name);
+        }
+    }
+
+    // The owner's rights to read and to run are the group's as well. The group before its rights.
+    private static void Show(int descriptor, uint mode, uint? group, string what)
+    {
+        if (group is { } id && SystemCalls.ChangeOwner(descriptor, SystemCalls.KeepId, id) < 0)
+        {
+            throw Failure(what);
+        }
+        uint rights = group is null ? mode : mode | ((mode & 0x140) >> 3);
+        if (SystemCalls.ChangeMode(descriptor, rights) < 0)
+        {
+            throw Failure(what);
+        }
+    }
+
+    private static IOException Failure(string what) => new($"{what}: {SystemCalls.Describe(SystemCalls.Errno)}");
+}

@@ -1,0 +1,43 @@
+// From the settings of an application to what its next generation runs: a project is built, and code is copied to where nobody writes to it.
+
+using System.Globalization;
+using Millrace.Command.Running;
+using Millrace.Listeners;
+
+namespace Millrace.Command.Serving;
+
+/// <param name="folders">Where the daemon keeps what it makes.</param>
+/// <param name="output">Is given what a build complains of.</param>
+internal sealed class AppCode(DaemonFolders folders, AppOutput output)
+{
+    private readonly CodeWatch _watch = new();
+
+    /// <summary>Ends when there is other code than the last generation was to run.</summary>
+    public Task WaitForChangeAsync(CancellationToken ct) => _watch.WaitForChangeAsync(ct);
+
+    /// <summary>Nobody wants to know of changes until the next generation.</summary>
+    public void LeaveUnwatched() => _watch.Begin(null);
+
+    /// <summary>What to start for a generation.</summary>
+    /// <returns>The application, and the copy that it runs from: null where it runs from its own folder.</returns>
+    /// <exception cref="CommandFailure">There is no application, it does not build, or its code cannot be copied.</exception>
+    public async Task<(RunnableApp App, CodeSnapshot? Code)> FindAsync(AppSettings settings, int generation, CancellationToken ct)
+    {
+        string? project = AppTarget.FindProject(settings.Target);
+        _watch.Begin(settings.Watch && project is null ? FolderOf(settings.Target) : null);
+        var app = project is null ? AppTarget.FindApp(settings.Target) : AppTarget.Inspect(await BuildAsync(project, settings.Name, ct), Path.GetDirectoryName(project)!);
+        if (!settings.Snapshot)
+        {
+            return (app, null);
+        }
+        string name = string.Create(CultureInfo.InvariantCulture, $"{settings.Name}-{generation}-{Environment.ProcessId}");
+        var code = await CodeSnapshot.TakeAsync(app.Assembly, folders.Snapshots, name, settings.User is { } user ? Accounts.GroupIdOfUser(user) : null, ct);
+        _watch.Note(code.Signature);
+        return (code.Move(app), code);
+    }
+
+    private static string FolderOf(string target) => Directory.Exists(target) ? target : Path.GetDirectoryName(target)!;
+
+    private Task<string> BuildAsync(string project, string name, CancellationToken ct) =>
+        ProjectBuild.BuildAsync(project, errors => Array.ForEach(errors.TrimEnd().Split('\n'), output.Add), $"`millrace logs {name}` shows why", ct);
+}

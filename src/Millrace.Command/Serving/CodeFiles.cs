@@ -1,0 +1,81 @@
+// What of an application's folder is code: what .NET maps into memory or reads once at the start, and what a publish writes anew. The rest is content and data,
+// which the application opens, and may write, whenever it likes.
+
+using System.Globalization;
+using System.Security.Cryptography;
+using System.Text;
+
+namespace Millrace.Command.Serving;
+
+/// <param name="Path">The folder; absolute, and no link.</param>
+/// <param name="Files">The code right in it.</param>
+/// <param name="Folders">Those that hold code, at whatever depth.</param>
+internal sealed record CodeFolder(string Path, IReadOnlyList<FileInfo> Files, IReadOnlyList<CodeFolder> Folders);
+
+internal static class CodeFiles
+{
+    private const int DepthMax = 8;
+    private const string WebRoot = "wwwroot";
+
+    private static readonly string[] s_endings = [".dll", ".pdb", ".so", ".dylib", ".exe", ".deps.json", ".runtimeconfig.json", ".staticwebassets.endpoints.json", ".staticwebassets.runtime.json"];
+
+    /// <summary>The code of a folder as it is now; null where there is none, or the folder cannot be read.</summary>
+    public static CodeFolder? Read(string folder)
+    {
+        try
+        {
+            var directory = new DirectoryInfo(folder);
+            return Read((DirectoryInfo?)directory.ResolveLinkTarget(returnFinalTarget: true) ?? directory, depth: 0);
+        }
+        catch (Exception error) when (error is IOException or UnauthorizedAccessException)
+        {
+            return null;
+        }
+    }
+
+    /// <summary>Two that are the same are one state of the code. The times of files count, not their bytes; null where there is no code.</summary>
+    public static string? Sign(CodeFolder? folder)
+    {
+        if (folder is null)
+        {
+            return null;
+        }
+        using var hash = IncrementalHash.CreateHash(HashAlgorithmName.SHA256);
+        Add(hash, folder);
+        return Convert.ToHexString(hash.GetHashAndReset());
+    }
+
+    /// <summary>When the youngest file was written.</summary>
+    public static DateTime WrittenUtc(CodeFolder folder) =>
+        folder.Files.Select(static file => file.LastWriteTimeUtc).Concat(folder.Folders.Select(WrittenUtc)).Max();
+
+    private static CodeFolder? Read(DirectoryInfo directory, int depth)
+    {
+        var entries = directory.EnumerateFileSystemInfos().ToArray();
+        var names = entries.Select(static entry => entry.Name).ToHashSet(StringComparer.Ordinal);
+        FileInfo[] files = [.. entries.OfType<FileInfo>().Where(file => IsCode(file.Name, names) && file.Exists).OrderBy(static file => file.Name, StringComparer.Ordinal)];
+        CodeFolder[] folders = depth == DepthMax ? [] :
+        [
+            .. entries.OfType<DirectoryInfo>().Where(each => (depth > 0 || each.Name != WebRoot) && each.LinkTarget is null)
+                .OrderBy(static each => each.Name, StringComparer.Ordinal).Select(each => Read(each, depth + 1)).OfType<CodeFolder>(),
+        ];
+        return files.Length + folders.Length > 0 ? new CodeFolder(directory.FullName, files, folders) : null;
+    }
+
+    // The executable of an assembly has its name, and no ending.
+    private static bool IsCode(string name, HashSet<string> names) =>
+        s_endings.Any(ending => name.EndsWith(ending, StringComparison.OrdinalIgnoreCase))
+        || name.Contains(".so.", StringComparison.OrdinalIgnoreCase) || name == "createdump" || names.Contains(name + ".dll");
+
+    private static void Add(IncrementalHash hash, CodeFolder folder)
+    {
+        foreach (var file in folder.Files)
+        {
+            hash.AppendData(Encoding.UTF8.GetBytes(string.Create(CultureInfo.InvariantCulture, $"{file.FullName}\0{file.Length}\0{file.LastWriteTimeUtc.Ticks}\0")));
+        }
+        foreach (var each in folder.Folders)
+        {
+            Add(hash, each);
+        }
+    }
+}

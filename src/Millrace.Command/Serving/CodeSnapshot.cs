@@ -1,0 +1,185 @@
+// The code of an application as it was when a generation was started, for as long as its processes run: whoever copies a new version over the files, bit by bit,
+// does not change what they have mapped. Code is copied (shared with the original where the file system can); everything else, the web root, settings and
+// data, is a link to what lies in the folder itself, which stays the content root and the working directory.
+
+using System.Globalization;
+using System.Security.Cryptography;
+using System.Text;
+using Millrace.Command.Running;
+
+namespace Millrace.Command.Serving;
+
+internal sealed class CodeSnapshot : IDisposable
+{
+    private const string Purpose = "was to hold the applications' code";
+
+    private static readonly TimeSpan s_quiet = TimeSpan.FromMilliseconds(500);
+    private static readonly TimeSpan s_lookAgain = TimeSpan.FromMilliseconds(100);
+    private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(30);
+
+    private readonly string _parent;
+    private readonly string _name;
+
+    private CodeSnapshot(string parent, string name, string signature)
+    {
+        _parent = parent;
+        _name = name;
+        Signature = signature;
+    }
+
+    /// <summary>Of the code that it holds (<see cref="CodeFiles.Sign"/>).</summary>
+    public string Signature { get; }
+
+    /// <summary>Copies the code beside an assembly when nobody has written there for half a second.</summary>
+    /// <param name="assembly">The application's.</param>
+    /// <param name="parent">Where to make it.</param>
+    /// <param name="name">Of the copy.</param>
+    /// <param name="group">Who may read it besides the daemon's user.</param>
+    /// <param name="ct">Gives it up.</param>
+    /// <exception cref="CommandFailure">It cannot be made; nothing of it is left.</exception>
+    public static async Task<CodeSnapshot> TakeAsync(string assembly, string parent, string name, uint? group, CancellationToken ct)
+    {
+        string folder = Path.GetDirectoryName(assembly)!;
+        long giveUpAt = Environment.TickCount64 + (long)s_patience.TotalMilliseconds;
+        while (Environment.TickCount64 < giveUpAt)
+        {
+            if (CodeFiles.Read(folder) is { } code && IsQuiet(code) && Take(code, parent, name, group) is { } snapshot)
+            {
+                return snapshot;
+            }
+            await Task.Delay(s_lookAgain, ct);
+        }
+        throw new CommandFailure(ExitCode.Failure, string.Create(CultureInfo.InvariantCulture, $"The files in {folder} have been written to for {s_patience.TotalSeconds:0} s without half a second's rest: whoever publishes there has not finished. Reload the application when that has ended."));
+    }
+
+    /// <summary>The application as it is started from here.</summary>
+    public RunnableApp Move(RunnableApp app) => app with { Assembly = Move(app.Assembly)!, Executable = Move(app.Executable) };
+
+    /// <summary>Makes the folder for the snapshots of one daemon, without those that earlier ones have left and no process runs from.</summary>
+    /// <param name="parent">Made where it is lacking, this user's alone to write to.</param>
+    /// <param name="control">The daemon's socket, which no other daemon has.</param>
+    /// <returns>The folder.</returns>
+    /// <exception cref="CommandFailure">It cannot be made, or others may write there.</exception>
+    public static string Prepare(string parent, string control)
+    {
+        const string cure = "Name a folder of the daemon's own in the file, such as \"snapshots\": \"/var/cache/millrace\", or write \"snapshot\": false for every application.";
+        if (Path.GetDirectoryName(parent) is { } above && !Directory.Exists(above))
+        {
+            OwnDirectory.PreparePassable(above, Purpose, cure);
+        }
+        OwnDirectory.PreparePassable(parent, Purpose, cure);
+        string name = Convert.ToHexStringLower(SHA256.HashData(Encoding.UTF8.GetBytes(control)))[..12];
+        using OwnFolder all = OwnFolder.Open(parent);
+        using OwnFolder folder = all.Make(name);
+        folder.LetPass();
+        string path = Path.Combine(parent, name);
+        string[] commands = [.. CommandLines()];
+        foreach (string left in folder.Names.Where(left => !commands.Any(command => command.Contains($"{path}/{left}/", StringComparison.Ordinal))))
+        {
+            folder.Remove(left);
+        }
+        return path;
+    }
+
+    // What cannot be removed now is found by the next daemon.
+    public void Dispose()
+    {
+        try
+        {
+            using OwnFolder folder = OwnFolder.Open(_parent);
+            folder.Remove(_name);
+        }
+        catch (IOException)
+        {
+        }
+    }
+
+    private static bool IsQuiet(CodeFolder code)
+    {
+        TimeSpan age = DateTime.UtcNow - CodeFiles.WrittenUtc(code);
+        return age >= s_quiet || age < -s_quiet;        // clocks differ, and archives keep times
+    }
+
+    // Null when the files have changed meanwhile.
+    private static CodeSnapshot? Take(CodeFolder code, string parent, string name, uint? group)
+    {
+        try
+        {
+            using OwnFolder folder = OwnFolder.Open(parent);
+            return Take(code, folder, name, group) is { } signature ? new CodeSnapshot(parent, name, signature) : null;
+        }
+        catch (Exception error) when (error is FileNotFoundException or DirectoryNotFoundException)
+        {
+            return null;
+        }
+        catch (Exception error) when (error is IOException or UnauthorizedAccessException)
+        {
+            throw new CommandFailure(ExitCode.Failure, $"The code in {code.Path} cannot be copied to {parent}/{name}: {error.Message}. Make room there, name another folder with \"snapshots\", or write \"snapshot\": false for the application.");
+        }
+    }
+
+    private static string? Take(CodeFolder code, OwnFolder folder, string name, uint? group)
+    {
+        string? signature = null;
+        try
+        {
+            using (OwnFolder copy = folder.Make(name))
+            {
+                Copy(code, copy, group);
+            }
+            string? before = CodeFiles.Sign(code);
+            return signature = CodeFiles.Sign(CodeFiles.Read(code.Path)) == before ? before : null;
+        }
+        finally
+        {
+            if (signature is null)
+            {
+                folder.Remove(name);
+            }
+        }
+    }
+
+    // Its processes may read it, and nobody but the daemon write: what is removed later is what was made here.
+    private static void Copy(CodeFolder code, OwnFolder to, uint? group)
+    {
+        var copied = code.Files.Select(static file => file.Name).ToHashSet(StringComparer.Ordinal);
+        foreach (var file in code.Files)
+        {
+            to.Copy(file.FullName, file.Name, group);
+        }
+        foreach (var folder in code.Folders)
+        {
+            string name = Path.GetFileName(folder.Path);
+            copied.Add(name);
+            using OwnFolder inner = to.Make(name);
+            Copy(folder, inner, group);
+        }
+        foreach (var entry in new DirectoryInfo(code.Path).EnumerateFileSystemInfos().Where(entry => !copied.Contains(entry.Name)))
+        {
+            to.Link(entry.Name, entry.FullName);
+        }
+        if (group is { } id)
+        {
+            to.ShowTo(id);
+        }
+    }
+
+    private string? Move(string? path) => path is null ? null : Path.Combine(_parent, _name, Path.GetFileName(path));
+
+    private static IEnumerable<string> CommandLines()
+    {
+        foreach (string process in Directory.GetDirectories("/proc").Where(static each => char.IsAsciiDigit(Path.GetFileName(each)[0])))
+        {
+            string command = "";
+            try
+            {
+                command = File.ReadAllText(process + "/cmdline");
+            }
+            catch (Exception error) when (error is IOException or UnauthorizedAccessException)
+            {
+                // It has ended meanwhile, or is somebody else's.
+            }
+            yield return command;
+        }
+    }
+}

@@ -1,0 +1,229 @@
+// What of an application's folder is copied when a generation starts, what a link leads to, and when the code counts as changed.
+
+using Millrace.Command;
+using Millrace.Command.Running;
+using Millrace.Command.Serving;
+
+namespace Millrace.Tests.Command;
+
+public sealed class CodeSnapshotTests : IDisposable
+{
+    private static readonly DateTime s_before = DateTime.UtcNow.AddMinutes(-1);
+
+    private readonly string _root = Directory.CreateTempSubdirectory("millrace-snapshot-").FullName;
+
+    public void Dispose() => Directory.Delete(_root, recursive: true);
+
+    private string App => Path.Combine(_root, "app");
+
+    private string Snapshots => Path.Combine(_root, "snapshots");
+
+    [Fact]
+    public async Task Code_is_copied_and_everything_else_is_a_link_to_what_lies_in_the_folder()
+    {
+        Write("Shop.dll", "Shop", "Shop.deps.json", "Shop.runtimeconfig.json", "Shop.pdb", "createdump", "de/Shop.resources.dll", "runtimes/linux-x64/native/libe.so.1", "runtimes/note.txt");
+        Write("appsettings.json", "data/shop.db", "wwwroot/_framework/Client.dll", "shop", "empty/x/y.txt");
+
+        using CodeSnapshot snapshot = await TakeAsync();
+        string copy = Path.GetDirectoryName(snapshot.Move(new RunnableApp(App + "/Shop.dll", App, App + "/Shop")).Assembly)!;
+
+        string[] copied = ["Shop.dll", "Shop", "Shop.deps.json", "Shop.runtimeconfig.json", "Shop.pdb", "createdump", "de/Shop.resources.dll", "runtimes/linux-x64/native/libe.so.1"];
+        Assert.All(copied, name => Assert.Null(new FileInfo(Path.Combine(copy, name)).LinkTarget));
+        Assert.All(copied, name => Assert.Equal("of " + name, File.ReadAllText(Path.Combine(copy, name))));
+        string[] linked = ["appsettings.json", "data", "wwwroot", "shop", "empty", "runtimes/note.txt"];
+        Assert.All(linked, name => Assert.Equal(Path.Combine(App, name), new FileInfo(Path.Combine(copy, name)).LinkTarget));
+        Assert.Equal([.. copied.Concat(linked).Select(static name => name.Split('/')[0]).Distinct().Order(StringComparer.Ordinal)], Directory.GetFileSystemEntries(copy).Select(static entry => Path.GetFileName(entry)).Order(StringComparer.Ordinal));
+
+        File.WriteAllText(Path.Combine(copy, "data/shop.db"), "written");
+        snapshot.Dispose();
+        Assert.False(Directory.Exists(copy));
+        Assert.Equal("written", File.ReadAllText(App + "/data/shop.db"));
+        Assert.True(File.Exists(App + "/wwwroot/_framework/Client.dll"));
+    }
+
+    // Root runs it for another user: who can write there could have root remove, or give away, what a link leads to.
+    [Theory]
+    [InlineData(false, "700 400 500")]
+    [InlineData(true, "750 440 550")]
+    public async Task A_copy_is_read_by_the_users_group_at_most_and_written_by_nobody(bool hasUser, string modes)
+    {
+        if (!OperatingSystem.IsLinux())
+        {
+            return;
+        }
+
+        Write("Shop.dll", "Shop", "de/Shop.resources.dll");
+        File.SetUnixFileMode(App + "/Shop.dll", (UnixFileMode)0x1B6);
+        File.SetUnixFileMode(App + "/Shop", (UnixFileMode)0x1FF);
+        File.SetUnixFileMode(App + "/de", (UnixFileMode)0x1FF);
+
+        uint group = Posix.Groups().First();
+        CodeSnapshot snapshot = await TakeAsync(hasUser ? group : null);
+        string copy = Path.GetDirectoryName(snapshot.Move(new RunnableApp(App + "/Shop.dll", App, null)).Assembly)!;
+        Assert.Equal(modes, $"{ModeOf(copy)} {ModeOf(copy + "/de/Shop.resources.dll")} {ModeOf(copy + "/Shop")}");
+        Assert.Equal(ModeOf(copy), ModeOf(copy + "/de"));
+        Assert.Equal((Millrace.Platform.SystemCalls.GetEffectiveUser(), group), (FactsOf(copy).User, FactsOf(copy + "/Shop").Group));
+
+        snapshot.Dispose();
+        Assert.False(Directory.Exists(copy));
+    }
+
+    private static string ModeOf(string path) => FactsOf(path).ModeText;
+
+    private static Millrace.Listeners.FileFacts FactsOf(string path) => Millrace.Listeners.FileFacts.At(path, out _)!.Value;
+
+    [Fact]
+    public async Task While_files_are_written_there_is_no_copy()
+    {
+        Write("Shop.dll");
+        File.SetLastWriteTimeUtc(App + "/Shop.dll", DateTime.UtcNow);
+        Task<CodeSnapshot> taking = TakeAsync();
+        for (int i = 0; i < 5; i++)
+        {
+            await Task.Delay(100, CancellationToken.None);
+            File.WriteAllText(App + "/Shop.dll", $"part {i}");
+            Assert.False(taking.IsCompleted);
+        }
+
+        using CodeSnapshot snapshot = await taking;
+        Assert.Equal("part 4", await File.ReadAllTextAsync(snapshot.Move(new RunnableApp(App + "/Shop.dll", App, null)).Assembly, CancellationToken.None));
+    }
+
+    [Fact]
+    public async Task A_place_without_room_or_rights_is_a_sentence()
+    {
+        Write("Shop.dll");
+        File.WriteAllText(_root + "/file", "");
+
+        var failure = await Assert.ThrowsAsync<CommandFailure>(() => CodeSnapshot.TakeAsync(App + "/Shop.dll", _root + "/file", "shop-1", group: null, CancellationToken.None));
+
+        Assert.Contains($"The code in {App} cannot be copied to {_root}/file/shop-1: ", failure.Message, StringComparison.Ordinal);
+        Assert.Contains("name another folder with \"snapshots\"", failure.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public void Copies_that_no_process_runs_from_go_when_a_daemon_starts_and_others_stay()
+    {
+        string folder = CodeSnapshot.Prepare(Snapshots, "/run/a/control.sock");
+        string others = CodeSnapshot.Prepare(Snapshots, "/run/b/control.sock");
+        Assert.NotEqual(folder, others);
+        Directory.CreateDirectory(folder + "/left-1-1/de");
+        Directory.CreateDirectory(folder + "/used-1-1");
+        Directory.CreateDirectory(others + "/other-1-1");
+        using var process = System.Diagnostics.Process.Start(new System.Diagnostics.ProcessStartInfo("/bin/sh", ["-c", "read -r line", folder + "/used-1-1/Shop.dll"]) { RedirectStandardInput = true })!;
+        try
+        {
+            Assert.Equal(folder, CodeSnapshot.Prepare(Snapshots, "/run/a/control.sock"));
+            Assert.Equal([folder + "/used-1-1"], Directory.GetDirectories(folder));
+            Assert.Equal([others + "/other-1-1"], Directory.GetDirectories(others));
+        }
+        finally
+        {
+            process.Kill();
+        }
+    }
+
+    [Fact]
+    public void A_folder_that_others_may_write_to_holds_no_code()
+    {
+        if (!OperatingSystem.IsLinux())
+        {
+            return;
+        }
+
+        Directory.CreateDirectory(Snapshots);
+        File.SetUnixFileMode(Snapshots, (UnixFileMode)0x1FF);
+
+        var failure = Assert.Throws<CommandFailure>(() => CodeSnapshot.Prepare(Snapshots, "/run/a/control.sock"));
+
+        Assert.StartsWith($"{Snapshots} was to hold the applications' code, but it is open to others (mode 777)", failure.Message, StringComparison.Ordinal);
+        Assert.Contains("\"snapshot\": false", failure.Message, StringComparison.Ordinal);
+        File.SetUnixFileMode(Snapshots, (UnixFileMode)0x1C9);
+        Assert.StartsWith(Snapshots + "/", CodeSnapshot.Prepare(Snapshots, "/run/a/control.sock"), StringComparison.Ordinal);
+    }
+
+    // ---- what counts as a change ----
+
+    [Fact]
+    public void Code_that_is_written_made_or_removed_is_another_state_and_content_is_not()
+    {
+        Write("Shop.dll", "de/Shop.resources.dll", "appsettings.json", "wwwroot/_framework/Client.dll", "data/x");
+        string? before = Sign();
+
+        Write("appsettings.json", "new.txt", "wwwroot/_framework/Client.dll", "wwwroot/New.dll", "data/y");
+        File.SetLastWriteTimeUtc(App + "/appsettings.json", DateTime.UtcNow);
+        Assert.Equal(before, Sign());
+
+        string?[] states = [before, After(() => Write("More.dll")), After(() => File.SetLastWriteTimeUtc(App + "/Shop.dll", DateTime.UtcNow)), After(() => File.AppendAllText(App + "/de/Shop.resources.dll", "x")), After(() => File.Delete(App + "/de/Shop.resources.dll"))];
+        Assert.Equal(states.Length, states.Distinct().Count());
+        Assert.All(states, Assert.NotNull);
+
+        Directory.Delete(App, recursive: true);
+        Assert.Null(Sign());
+    }
+
+    [Fact]
+    public void A_link_that_leads_to_another_release_is_a_change()
+    {
+        Write("Shop.dll");
+        Directory.CreateDirectory(_root + "/other");
+        File.Copy(App + "/Shop.dll", _root + "/other/Shop.dll");
+        File.SetLastWriteTimeUtc(_root + "/other/Shop.dll", s_before);
+        string link = _root + "/current";
+        Directory.CreateSymbolicLink(link, App);
+        string? before = CodeFiles.Sign(CodeFiles.Read(link));
+        Directory.Delete(link);
+        Directory.CreateSymbolicLink(link, _root + "/other");
+
+        Assert.NotNull(before);
+        Assert.NotEqual(before, CodeFiles.Sign(CodeFiles.Read(link)));
+    }
+
+    [Fact]
+    public async Task A_change_is_told_when_it_is_over_and_only_once()
+    {
+        Write("Shop.dll");
+        var watch = new CodeWatch();
+        watch.Begin(App);
+        using var end = new CancellationTokenSource();
+        Task changed = watch.WaitForChangeAsync(end.Token);
+        await Task.Delay(1_500, CancellationToken.None);
+        Assert.False(changed.IsCompleted);
+
+        await File.WriteAllTextAsync(App + "/Shop.dll", "new", CancellationToken.None);
+        await changed.WaitAsync(TimeSpan.FromSeconds(20), CancellationToken.None);
+
+        watch.Begin(App);
+        changed = watch.WaitForChangeAsync(end.Token);
+        await Task.Delay(2_000, CancellationToken.None);
+        Assert.False(changed.IsCompleted);
+        watch.Begin(null);
+        await File.WriteAllTextAsync(App + "/Shop.dll", "newer", CancellationToken.None);
+        await Task.Delay(2_000, CancellationToken.None);
+        Assert.False(changed.IsCompleted);
+        await end.CancelAsync();
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => changed);
+    }
+
+    private string? After(Action change)
+    {
+        change();
+        return Sign();
+    }
+
+    private string? Sign() => CodeFiles.Sign(CodeFiles.Read(App));
+
+    private void Write(params string[] names)
+    {
+        foreach (string name in names)
+        {
+            string path = Path.Combine(App, name);
+            Directory.CreateDirectory(Path.GetDirectoryName(path)!);
+            File.WriteAllText(path, "of " + name);
+            File.SetLastWriteTimeUtc(path, s_before);
+        }
+    }
+
+    private Task<CodeSnapshot> TakeAsync(uint? group = null) =>
+        CodeSnapshot.TakeAsync(App + "/Shop.dll", CodeSnapshot.Prepare(Snapshots, "/run/a/control.sock"), "shop-1-1", group, CancellationToken.None);
+}
