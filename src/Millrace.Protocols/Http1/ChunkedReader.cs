@@ -76,6 +76,9 @@ public struct ChunkedReader
         _trailers.Reset(limits.HeaderBytesMax, limits.HeaderCountMax);
     }
 
+    /// <summary>Nobody reads the rest of this body: its trailers are passed over, whatever they say.</summary>
+    internal void PassOverTrailers() => _trailers.PassOver();
+
     /// <summary>
     /// Reads up to the end of the next piece of data, or to the end of the message. Done: the body is complete, trailers included.
     /// NeedMore: not at the end; with data, call again with what follows the consumed bytes, without, when more bytes have come.

@@ -224,7 +224,15 @@ public struct RequestSequence
     }
 
     /// <summary>The request in progress has been answered, and the connection serves the next one.</summary>
-    public void End() => State = IsBodyOpen ? SequenceState.Draining : SequenceState.Idle;
+    /// <remarks>A web server in front that has the answer and has sent the body uses the connection for somebody else: trailers end it no more.</remarks>
+    public void End()
+    {
+        State = IsBodyOpen ? SequenceState.Draining : SequenceState.Idle;
+        if (_body == BodyKind.Chunked)
+        {
+            _chunks!.Reader.PassOverTrailers();
+        }
+    }
 
     /// <summary>The protocol is switched: everything that comes from now on belongs to the other one.</summary>
     public void Upgrade() => State = SequenceState.Tunnel;

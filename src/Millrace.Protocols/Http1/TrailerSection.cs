@@ -1,6 +1,6 @@
 // The fields behind the last chunk. Same grammar as a header section, but they say nothing about the message: it has been framed, routed and authorised
 // before they come. A field that would do one of these is refused, since another reader may have believed it; others that have no meaning behind the
-// content are discarded (RFC 9110 §6.5.1).
+// content are discarded (RFC 9110 §6.5.1), and so are all of a body that nobody reads: where it ends is no question, and its request has been answered.
 //
 //   trailer-section = *( field-line CRLF )     (RFC 9112 §7.1.2), then CRLF
 
@@ -17,6 +17,7 @@ internal struct TrailerSection
     private int _scanned;
     private int _bytesMax;
     private int _countMax;
+    private bool _isPassedOver;
 
     internal TrailerSection(int bytesMax, int countMax) => (_bytesMax, _countMax) = (bytesMax, countMax);
 
@@ -29,7 +30,11 @@ internal struct TrailerSection
         _lines = 0;
         _line = 0;
         _scanned = 0;
+        _isPassedOver = false;
     }
+
+    /// <summary>Nobody is told of any field, and none is refused for what it says.</summary>
+    internal void PassOver() => _isPassedOver = true;
 
     /// <summary>Reads the section; resumes where it stopped when called again with the same bytes and more.</summary>
     internal ReadResult Read(ReadOnlySpan<byte> input, out int consumed, out Http1Fault fault)
@@ -84,6 +89,11 @@ internal struct TrailerSection
         if (fault != Http1Fault.None)
         {
             return fault;
+        }
+
+        if (_isPassedOver)
+        {
+            return Http1Fault.None;
         }
 
         KnownHeader known = _fields[_count].Known;

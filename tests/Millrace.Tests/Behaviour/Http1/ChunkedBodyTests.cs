@@ -153,6 +153,28 @@ public sealed class ChunkedBodyTests
             Assert.Equal(0, bench.RefusedInAll);
         });
 
+    // A web server passes them on (HAProxy), has sent all of the request then and has its answer: the next request on the connection is somebody else's.
+    [Theory]
+    [InlineData("Content-Length: 5")]
+    [InlineData("Transfer-Encoding: chunked")]
+    [InlineData("Connection: close")]
+    [InlineData("Host: b")]
+    [InlineData("Cookie: a=1")]
+    public void A_trailer_behind_a_body_that_nobody_reads_does_not_end_the_connection_RFC9110_6_5_1(string trailer) => HttpBench.Run(
+        static (request, response) =>
+        {
+            response.WriteText(request.Path);
+            return default;
+        },
+        bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            Assert.False(bench.Ask(peer, Head + "5\r\nhello\r\n").Closes);
+            bench.SendBytewise(peer, Encoding.ASCII.GetBytes($"0\r\nX-Sum: 1\r\n{trailer}\r\n\r\n"));
+            Assert.Equal("/next", bench.Ask(peer, "GET /next HTTP/1.1\r\nHost: a\r\n\r\n").BodyText);
+            Assert.Equal(0, bench.RefusedInAll);
+        });
+
     [Fact]
     public void A_fault_in_a_chunked_body_reaches_the_handler_that_reads_it_and_ends_the_connection_RFC9112_7_1()
     {
