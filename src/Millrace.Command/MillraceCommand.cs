@@ -77,6 +77,7 @@ internal static class MillraceCommand
             ConfigVerb.Create(console),
             ServeVerb.Create(console),
             CheckVerb.Create(console),
+            UnitVerb.Create(console),
         };
         foreach (var verb in DaemonVerbs.Create(console))
         {

@@ -1,6 +1,7 @@
 // The daemon behind `millrace serve`: its applications, and the file that says which there are. A file that is changed is applied as a whole or
 // not at all, and an application whose settings have not changed is not touched.
 
+using System.Globalization;
 using System.Reflection;
 using Millrace.Command.Terminals;
 
@@ -28,6 +29,9 @@ internal sealed class Daemon : IAsyncDisposable
     public static string Version { get; } = typeof(Daemon).Assembly.GetCustomAttribute<AssemblyInformationalVersionAttribute>()!.InformationalVersion.Split('+')[0];
 
     public DaemonStatus Status => new(Environment.ProcessId, Version, _file.Path, _since, [.. _apps.Select(static app => app.Status)]);
+
+    /// <summary>How many of its applications serve, for a sentence.</summary>
+    public string Summary => string.Create(CultureInfo.InvariantCulture, $"{_apps.Count(static app => app.State is AppState.Serving or AppState.Deploying)} of {_file.CountText} serve");
 
     public HostedApp? Find(string name) => _apps.FirstOrDefault(app => app.Settings.Name == name);
 

@@ -39,15 +39,23 @@ internal static class ServeVerb
         OwnDirectory.Prepare(Path.GetDirectoryName(file.Places.Control)!, group: null, OwnFolder, OwnFolder);
         var stopping = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
         var daemon = new Daemon(file, console);
-        using var signals = new Signals(console, daemon, stopping);
+        using var manager = ServiceManager.OfProcess();
+        using var signals = new Signals(console, daemon, manager, stopping);
         await using var control = await StartControlAsync(file.Places.Control, daemon, () => stopping.TrySetResult());
         console.Say($"serving {file.CountText} of {file.Path}; `millrace status` shows them");
-        var started = daemon.StartAsync();
+        var started = StartAsync(daemon, manager);
         await stopping.Task;
+        manager.TellStopping();
         console.Say("stopping: requests that are under way are answered first (Ctrl+C once more ends them)");
         await daemon.DisposeAsync();
         await started;
         return ExitCode.Success;
+    }
+
+    private static async Task StartAsync(Daemon daemon, ServiceManager manager)
+    {
+        await daemon.StartAsync();
+        manager.TellReady(daemon.Summary);
     }
 
     private static async Task<ControlServer> StartControlAsync(string path, Daemon daemon, Action stop)
@@ -68,7 +76,7 @@ internal static class ServeVerb
         private readonly List<PosixSignalRegistration> _registrations = [];
         private int _ends;
 
-        public Signals(CommandConsole console, Daemon daemon, TaskCompletionSource stopping)
+        public Signals(CommandConsole console, Daemon daemon, ServiceManager manager, TaskCompletionSource stopping)
         {
             foreach (var signal in (ReadOnlySpan<PosixSignal>)[PosixSignal.SIGINT, PosixSignal.SIGTERM, PosixSignal.SIGQUIT])
             {
@@ -85,12 +93,17 @@ internal static class ServeVerb
             _registrations.Add(PosixSignalRegistration.Create(PosixSignal.SIGHUP, context =>
             {
                 context.Cancel = true;
-                _ = ReloadAsync(console, daemon);
+                _ = ReloadAsync(console, daemon, manager);
             }));
         }
 
         public void Dispose() => _registrations.ForEach(static registration => registration.Dispose());
 
-        private static async Task ReloadAsync(CommandConsole console, Daemon daemon) => console.Say((await daemon.ReloadAsync()).Message);
+        private static async Task ReloadAsync(CommandConsole console, Daemon daemon, ServiceManager manager)
+        {
+            manager.TellReloading();
+            console.Say((await daemon.ReloadAsync()).Message);
+            manager.TellReady(daemon.Summary);
+        }
     }
 }

@@ -449,6 +449,68 @@ public sealed class ServeTests : IAsyncLifetime
 
     private static string ModeOf(string path) => OperatingSystem.IsLinux() ? Convert.ToString((int)System.IO.File.GetUnixFileMode(path), 8) : "";
 
+    // ---- systemd ----
+
+    [Fact]
+    public async Task Systemd_is_told_of_start_reload_and_end_and_gets_signs_of_life()
+    {
+        string path = Path.Combine(_directory.Path, "notify");
+        using var manager = new System.Net.Sockets.Socket(System.Net.Sockets.AddressFamily.Unix, System.Net.Sockets.SocketType.Dgram, System.Net.Sockets.ProtocolType.Unspecified);
+        manager.Bind(new System.Net.Sockets.UnixDomainSocketEndPoint(path));
+        manager.ReceiveTimeout = (int)Patience.TotalMilliseconds;
+        Write(App("shop", _shop), App("blog", _blog, """ "environment": { "FAULT": "throws" } """));
+        var daemon = CommandProcess.MillraceWith(["NOTIFY_SOCKET=" + path, "WATCHDOG_USEC=1000000"], "serve", File);
+        _daemons.Add(daemon);
+
+        Assert.Equal("WATCHDOG=1", Next(manager, "WATCHDOG"));
+        Assert.Equal("READY=1\nSTATUS=1 of 2 applications serve", Next(manager, "READY"));
+        daemon.Signal(1);
+        Assert.Matches(@"^RELOADING=1\nMONOTONIC_USEC=[1-9][0-9]*$", Next(manager, "RELOADING"));
+        Assert.Equal("READY=1\nSTATUS=1 of 2 applications serve", Next(manager, "READY"));
+        daemon.Signal(CommandProcess.SigTerm);
+        Assert.StartsWith("STOPPING=1\n", Next(manager, "STOPPING"), StringComparison.Ordinal);
+        Assert.Equal(0, await daemon.WaitForExitAsync());
+    }
+
+    private static string Next(System.Net.Sockets.Socket manager, string kind)
+    {
+        byte[] buffer = new byte[4_096];
+        while (true)
+        {
+            string said = System.Text.Encoding.UTF8.GetString(buffer, 0, manager.Receive(buffer));
+            if (said.StartsWith(kind, StringComparison.Ordinal))
+            {
+                return said;
+            }
+        }
+    }
+
+    [Fact]
+    public async Task The_unit_that_is_printed_is_one_that_systemd_takes()
+    {
+        string folder = Path.Combine(_directory.Path, "my apps 100%");
+        Directory.CreateDirectory(folder);
+        string file = Path.Combine(folder, "$file.json");
+        await System.IO.File.WriteAllTextAsync(file, $"{{ \"control\": \"/run/millrace/control.sock\", \"snapshots\": \"/var/cache/millrace\", \"apps\": [ {App("shop", _shop)} ] }}");
+
+        var (exitCode, unit, _) = await CommandProcess.RunAsync("unit", file);
+
+        Assert.Equal(0, exitCode);
+        Assert.Contains($"serve \"{folder.Replace("%", "%%", StringComparison.Ordinal)}/$$file.json\"\n", unit, StringComparison.Ordinal);
+        Assert.Contains("\nTimeoutStartSec=120\nTimeoutStopSec=25\n", unit, StringComparison.Ordinal);
+        Assert.Contains(Environment.IsPrivilegedProcess ? "\nRuntimeDirectory=millrace\nRuntimeDirectoryMode=0700\nCacheDirectory=millrace\nCacheDirectoryMode=0711\n" : "\nWantedBy=default.target\n", unit, StringComparison.Ordinal);
+        Assert.Contains(Environment.IsPrivilegedProcess ? "\nPrivateTmp=no\n" : "\n", unit, StringComparison.Ordinal);
+        if (System.IO.File.Exists("/usr/bin/systemd-analyze"))
+        {
+            string written = Path.Combine(_directory.Path, "millrace.service");
+            await System.IO.File.WriteAllTextAsync(written, unit);
+            await using var verify = CommandProcess.StartProgram("systemd-analyze", "verify", written);
+            int code = await verify.WaitForExitAsync();
+            Assert.DoesNotContain(verify.Error.Split('\n'), line => line.StartsWith(written, StringComparison.Ordinal));
+            Assert.Equal(0, code);
+        }
+    }
+
     // ---- deployments by files ----
 
     [Fact]

@@ -1,0 +1,113 @@
+// The systemd unit for a file of applications. A reload is the command's, which says how it ended; systemd before 253 knows no Type=notify-reload. What it takes from the daemon and its applications they do not need; what one of them needs for certain, such as
+// its folder in somebody's home, it is left.
+
+using System.Globalization;
+using System.Text;
+
+namespace Millrace.Command.Serving;
+
+internal static class UnitFile
+{
+    private const string RunFolder = "/run/millrace/";
+    private const string CacheFolder = "/var/cache/millrace";
+
+    /// <param name="file">What is to be served.</param>
+    /// <param name="command">How the command is started: a program, and what stands in front of its arguments.</param>
+    /// <param name="isRoots">For the system's own manager; false: for that of a user.</param>
+    public static string Write(ServeFile file, IReadOnlyList<string> command, bool isRoots)
+    {
+        var text = new StringBuilder();
+        text.Append(CultureInfo.InvariantCulture, $"""
+            [Unit]
+            Description=Millrace: {Plain(file.CountText)} of {Plain(file.Path)}
+            After=network.target
+
+            [Service]
+            Type=notify
+            ExecStart={Line([.. command, "serve", file.Path])}
+            ExecReload={Line([.. command, "reload", "--control", file.Places.Control])}
+            TimeoutStartSec={Seconds(file.Apps.Max(static app => app.StartTimeout)) + 60}
+            TimeoutStopSec={Seconds(file.Apps.Max(static app => app.DrainTimeout)) + 15}
+            WatchdogSec=30
+            Restart=on-failure
+            KillMode=mixed
+            LimitNOFILE=524288
+
+            """);
+        if (isRoots)
+        {
+            text.Append(Confinement(file, command));
+        }
+        text.Append(CultureInfo.InvariantCulture, $"""
+
+            [Install]
+            WantedBy={(isRoots ? "multi-user" : "default")}.target
+
+            """);
+        return text.ToString();
+    }
+
+    private static string Confinement(ServeFile file, IReadOnlyList<string> command)
+    {
+        string[] paths =
+        [
+            file.Path, file.Places.Control, file.Places.Snapshots, .. command, Environment.ProcessPath ?? "",
+            .. file.Apps.SelectMany(static app => (IEnumerable<string?>)[app.Target, app.WorkingDirectory, .. app.Urls.Select(PathOf)]).OfType<string>(),
+        ];
+        bool InHome(string path) => path.StartsWith("/home/", StringComparison.Ordinal) || path.StartsWith("/root/", StringComparison.Ordinal) || path.StartsWith("/run/user/", StringComparison.Ordinal);
+        bool InTemporary(string path) => path.StartsWith("/tmp/", StringComparison.Ordinal) || path.StartsWith("/var/tmp/", StringComparison.Ordinal);
+        List<string> lines = [];
+        if (file.Places.Control.StartsWith(RunFolder, StringComparison.Ordinal))
+        {
+            lines.AddRange(["RuntimeDirectory=millrace", "RuntimeDirectoryMode=0700"]);
+        }
+        if (file.Places.Snapshots == CacheFolder)
+        {
+            lines.AddRange(["CacheDirectory=millrace", "CacheDirectoryMode=0711"]);
+        }
+        lines.AddRange(
+        [
+            "",
+            "# Applications are confined with the daemon. They may write to their folders, and not to /usr, /boot and /etc.",
+            "ProtectSystem=full",
+            $"ProtectHome={(Array.Exists(paths, InHome) ? "no" : "yes")}",
+            $"PrivateTmp={(Array.Exists(paths, InTemporary) ? "no" : "yes")}",
+            "PrivateDevices=yes",
+            "NoNewPrivileges=yes",
+            "CapabilityBoundingSet=CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER CAP_KILL CAP_NET_BIND_SERVICE CAP_SETGID CAP_SETUID",
+            "ProtectClock=yes",
+            "ProtectControlGroups=yes",
+            "ProtectHostname=yes",
+            "ProtectKernelLogs=yes",
+            "ProtectKernelModules=yes",
+            "ProtectKernelTunables=yes",
+            "ProtectProc=default",
+            "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK",
+            "RestrictNamespaces=yes",
+            "RestrictRealtime=yes",
+            "RestrictSUIDSGID=yes",
+            "LockPersonality=yes",
+            "SystemCallArchitectures=native",
+            "SystemCallFilter=@system-service",
+            "SystemCallErrorNumber=EPERM",
+        ]);
+        return string.Join('\n', lines) + "\n";
+    }
+
+    private static string? PathOf(string url) => Listeners.ListenAddress.Parse(url).Path;
+
+    private static long Seconds(TimeSpan time) => (long)Math.Ceiling(time.TotalSeconds);
+
+    // systemd.syntax(7), systemd.service(5): '%' is a specifier everywhere, '$' a variable of a command.
+    private static string Plain(string text) => text.Replace("%", "%%", StringComparison.Ordinal);
+
+    private static string Line(string[] words) => string.Join(' ', words.Select(Quote));
+
+    private static string Quote(string word)
+    {
+        string plain = Plain(word).Replace("$", "$$", StringComparison.Ordinal);
+        return plain.All(static c => char.IsAsciiLetterOrDigit(c) || c is '/' or '.' or '-' or '_' or '%' or '$' or '+' or '=' or ',' or ':' or '@')
+            ? plain
+            : $"\"{plain.Replace("\\", @"\\", StringComparison.Ordinal).Replace("\"", "\\\"", StringComparison.Ordinal)}\"";
+    }
+}
