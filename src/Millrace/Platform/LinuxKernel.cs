@@ -301,7 +301,8 @@ internal readonly unsafe struct LinuxKernel : IKernel
                     return rights.Descriptor;
                 }
 
-                int result = count >= 0 ? KernelResult.Broken : Failed();
+                // A message whose descriptor is lost, since there was no number for it, is not the end of the others.
+                int result = count == 0 ? KernelResult.Broken : count > 0 ? 0 : Failed();
                 if (result != 0)
                 {
                     return result;
