@@ -39,5 +39,5 @@ internal sealed class AppCode(DaemonFolders folders, AppOutput output)
     private static string FolderOf(string target) => Directory.Exists(target) ? target : Path.GetDirectoryName(target)!;
 
     private Task<string> BuildAsync(string project, string name, CancellationToken ct) =>
-        ProjectBuild.BuildAsync(project, errors => Array.ForEach(errors.TrimEnd().Split('\n'), output.Add), $"`millrace logs {name}` shows why", ct);
+        ProjectBuild.BuildAsync(project, errors => Array.ForEach(errors.TrimEnd().Split('\n'), line => _ = output.AddAsync(line).AsTask()), $"`millrace logs {name}` shows why", ct);
 }

@@ -272,7 +272,7 @@ internal sealed class AppInstance : IDisposable
         {
             while (await reader.ReadAsync(CancellationToken.None) is { } line)
             {
-                _start.Output.Add(line);
+                await _start.Output.AddAsync(line);
             }
         }
         catch (Exception error) when (error is IOException or ObjectDisposedException or OperationCanceledException)

@@ -4,8 +4,8 @@ using Millrace.Command.Terminals;
 
 namespace Millrace.Command.Serving;
 
-/// <param name="write">Is given each line as it comes.</param>
-internal sealed class AppOutput(Action<string> write)
+/// <param name="write">Is given each line as it comes, and may take its time.</param>
+internal sealed class AppOutput(Func<string, ValueTask> write)
 {
     private const int LinesMax = 500;
 
@@ -17,7 +17,7 @@ internal sealed class AppOutput(Action<string> write)
     private readonly List<Action<string>> _followers = [];
 
     /// <summary>Any thread.</summary>
-    public void Add(string line)
+    public async ValueTask AddAsync(string line)
     {
         line = CommandConsole.Readable(line);       // an application may print what a visitor has sent, and a terminal obeys it
         lock (_lock)
@@ -29,7 +29,7 @@ internal sealed class AppOutput(Action<string> write)
             }
             _followers.ForEach(follower => follower(line));
         }
-        write(line);
+        await write(line);
     }
 
     /// <summary>The last lines, oldest first.</summary>

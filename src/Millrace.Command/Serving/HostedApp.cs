@@ -48,7 +48,7 @@ internal sealed class HostedApp : IAsyncDisposable
         Settings = settings;
         _folders = folders;
         _console = console;
-        Output = new AppOutput(line => Write($"{settings.Name} | {line}"));
+        Output = new AppOutput(line => console.Steady.PrintAsync($"{settings.Name} | {line}"));
         _code = new AppCode(folders, Output);
     }
 
@@ -367,21 +367,6 @@ internal sealed class HostedApp : IAsyncDisposable
                 _events.Dequeue();
             }
         }
-        Write($"{Settings.Name}: {what}");
-    }
-
-    // Nobody may read what the daemon prints; it goes on.
-    private void Write(string line)
-    {
-        try
-        {
-            lock (_console)
-            {
-                _console.Output.WriteLine(CommandConsole.Readable(line));
-            }
-        }
-        catch (IOException)
-        {
-        }
+        _console.Steady.Print(CommandConsole.Readable($"{Settings.Name}: {what}"));
     }
 }

@@ -71,6 +71,7 @@ internal sealed class ServeFileReader
             }
             RefuseTwice(list);
         }
+        RequireUsable(place, control, apps);
         string snapshots = members.TryGetValue("snapshots", out var folder) ? PathOf(folder, "snapshots") ?? "" : defaults.Snapshots;
         return new ServeFile(path, new DaemonPlaces(control, snapshots), apps);
     }
@@ -103,6 +104,24 @@ internal sealed class ServeFileReader
             HangTimeout = TimeOf(times, "hang", settings.HangTimeout),
             DrainTimeout = TimeOf(times, "drain", settings.DrainTimeout),
         };
+    }
+
+    // The sockets of the processes lie beside it, and have longer names.
+    private void RequireUsable(PlacedValue? place, string control, IEnumerable<AppSettings> apps)
+    {
+        string longest = apps.Select(static app => app.Name).Where(static name => name.Length <= NameMax).MaxBy(static name => name.Length) ?? "";
+        string socket = Path.Combine(Path.GetDirectoryName(control) ?? "", longest + "-9999-999.channel");
+        try
+        {
+            if (control.Length == 0 || (!control.Contains(';', StringComparison.Ordinal) && ListenAddress.Parse("http://unix:" + socket).Path == socket && ListenAddress.Parse("http://unix:" + control).Path == control))
+            {
+                return;
+            }
+        }
+        catch (FormatException)
+        {
+        }
+        Add(place?.Place ?? new Place(1, 1), $"{control} cannot be the daemon's socket: such a path holds no '?', ';' or '%', and it and those of the processes beside it ({socket}) have at most 107 bytes. Name another with \"control\".");
     }
 
     // Two applications of one name could not be told apart, and one socket serves one of them.

@@ -12,12 +12,15 @@ internal sealed class CommandConsole : IDisposable
 
     private static readonly UTF8Encoding s_utf8 = new(encoderShouldEmitUTF8Identifier: false);
 
+    private readonly Lazy<SteadyOutput> _steady;
+
     public CommandConsole(Stream output, Stream error, bool colour)
     {
         RawOutput = output;
         Output = new StreamWriter(output, s_utf8) { AutoFlush = true, NewLine = "\n" };
         Error = new StreamWriter(error, s_utf8) { AutoFlush = true, NewLine = "\n" };
         Colour = colour;
+        _steady = new Lazy<SteadyOutput>(() => new SteadyOutput(output, error));
     }
 
     /// <summary>Standard output as bytes; text written to <see cref="Output"/> is always ahead of it.</summary>
@@ -28,6 +31,9 @@ internal sealed class CommandConsole : IDisposable
     public TextWriter Error { get; }
 
     public bool Colour { get; }
+
+    /// <summary>The same places for a daemon, which must not stand still with its reader.</summary>
+    public SteadyOutput Steady => _steady.Value;
 
     public static CommandConsole OfProcess()
     {

@@ -12,6 +12,8 @@ internal static class ServeVerb
 {
     private const string OwnFolder = "The daemon's sockets lie in a folder of its own, closed to others: name one that is not there yet, such as \"control\": \"/run/millrace/control.sock\".";
 
+    private static readonly TimeSpan s_lastWords = TimeSpan.FromSeconds(1);
+
     private static readonly Help s_help = new(
         Examples:
         [
@@ -42,13 +44,14 @@ internal static class ServeVerb
         using var manager = ServiceManager.OfProcess();
         using var signals = new Signals(console, daemon, manager, stopping);
         await using var control = await StartControlAsync(file.Places.Control, daemon, () => stopping.TrySetResult());
-        console.Say($"serving {file.CountText} of {file.Path}; `millrace status` shows them");
+        console.Steady.Say($"serving {file.CountText} of {file.Path}; `millrace status` shows them");
         var started = StartAsync(daemon, manager);
         await stopping.Task;
         manager.TellStopping();
-        console.Say("stopping: requests that are under way are answered first (Ctrl+C once more ends them)");
+        console.Steady.Say("stopping: requests that are under way are answered first (Ctrl+C once more ends them)");
         await daemon.DisposeAsync();
         await started;
+        await console.Steady.FlushAsync(s_lastWords);
         return ExitCode.Success;
     }
 
@@ -102,7 +105,7 @@ internal static class ServeVerb
         private static async Task ReloadAsync(CommandConsole console, Daemon daemon, ServiceManager manager)
         {
             manager.TellReloading();
-            console.Say((await daemon.ReloadAsync()).Message);
+            console.Steady.Say((await daemon.ReloadAsync()).Message);
             manager.TellReady(daemon.Summary);
         }
     }
