@@ -326,7 +326,7 @@ internal sealed class Engine : IAsyncDisposable
 
         if (_services.Connections is > 0 and int left)
         {
-            _services.Log.DrainCut(left, _options.DrainTimeout.TotalSeconds);
+            _services.Log.DrainCut(left, Math.Round((Environment.TickCount64 - begun) / 1000.0, 1));
             Broadcast(static loop => loop.Cut());
             long giveUpAt = Environment.TickCount64 + CutPatienceMs;
             for (int i = 0; i < 50 && _services.Connections > 0 && Environment.TickCount64 < giveUpAt; i++)

@@ -126,6 +126,27 @@ public sealed partial class SlowRequestTests : IDisposable
     }
 
     [Fact]
+    public async Task A_drain_that_its_caller_ends_is_not_said_to_have_taken_the_drain_time()
+    {
+        using var entered = new SemaphoreSlim(0);
+        await using MillraceServer server = await Start(
+            async (request, response) =>
+            {
+                entered.Release();
+                await Task.Delay(Timeout.Infinite, request.Aborted);
+            },
+            new MillraceOptions { DrainTimeout = TimeSpan.FromHours(5) });
+        using FastCgiPeer peer = FastCgiPeer.Connect(server.Addresses[0]);
+        peer.Send(new FastCgiRequest("/stuck").ToBytes());
+        Assert.True(await entered.WaitAsync(10_000));
+
+        await server.StopAsync(new CancellationToken(canceled: true)).WaitAsync(TimeSpan.FromSeconds(20));
+
+        string line = Assert.Single(_log.Lines, static line => line.Contains("1 connections were still busy after", StringComparison.Ordinal));
+        Assert.DoesNotContain("18000", line, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public async Task The_lack_of_descriptors_is_said_once_in_ten_seconds()
     {
         var log = new Log(_log.CreateLogger("Millrace"));
