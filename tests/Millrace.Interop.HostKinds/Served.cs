@@ -13,7 +13,7 @@ internal static class Served
         // Read where it lies beside the code that runs.
         string beside = Path.Combine(AppContext.BaseDirectory, "version.deps.json");
         string version = File.Exists(beside) ? await File.ReadAllTextAsync(beside) : "";
-        fault = version == "crashes" ? version : fault;
+        fault = version is "crashes" or "throws" or "ends" or "ill" ? version : fault;
         if (fault == "ends" || File.Exists(Environment.GetEnvironmentVariable("ENDS_WHILE")))
         {
             return 3;

@@ -67,13 +67,16 @@ internal sealed class Generation : IDisposable
     }
 
     /// <summary>Starts all processes, and waits until they are healthy and warm.</summary>
+    /// <param name="settles">Whether they must stay so for a while: another generation serves meanwhile.</param>
+    /// <param name="ct">Gives it up.</param>
     /// <exception cref="InstanceException">One of them is not. All of them have been ended then.</exception>
-    public async Task StartAsync(CancellationToken ct)
+    public async Task StartAsync(bool settles, CancellationToken ct)
     {
         using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct, _ending.Token);
         try
         {
             await Task.WhenAll(Enumerable.Range(0, _instances.Length).Select(slot => StartOneAsync(slot, limit.Token)));
+            await Task.WhenAll(settles ? Instances.Select(instance => SettleAsync(instance, limit.Token)) : []);
         }
         catch (Exception error) when (error is InstanceException or OperationCanceledException)
         {
@@ -205,6 +208,21 @@ internal sealed class Generation : IDisposable
             await Task.Delay(s_askAgain, ct);
         }
         ThrowIfEnded(instance);
+    }
+
+    private async Task SettleAsync(AppInstance instance, CancellationToken ct)
+    {
+        long until = Environment.TickCount64 + (long)_settings.SettleTimeout.TotalMilliseconds;
+        while (Environment.TickCount64 < until)
+        {
+            await Task.Delay(s_askAgain, ct);
+            ThrowIfEnded(instance);
+            if (_settings.Health is { } path && !IsRight(await instance.AskAsync(path, _settings.StartTimeout, ct)))
+            {
+                ThrowIfEnded(instance);
+                throw new InstanceException($"Process {instance.ProcessId} did not stay well: {await WhyNotReadyAsync(instance)}.");
+            }
+        }
     }
 
     // Until the answers come steadily: the first request of each path compiles what it needs.

@@ -204,7 +204,7 @@ internal sealed class HostedApp : IAsyncDisposable
         {
             var (app, code) = await _code.FindAsync(settings, ++_generations, _ending.Token);
             next = new Generation(_generations, settings, id => new InstanceStart(id, settings, app, _listeners!, _folders.Sockets, Output), Happened, code);
-            await next.StartAsync(_ending.Token);
+            await next.StartAsync(settles: _current is not null, _ending.Token);
             await LetGoAsync();
             await next.ListenAsync(_ending.Token);
         }

@@ -62,6 +62,9 @@ internal sealed record AppSettings
     /// <summary>From its start until it must be healthy.</summary>
     public TimeSpan StartTimeout { get; init; } = TimeSpan.FromSeconds(60);
 
+    /// <summary>How long the processes of a generation must stay well before they take over from another.</summary>
+    public TimeSpan SettleTimeout { get; init; } = TimeSpan.FromSeconds(2);
+
     /// <summary>How long the health path may be without a right answer before the process counts as hung.</summary>
     public TimeSpan HangTimeout { get; init; } = TimeSpan.FromSeconds(30);
 

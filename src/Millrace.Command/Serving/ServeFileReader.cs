@@ -22,7 +22,7 @@ internal sealed class ServeFileReader
     public static readonly string[] AppNames =
         ["name", "target", "urls", "arguments", "environment", "workingDirectory", "user", "instances", "health", "healthHost", "warmUp", "snapshot", "watch", "timeouts"];
 
-    public static readonly string[] TimeoutNames = ["start", "hang", "drain"];
+    public static readonly string[] TimeoutNames = ["start", "settle", "hang", "drain"];
 
     private readonly string _folder;
     private readonly List<Mistake> _mistakes = [];
@@ -101,6 +101,7 @@ internal sealed class ServeFileReader
             Snapshot = !members.TryGetValue("snapshot", out var snapshot) || IsTrue(snapshot, "snapshot"),
             Watch = !members.TryGetValue("watch", out var watch) || IsTrue(watch, "watch"),
             StartTimeout = TimeOf(times, "start", settings.StartTimeout),
+            SettleTimeout = TimeOf(times, "settle", settings.SettleTimeout),
             HangTimeout = TimeOf(times, "hang", settings.HangTimeout),
             DrainTimeout = TimeOf(times, "drain", settings.DrainTimeout),
         };

@@ -9,7 +9,7 @@ using Millrace.Protocols.FastCgi;
 
 namespace Millrace.Interop.Command;
 
-public sealed class ServeTests : IAsyncLifetime
+public sealed partial class ServeTests : IAsyncLifetime
 {
     private const int SigCont = 18;
     private const int SigStop = 19;
@@ -205,6 +205,20 @@ public sealed class ServeTests : IAsyncLifetime
         var logs = await DoAsync("logs", "shop");
         Assert.DoesNotContain('\e', logs.Output);
         Assert.Contains("\uFFFD[31mred", logs.Output, StringComparison.Ordinal);
+    }
+
+    // It is healthy at first, and crashes when it is asked again.
+    [Fact]
+    public async Task A_generation_that_does_not_stay_well_does_not_take_over()
+    {
+        Write(App("shop", _shop, """ "environment": { "TITLE": "old" } """));
+        await StartAsync();
+
+        Write(App("shop", _shop, """ "environment": { "TITLE": "new", "FAULT": "crashes" } """).Replace("100ms", "2s", StringComparison.Ordinal));
+        var reload = await DoAsync("reload");
+
+        Assert.Matches(@"^millrace: shop: Process \d+ was ended by signal 6\.\n$", reload.Error);
+        Assert.Equal("old", await _client.GetStringAsync(_shop + "/title"));
     }
 
     // Each connection is kept over all deployments; a close, a refusal or a wrong answer ends the test.
@@ -607,7 +621,7 @@ public sealed class ServeTests : IAsyncLifetime
         string[] settings =
         [
             $"\"name\": \"{name}\"", $"\"target\": \"{HostKinds}\"", $"\"urls\": \"{urls}\"", "\"arguments\": [\"Served\"]", "\"health\": \"/health\"",
-            "\"timeouts\": { \"start\": \"" + (string.Concat(more).Contains("\"ill\"", StringComparison.Ordinal) ? "3s" : "60s") + "\", \"hang\": \"5s\", \"drain\": \"10s\" }",
+            "\"timeouts\": { \"start\": \"" + (string.Concat(more).Contains("\"ill\"", StringComparison.Ordinal) ? "3s" : "60s") + "\", \"settle\": \"100ms\", \"hang\": \"5s\", \"drain\": \"10s\" }",
             .. more,
         ];
         return $"{{ {string.Join(", ", settings)} }}";

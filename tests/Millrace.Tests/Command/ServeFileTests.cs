@@ -24,7 +24,7 @@ public sealed class ServeFileTests
                   "name": "shop-1_a", "target": "../apps/shop", "urls": ["fastcgi://unix:/run/shop.sock?mode=660", "http://127.0.0.1:5001;http://127.0.0.1:5002"],
                   "arguments": ["--a", ""], "environment": { "Title": "Shop = x", "Empty": "" }, "workingDirectory": "w", "user": "shop",
                   "instances": 2, "health": "/healthz?x=%20", "healthHost": "shop.example:8080", "warmUp": ["/", "/b"], "snapshot": false, "watch": false,
-                  "timeouts": { "start": "2m", "hang": "1500ms", "drain": "1h" },
+                  "timeouts": { "start": "2m", "settle": "3s", "hang": "1500ms", "drain": "1h" },
                 },
               ],
             }
@@ -39,7 +39,7 @@ public sealed class ServeFileTests
         Assert.Equal([new("Title", "Shop = x"), new("Empty", "")], app.Environment);
         Assert.Equal((2, "/healthz?x=%20", "shop.example:8080"), (app.Instances, app.Health, app.HealthHost));
         Assert.Equal(["/", "/b"], app.WarmUp);
-        Assert.Equal((TimeSpan.FromMinutes(2), TimeSpan.FromMilliseconds(1500), TimeSpan.FromHours(1)), (app.StartTimeout, app.HangTimeout, app.DrainTimeout));
+        Assert.Equal((TimeSpan.FromMinutes(2), TimeSpan.FromSeconds(3), TimeSpan.FromMilliseconds(1500), TimeSpan.FromHours(1)), (app.StartTimeout, app.SettleTimeout, app.HangTimeout, app.DrainTimeout));
     }
 
     [Fact]
@@ -50,7 +50,7 @@ public sealed class ServeFileTests
         Assert.Equal(new DaemonPlaces("/default/control.sock", "/default/snapshots"), file.Places);
         Assert.Equal((true, true), (file.Apps[0].Snapshot, file.Apps[0].Watch));
         Assert.Equal((1, null, "localhost", null, null), (file.Apps[0].Instances, file.Apps[0].Health, file.Apps[0].HealthHost, file.Apps[0].User, file.Apps[0].WorkingDirectory));
-        Assert.Equal((TimeSpan.FromSeconds(60), TimeSpan.FromSeconds(30), TimeSpan.FromSeconds(30)), (file.Apps[0].StartTimeout, file.Apps[0].HangTimeout, file.Apps[0].DrainTimeout));
+        Assert.Equal((TimeSpan.FromSeconds(60), TimeSpan.FromSeconds(2), TimeSpan.FromSeconds(30), TimeSpan.FromSeconds(30)), (file.Apps[0].StartTimeout, file.Apps[0].SettleTimeout, file.Apps[0].HangTimeout, file.Apps[0].DrainTimeout));
     }
 
     // Where it stands, what is said, and the file; '|' is a new line.
@@ -95,7 +95,7 @@ public sealed class ServeFileTests
         { "2:23", "\"start\" is a time with its unit, such as", App("|\"timeouts\": {\"start\": 30}") },
         { "2:23", "\"start\" is \"30\"; it must be a time with its unit", App("|\"timeouts\": {\"start\": \"30\"}") },
         { "2:23", "\"start\" is \"25h\"; it must be", App("|\"timeouts\": {\"start\": \"25h\"}") },
-        { "2:14", "There is no setting \"stop\" here. The nearest is \"start\"; there are start, hang, drain.", App("|\"timeouts\": {\"stop\": \"1s\"}") },
+        { "2:14", "There is no setting \"stop\" here. The nearest is \"start\"; there are start, settle, hang, drain.", App("|\"timeouts\": {\"stop\": \"1s\"}") },
         { "2:13", "\"timeouts\" is an object, { ... }, and this is a string.", App("|\"timeouts\": \"30s\"") },
         { "2:26", "The variable \"Port\" is a string, and this is a number. Put it in quotes.", App("|\"environment\": { \"Port\": 80 }") },
         { "2:18", "\"A=B\" is no name of a variable", App("|\"environment\": { \"A=B\": \"\" }") },

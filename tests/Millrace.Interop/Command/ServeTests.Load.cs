@@ -1,0 +1,150 @@
+// Deployments one after the other, one in five of them broken, under load over each way to the application, behind a real nginx. Every answer is checked.
+// MILLRACE_DEPLOYMENTS is their number (100).
+
+using System.Diagnostics;
+using System.Globalization;
+using System.Net;
+using System.Net.Sockets;
+using System.Text;
+using Millrace.Interop.FrontEnds;
+
+namespace Millrace.Interop.Command;
+
+public sealed partial class ServeTests
+{
+    private const int Clients = 64;
+
+    private static int Deployments => int.TryParse(Environment.GetEnvironmentVariable("MILLRACE_DEPLOYMENTS"), NumberStyles.None, CultureInfo.InvariantCulture, out int number) ? number : 100;
+
+    [Fact]
+    [Trait("Category", "Soak")]
+    public async Task Deployments_of_which_one_in_five_is_broken_lose_no_request()
+    {
+        string folder = Publish("1");
+        string shop = App("shop", $"fastcgi://unix:{Socket};{_shop}", "\"warmUp\": [\"/version\", \"/title\"]").Replace("60s", "20s", StringComparison.Ordinal);
+        Write(shop.Replace(HostKinds, folder, StringComparison.Ordinal).Replace("\"settle\": \"100ms\"", "\"settle\": \"2s\"", StringComparison.Ordinal));
+        await StartAsync();
+        await using FrontEndServer kept = await NginxAsync(UpstreamConnections.KeptAlive);
+        await using FrontEndServer closed = await NginxAsync(UpstreamConnections.ClosedAfterEachRequest);
+        IPEndPoint[] ways = [IPEndPoint.Parse(_shop["http://".Length..]), kept.Buffered, closed.Buffered];
+
+        // The same without deployments, for as long.
+        long begun = Stopwatch.GetTimestamp();
+        var before = await LoadAsync(ways, () => Task.Delay(TimeSpan.FromSeconds(Math.Min(60, Deployments))));
+        var during = await LoadAsync(ways, async () =>
+        {
+            for (int i = 1; i <= Deployments; i++)
+            {
+                await DeployAsync(folder, i);
+            }
+        });
+
+        string figures = string.Create(CultureInfo.InvariantCulture, $"{Deployments} deployments in {Stopwatch.GetElapsedTime(begun).TotalSeconds:0} s. Without them {Figures(before)}; with them {Figures(during)}");
+        TestContext.Current.TestOutputHelper?.WriteLine(figures);
+        Console.WriteLine(figures);
+        Assert.Equal(Deployments - (Deployments / 5) + 1, int.Parse((await VersionAsync())[1..], CultureInfo.InvariantCulture));
+        Assert.Empty(kept.ErrorLog());
+        Assert.Empty(closed.ErrorLog());
+    }
+
+    // The fifth of each five is broken, in one way after the other; the next one is right again.
+    private async Task DeployAsync(string folder, int number)
+    {
+        string assembly = Path.Combine(folder, "Millrace.Interop.HostKinds.dll");
+        byte[] whole = await System.IO.File.ReadAllBytesAsync(assembly);
+        if (number % 5 != 0)
+        {
+            await System.IO.File.WriteAllTextAsync(Path.Combine(folder, "version.deps.json"), string.Create(CultureInfo.InvariantCulture, $"v{number - (number / 5) + 1}"));
+            Assert.Equal((0, "shop: serving\n", ""), await DoAsync("reload", "shop"));
+            return;
+        }
+
+        string right = await System.IO.File.ReadAllTextAsync(Path.Combine(folder, "version.deps.json"));
+        switch (number / 5 % 6)
+        {
+            case 0:
+                await System.IO.File.WriteAllBytesAsync(assembly, whole[..(whole.Length / 2)]);
+                break;
+            case 1:
+                await System.IO.File.WriteAllBytesAsync(assembly, await System.IO.File.ReadAllBytesAsync(typeof(IPEndPoint).Assembly.Location));
+                break;
+            case var kind:
+                await System.IO.File.WriteAllTextAsync(Path.Combine(folder, "version.deps.json"), (string[])["", "", "throws", "ends", "ill", "crashes"] is var faults ? faults[kind] : "");
+                break;
+        }
+        var (exitCode, _, error) = await DoAsync("reload", "shop");
+        Assert.True(exitCode == 1, $"a broken version was deployed: {error}");
+        await System.IO.File.WriteAllBytesAsync(assembly, whole);
+        await System.IO.File.WriteAllTextAsync(Path.Combine(folder, "version.deps.json"), right);
+    }
+
+    private async Task<FrontEndServer> NginxAsync(UpstreamConnections connections) =>
+        await FrontEndServer.StartAsync(new NginxProgram(), new Upstream(new Combination(AppProtocol.FastCgi, Transport.Unix, connections), [$"fastcgi://unix:{Socket}"]));
+
+    private static async Task<double[]> LoadAsync(IPEndPoint[] ways, Func<Task> meanwhile)
+    {
+        using var stop = new CancellationTokenSource();
+        var clients = Enumerable.Range(0, Clients).Select(i => Task.Run(() => AskAsync(ways[i % ways.Length], i, stop.Token))).ToArray();
+        var first = await Task.WhenAny([.. clients, meanwhile()]);
+        await first;
+        await stop.CancelAsync();
+        return [.. (await Task.WhenAll(clients)).SelectMany(static each => each).Order()];
+    }
+
+    private static string Figures(double[] milliseconds) => string.Create(
+        CultureInfo.InvariantCulture,
+        $"{milliseconds.Length} requests, p50 {milliseconds[milliseconds.Length / 2]:0.0} ms, p99 {milliseconds[milliseconds.Length * 99L / 100]:0.0} ms, p99.9 {milliseconds[milliseconds.Length * 999L / 1000]:0.0} ms, maximum {milliseconds[^1]:0} ms");
+
+    // A connection that is kept: GET and POST in turns. A close, a refusal or a wrong answer ends the test.
+    private static async Task<List<double>> AskAsync(IPEndPoint way, int client, CancellationToken stop)
+    {
+        List<double> milliseconds = [];
+        using var socket = new Socket(SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
+        await socket.ConnectAsync(way, CancellationToken.None);
+        await using var stream = new NetworkStream(socket);
+        using var reader = new StreamReader(stream, Encoding.ASCII);
+        for (int asked = 0; !stop.IsCancellationRequested; asked++)
+        {
+            string body = asked % 2 == 0 ? "" : string.Create(CultureInfo.InvariantCulture, $"{client} {asked} {new string((char)('a' + (asked % 26)), asked % 3_000)}");
+            string head = asked % 2 == 0 ? "GET /health HTTP/1.1\r\nHost: a\r\n\r\n" : string.Create(CultureInfo.InvariantCulture, $"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: {body.Length}\r\n\r\n");
+            long begun = Stopwatch.GetTimestamp();
+            await stream.WriteAsync(Encoding.ASCII.GetBytes(head + body), CancellationToken.None);
+            string answer = await ReadAsync(reader);
+            milliseconds.Add(Stopwatch.GetElapsedTime(begun).TotalMilliseconds);
+            Assert.Equal(body, answer);
+            await Task.Delay(20, CancellationToken.None);
+        }
+        return milliseconds;
+    }
+
+    private static async Task<string> ReadAsync(StreamReader reader)
+    {
+        Assert.Equal("HTTP/1.1 200 OK", await reader.ReadLineAsync(CancellationToken.None));
+        int length = -1;
+        while (await reader.ReadLineAsync(CancellationToken.None) is { Length: > 0 } field)
+        {
+            length = field.StartsWith("Content-Length: ", StringComparison.Ordinal) ? int.Parse(field["Content-Length: ".Length..], CultureInfo.InvariantCulture) : length;
+            Assert.NotEqual("Connection: close", field);
+        }
+        char[] body = new char[Math.Max(0, length)];
+        if (length < 0)
+        {
+            return await ReadChunksAsync(reader);
+        }
+        Assert.Equal(length, await reader.ReadBlockAsync(body, CancellationToken.None));
+        return new string(body);
+    }
+
+    private static async Task<string> ReadChunksAsync(StreamReader reader)
+    {
+        var text = new StringBuilder();
+        while (int.Parse((await reader.ReadLineAsync(CancellationToken.None))!, NumberStyles.HexNumber, CultureInfo.InvariantCulture) is > 0 and int size)
+        {
+            char[] chunk = new char[size + 2];
+            await reader.ReadBlockAsync(chunk, CancellationToken.None);
+            text.Append(chunk, 0, size);
+        }
+        await reader.ReadLineAsync(CancellationToken.None);
+        return text.ToString();
+    }
+}
