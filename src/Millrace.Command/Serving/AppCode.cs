@@ -15,6 +15,9 @@ internal sealed class AppCode(DaemonFolders folders, AppOutput output)
     /// <summary>Ends when there is other code than the last generation was to run.</summary>
     public Task WaitForChangeAsync(CancellationToken ct) => _watch.WaitForChangeAsync(ct);
 
+    /// <summary>Whether there is.</summary>
+    public bool HasChanged => _watch.HasChanged;
+
     /// <summary>Nobody wants to know of changes until the next generation.</summary>
     public void LeaveUnwatched() => _watch.Begin(null);
 

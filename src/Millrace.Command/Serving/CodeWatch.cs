@@ -54,6 +54,9 @@ internal sealed class CodeWatch
         }
     }
 
+    /// <summary>Whether the code is another than what is deployed.</summary>
+    public bool HasChanged => Changed() is not null;
+
     private string? Changed()
     {
         string? folder, deployed;

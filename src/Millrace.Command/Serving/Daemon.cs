@@ -86,6 +86,10 @@ internal sealed class Daemon : IAsyncDisposable
         var before = _apps;
         var gone = before.Where(app => file.Apps.All(settings => settings.Name != app.Settings.Name)).ToArray();
         var moved = before.Where(app => file.Apps.Any(settings => settings.Name == app.Settings.Name && !settings.Urls.SequenceEqual(app.Settings.Urls))).ToArray();
+        if (file.Apps.Where(settings => moved.Any(app => app.Settings.Name == settings.Name)).Select(WhyNotListen).FirstOrDefault(static why => why is not null) is { } mistake)
+        {
+            return new ControlAnswer(false, mistake);
+        }
 
         // Addresses may go from one to another.
         await Task.WhenAll(gone.Select(static app => app.DisposeAsync().AsTask()));
@@ -104,6 +108,23 @@ internal sealed class Daemon : IAsyncDisposable
             ? new ControlAnswer(true, $"{file.Path}: {deploys.Length} of {apps.Length} applications deployed, {gone.Length} taken away")
             : new ControlAnswer(false, string.Join('\n', failed.Select(static deploy => $"{deploy.Name}: {deploy.Error}")));
     }
+
+    // What cannot be listened on is known before anything has ended for it. What an application here has can.
+    private string? WhyNotListen(AppSettings settings)
+    {
+        var held = _apps.SelectMany(static app => app.Settings.Urls).Select(Bare).ToHashSet(StringComparer.Ordinal);
+        try
+        {
+            AppListeners.Open(settings.Urls.Where(url => !held.Contains(Bare(url)))).Dispose();
+            return null;
+        }
+        catch (MillraceStartException error)
+        {
+            return $"{settings.Name}: {error.Message}";
+        }
+    }
+
+    private static string Bare(string url) => Listeners.ListenAddress.Parse(url).Url;
 
     private static async Task<(string Name, string? Error)> DeployAsync(HostedApp app, AppSettings settings) => (settings.Name, await app.DeployAsync(settings));
 }

@@ -236,6 +236,10 @@ internal sealed class HostedApp : IAsyncDisposable
                         _code.LeaveUnwatched();
                         return null;
                     }
+                    if (!_code.HasChanged)
+                    {
+                        return null;        // somebody has deployed it meanwhile
+                    }
                     Happened("its files have changed: the next generation is on its way");
                     _attempts = 0;
                     return await DeployOnceAsync();

@@ -165,11 +165,10 @@ public struct RequestSequence
     /// <summary>Reads up to the next event.</summary>
     /// <param name="input">The bytes that follow those consumed before.</param>
     /// <param name="progress">How far the response to the request in progress is.</param>
-    /// <param name="cameLater">Whether these bytes came in a later read than those that the request in progress began with.</param>
     /// <param name="consumed">Bytes taken; all of the input where the answer is <see cref="SequenceEvent.NeedMore"/>.</param>
     /// <param name="part">The piece of a record that the event is about, by its place in the input.</param>
     /// <returns>The event.</returns>
-    public SequenceEvent Read(ReadOnlySpan<byte> input, ResponseProgress progress, bool cameLater, out int consumed, out RecordPart part)
+    public SequenceEvent Read(ReadOnlySpan<byte> input, ResponseProgress progress, out int consumed, out RecordPart part)
     {
         ReadResult result = _reader.Read(input, out consumed, out part);
         if (result == ReadResult.Done && part.Type == RecordType.BeginRequest && !part.IsLast && BeginRequest.Check(part.RequestId, part.ContentLength) == FastCgiFault.None)
@@ -201,7 +200,7 @@ public struct RequestSequence
                 return SequenceEvent.StdinTooEarly;
             case RecordType.BeginRequest:
                 GatherBegin(input.Slice(part.Start, part.Length));
-                return TakeBegin(part, progress, cameLater);
+                return TakeBegin(part, progress);
             case RecordType.AbortRequest when isOurs && State != SequenceState.Idle && part.IsFirst:
                 return SequenceEvent.Aborted;
             case RecordType.GetValues when part.RequestId == 0:
@@ -221,7 +220,7 @@ public struct RequestSequence
         }
     }
 
-    private SequenceEvent TakeBegin(in RecordPart part, ResponseProgress progress, bool cameLater)
+    private SequenceEvent TakeBegin(in RecordPart part, ResponseProgress progress)
     {
         Fault = BeginRequest.Check(part.RequestId, part.ContentLength);
         if (Fault != FastCgiFault.None)
@@ -244,7 +243,7 @@ public struct RequestSequence
         }
 
         bool isNext = IsNext(part.RequestId, progress);
-        if (!isNext && !(isServed && IsInstead(part.RequestId, progress, cameLater)))
+        if (!isNext && !(isServed && IsInstead(part.RequestId, progress)))
         {
             return part.RequestId == Id ? SequenceEvent.BegunTwice : SequenceEvent.Multiplexed;
         }
@@ -272,11 +271,11 @@ public struct RequestSequence
         _ => false,
     };
 
-    // A web server that knows the connection to carry one request at a time, and sends another one later than the first, waits no longer for
+    // A web server that knows the connection to carry one request at a time, and sends another one beside the first, waits no longer for
     // the first: HAProxy 2.6 says nothing when a client goes away, and gives the connection to the next one. Refused, that client would have
-    // no answer until `timeout server` is over. Two requests in one read are taken for what they look like.
-    private readonly bool IsInstead(ushort id, ResponseProgress progress, bool cameLater) =>
-        progress != ResponseProgress.None && id != Id && _begunKnowing && cameLater && KeepsConnection;
+    // no answer until `timeout server` is over. Both may come in one read: clients that leave at once would else stop all who come after them.
+    private readonly bool IsInstead(ushort id, ResponseProgress progress) =>
+        progress != ResponseProgress.None && id != Id && _begunKnowing && KeepsConnection;
 
     private void Start(ushort id, bool keepsConnection)
     {

@@ -155,8 +155,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     /// <summary>Does what the next event asks for. False: more must come, or nothing can.</summary>
     private bool Take(LoopDriver driver, byte[] buffer, ref int start, int end)
     {
-        bool cameLater = ReferenceEquals(buffer, driver.Input);
-        SequenceEvent its = _sequence.Read(buffer.AsSpan(start, end - start), Progress, cameLater, out int consumed, out RecordPart part);
+        SequenceEvent its = _sequence.Read(buffer.AsSpan(start, end - start), Progress, out int consumed, out RecordPart part);
         int at = start + part.Start;
         start += consumed;
         switch (its)

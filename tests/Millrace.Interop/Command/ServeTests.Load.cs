@@ -31,13 +31,21 @@ public sealed partial class ServeTests
         // The same without deployments, for as long.
         long begun = Stopwatch.GetTimestamp();
         var before = await LoadAsync(ways, () => Task.Delay(TimeSpan.FromSeconds(Math.Min(60, Deployments))));
-        var during = await LoadAsync(ways, async () =>
+        double[] during;
+        try
         {
-            for (int i = 1; i <= Deployments; i++)
+            during = await LoadAsync(ways, async () =>
             {
-                await DeployAsync(folder, i);
-            }
-        });
+                for (int i = 1; i <= Deployments; i++)
+                {
+                    await DeployAsync(folder, i);
+                }
+            });
+        }
+        catch (Exception error)
+        {
+            throw new IOException($"{error.Message}\n{await StatusAsync()}\n{_daemons[0].Output}\n{string.Join('\n', kept.ErrorLog().Concat(closed.ErrorLog()))}", error);
+        }
 
         string figures = string.Create(CultureInfo.InvariantCulture, $"{Deployments} deployments in {Stopwatch.GetElapsedTime(begun).TotalSeconds:0} s. Without them {Figures(before)}; with them {Figures(during)}");
         TestContext.Current.TestOutputHelper?.WriteLine(figures);
@@ -109,7 +117,7 @@ public sealed partial class ServeTests
             string head = asked % 2 == 0 ? "GET /health HTTP/1.1\r\nHost: a\r\n\r\n" : string.Create(CultureInfo.InvariantCulture, $"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: {body.Length}\r\n\r\n");
             long begun = Stopwatch.GetTimestamp();
             await stream.WriteAsync(Encoding.ASCII.GetBytes(head + body), CancellationToken.None);
-            string answer = await ReadAsync(reader);
+            string answer = await ReadAsync(reader, $"{way}, client {client}, request {asked}, {DateTime.UtcNow:HH:mm:ss.fff}");
             milliseconds.Add(Stopwatch.GetElapsedTime(begun).TotalMilliseconds);
             Assert.Equal(body, answer);
             await Task.Delay(20, CancellationToken.None);
@@ -117,20 +125,21 @@ public sealed partial class ServeTests
         return milliseconds;
     }
 
-    private static async Task<string> ReadAsync(StreamReader reader)
+    private static async Task<string> ReadAsync(StreamReader reader, string which)
     {
-        Assert.Equal("HTTP/1.1 200 OK", await reader.ReadLineAsync(CancellationToken.None));
+        string line = await reader.ReadLineAsync(CancellationToken.None) ?? "the end of the connection";
+        Assert.True(line == "HTTP/1.1 200 OK", $"{which}: {line}");
         int length = -1;
         while (await reader.ReadLineAsync(CancellationToken.None) is { Length: > 0 } field)
         {
             length = field.StartsWith("Content-Length: ", StringComparison.Ordinal) ? int.Parse(field["Content-Length: ".Length..], CultureInfo.InvariantCulture) : length;
             Assert.NotEqual("Connection: close", field);
         }
-        char[] body = new char[Math.Max(0, length)];
-        if (length < 0)
+        if (length <= 0)
         {
-            return await ReadChunksAsync(reader);
+            return length == 0 ? "" : await ReadChunksAsync(reader);     // to read nothing would wait for more
         }
+        char[] body = new char[length];
         Assert.Equal(length, await reader.ReadBlockAsync(body, CancellationToken.None));
         return new string(body);
     }

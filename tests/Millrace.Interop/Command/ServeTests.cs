@@ -406,6 +406,30 @@ public sealed partial class ServeTests : IAsyncLifetime
     }
 
     [Fact]
+    public async Task An_address_that_cannot_be_listened_on_leaves_the_application_on_those_it_has()
+    {
+        Write(App("shop", _shop), App("blog", _blog));
+        await StartAsync();
+        string process = await _client.GetStringAsync(_shop + "/process");
+        using var other = new System.Net.Sockets.TcpListener(IPAddress.Loopback, 0);
+        other.Start();
+        string taken = string.Create(CultureInfo.InvariantCulture, $"http://127.0.0.1:{((IPEndPoint)other.LocalEndpoint).Port}");
+
+        Write(App("shop", $"{_shop};{taken}"), App("blog", _blog, """ "environment": { "TITLE": "2" } """));
+        var reload = await DoAsync("reload");
+
+        Assert.Equal(1, reload.ExitCode);
+        Assert.StartsWith("millrace: shop: ", reload.Error, StringComparison.Ordinal);
+        Assert.Contains(taken["http://".Length..], reload.Error, StringComparison.Ordinal);
+        Assert.Equal((process, ""), (await _client.GetStringAsync(_shop + "/process"), await _client.GetStringAsync(_blog + "/title")));
+
+        // What one has here the other can have.
+        Write(App("shop", _blog), App("blog", _shop, """ "environment": { "TITLE": "2" } """));
+        Assert.Equal(0, (await DoAsync("reload")).ExitCode);
+        Assert.Equal("2", await _client.GetStringAsync(_shop + "/title"));
+    }
+
+    [Fact]
     public async Task What_is_asked_of_a_daemon_in_vain_is_a_sentence()
     {
         var nobody = await DoAsync("status");

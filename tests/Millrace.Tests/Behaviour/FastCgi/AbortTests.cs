@@ -276,10 +276,31 @@ public sealed class AbortTests
         Assert.True(front.IsAtEnd);
     });
 
-    // Two requests in one piece; a front server that does not know better, or did not when it sent the first; a connection that
+    // HAProxy, whose clients have left while their requests waited to be read.
+    [Theory]
+    [InlineData(1)]
+    [InlineData(5)]
+    public void Of_requests_in_one_piece_a_front_server_that_knows_better_waits_for_the_last_FastCGI_4_1(int left)
+    {
+        byte[] bytes = [.. Enumerable.Range(1, left).SelectMany(static id => Wire.Request("/silent", id: id)), .. Wire.Request("/next", id: left + 1)];
+        for (int cut = 0; cut <= bytes.Length; cut += left)
+        {
+            RunTwo(static () => { }, bench =>
+            {
+                FrontEnd front = bench.Connect();
+                bench.Send(front, Ask("FCGI_MPXS_CONNS"));
+                bench.Send(front, bytes.AsSpan(0, cut));
+                bench.Send(front, bytes.AsSpan(cut));
+                Assert.Equal(Enumerable.Range(1, left + 1), front.Ended.Select(static ended => ended.Id));
+                Assert.Equal((0, "next"), (front.Ended[^1].ProtocolStatus, front.Ended[^1].BodyText));
+                Assert.Equal(0, bench.Refused("multiplexed"));
+            });
+        }
+    }
+
+    // A front server that does not know better, or did not when it sent the first; a connection that
     // is closed behind the first in any case: the second is one too many, and the first goes on.
     [Theory]
-    [InlineData("FCGI_MPXS_CONNS", "asks", "runs next")]
     [InlineData("FCGI_MPXS_CONNS", "runs", "asks next")]
     [InlineData("FCGI_MPXS_CONNS", "asks runs", "next")]
     [InlineData("FCGI_MPXS_CONNS", "asks", "runs", "next-filter")]

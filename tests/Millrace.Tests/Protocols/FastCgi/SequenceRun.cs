@@ -11,7 +11,6 @@ internal sealed class SequenceRun
     private readonly List<(SequenceState, ResponseProgress, string)> _seen = [];
     private RequestSequence _sequence;
     private ResponseProgress _progress;
-    private bool _isLater;
     private List<byte> _content = [];
     private SequenceEvent _first;
 
@@ -59,7 +58,6 @@ internal sealed class SequenceRun
         switch (words)
         {
             case ["read"]:
-                _isLater = _progress != ResponseProgress.None;
                 _sequence.NoteRead();
                 break;
             case ["drop"]:
@@ -83,7 +81,7 @@ internal sealed class SequenceRun
         {
             SequenceState before = _sequence.State;
             ushort id = _sequence.Id;
-            SequenceEvent its = _sequence.Read(input, _progress, _isLater, out int consumed, out RecordPart part);
+            SequenceEvent its = _sequence.Read(input, _progress, out int consumed, out RecordPart part);
             if (its == SequenceEvent.NeedMore)
             {
                 Assert.Equal(input.Length, consumed);
