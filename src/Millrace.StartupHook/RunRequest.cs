@@ -30,6 +30,7 @@ internal static partial class RunRequest
 
     private const int SetDescriptorFlags = 2;    // F_SETFD
     private const int CloseOnExec = 1;           // FD_CLOEXEC
+    private const int DuplicateDescriptor = 1030;   // F_DUPFD_CLOEXEC
 
     private static int s_reportDescriptor = -1;
     private static string? s_hostUrlsBefore;
@@ -112,6 +113,16 @@ internal static partial class RunRequest
             Keep(to);
         }
     }
+
+    /// <summary>Addresses that name copies of the descriptors, for a server that closes them when it stops.</summary>
+    public static IReadOnlyList<string> Copied(IReadOnlyList<string> addresses) => [.. addresses.Select(static address => Copied(address, DescriptorOf(address)))];
+
+    /// <summary>A copy of a descriptor; the descriptor itself where there can be none.</summary>
+    public static int Copied(int descriptor) => ControlDescriptor(descriptor, DuplicateDescriptor, 3) is >= 0 and int copy ? copy : descriptor;
+
+    private static string Copied(string address, int descriptor) => descriptor < 0
+        ? address
+        : address.Replace(string.Create(CultureInfo.InvariantCulture, $"//fd:{descriptor}"), string.Create(CultureInfo.InvariantCulture, $"//fd:{Copied(descriptor)}"), StringComparison.Ordinal);
 
     private static string[] ListOf(string? addresses) => (addresses ?? "").Split(';', StringSplitOptions.RemoveEmptyEntries | StringSplitOptions.TrimEntries);
 

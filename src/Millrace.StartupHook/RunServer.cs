@@ -30,7 +30,8 @@ internal sealed class RunServer(IServer server, IOptions<KestrelServerOptions> k
         var feature = Features.Get<IServerAddressesFeature>()!;
         var addresses = feature.Addresses;
         bool isAsApp = false;
-        if (RunRequest.Addresses is { } wanted)
+        bool isServed = RunRequest.ChannelDescriptor >= 0;
+        if ((isServed ? RunRequest.Copied(RunRequest.Addresses ?? []) : RunRequest.Addresses) is { } wanted)
         {
             var endpoints = RunRequest.AddressesAreChosen ? OwnEndpoints() : [];
             isAsApp = endpoints.Count > 0;
@@ -54,29 +55,17 @@ internal sealed class RunServer(IServer server, IOptions<KestrelServerOptions> k
             Leave();
             throw;
         }
-        if (RunRequest.ChannelDescriptor >= 0)
+        if (isServed)
         {
             addresses.Clear();
             foreach (string address in RunRequest.ShownAddresses)
             {
                 addresses.Add(address);
             }
-            ServedChannel.Start(RunRequest.ChannelDescriptor, ListenAsync, Move);
+            await ServedHosts.JoinAsync((HostedServer)server);
         }
         RunRequest.ReportAddresses(addresses);
     }
-
-    private async Task ListenAsync()
-    {
-        var its = (HostedServer)server;
-        await its.ListenAsync(RunRequest.LaterAddresses);
-        if (RunRequest.MoveDescriptors.Takes >= 0)
-        {
-            await its.TakeFromAsync(RunRequest.MoveDescriptors.Takes);
-        }
-    }
-
-    private void Move() => ((HostedServer)server).MoveTo(RunRequest.MoveDescriptors.Gives);
 
     public async Task StopAsync(CancellationToken cancellationToken)
     {
@@ -90,7 +79,11 @@ internal sealed class RunServer(IServer server, IOptions<KestrelServerOptions> k
         Leave();
     }
 
-    private void Leave() => Interlocked.CompareExchange(ref s_first, null, this);
+    private void Leave()
+    {
+        ServedHosts.Leave((HostedServer)server);
+        Interlocked.CompareExchange(ref s_first, null, this);
+    }
 
     // Where the app tells Kestrel to listen. The server says it where that cannot be read.
     private IReadOnlyList<string> OwnEndpoints()

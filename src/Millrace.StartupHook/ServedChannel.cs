@@ -15,7 +15,7 @@ internal static class ServedChannel
     /// <param name="descriptor">The listening socket; this takes it over.</param>
     /// <param name="listen">Has the server accept.</param>
     /// <param name="move">Has the server give its connections away.</param>
-    public static void Start(int descriptor, Func<Task> listen, Action move) =>
+    public static void Start(int descriptor, Func<Task> listen, Func<Task> move) =>
         _ = RunAsync(new Socket(new SafeSocketHandle(descriptor, ownsHandle: true)), new Commands(listen, move));
 
     private static async Task RunAsync(Socket listener, Commands commands)
@@ -41,7 +41,7 @@ internal static class ServedChannel
         }
     }
 
-    private sealed class Commands(Func<Task> listen, Action move)
+    private sealed class Commands(Func<Task> listen, Func<Task> move)
     {
         private bool _listens;
         private bool _moves;
@@ -58,7 +58,7 @@ internal static class ServedChannel
                         _listens = true;
                         return "ok";
                     case "move" when !_moves:
-                        move();
+                        await move().ConfigureAwait(false);
                         _moves = true;
                         return "ok";
                     case "listen" or "move":

@@ -29,6 +29,16 @@ internal static class Served
             new Thread(Flood) { IsBackground = true }.Start();
         }
 
+        // For its set-up, as some applications have: another host first.
+        if (Environment.GetEnvironmentVariable("SETUP") is not null)
+        {
+            await using var first = WebApplication.CreateSlimBuilder(args).Build();
+            first.MapGet("/title", static () => "set-up");
+            await first.StartAsync();
+            await Task.Delay(1_000);
+            await first.StopAsync();
+        }
+
         var app = WebApplication.CreateSlimBuilder(args).Build();
         app.MapGet("/health", async (HttpContext context) =>
         {

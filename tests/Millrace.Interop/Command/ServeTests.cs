@@ -487,6 +487,24 @@ public sealed partial class ServeTests : IAsyncLifetime
 
     private static string ModeOf(string path) => OperatingSystem.IsLinux() ? Convert.ToString((int)System.IO.File.GetUnixFileMode(path), 8) : "";
 
+    // The daemon may tell the first host to accept, or the second.
+    [Theory]
+    [InlineData("\"health\": \"/health\"")]
+    [InlineData("\"health\": \"/title\"")]
+    public async Task An_application_that_has_a_host_for_its_set_up_is_served_by_the_one_behind_it_and_deployed(string health)
+    {
+        Write(App("shop", $"fastcgi://unix:{Socket};{_shop}", """ "environment": { "SETUP": "yes", "TITLE": "real" } """).Replace("\"health\": \"/health\"", health, StringComparison.Ordinal));
+        await StartAsync();
+        await WaitForAsync(async () => await _client.GetStringAsync(_shop + "/title") == "real");
+        Assert.Equal((0, "real\n", ""), await CommandProcess.RunAsync("get", "fastcgi://unix:" + Socket, "/title", "--body-only"));
+        string process = await _client.GetStringAsync(_shop + "/process");
+
+        Assert.Equal((0, "shop: serving\n", ""), await DoAsync("reload", "shop"));
+        await WaitForAsync(async () => await _client.GetStringAsync(_shop + "/title") == "real");
+        Assert.NotEqual(process, await _client.GetStringAsync(_shop + "/process"));
+        Assert.Single(ProcessesOf("shop", await StatusAsync()));
+    }
+
     // ---- systemd ----
 
     [Fact]
