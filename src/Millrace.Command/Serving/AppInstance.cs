@@ -107,9 +107,17 @@ internal sealed class AppInstance : IDisposable
         catch (System.ComponentModel.Win32Exception error)
         {
             string who = start.Settings.User is { } user ? $" as user {user}" : "";
-            throw new InstanceException($"{start.App.Executable ?? DotNet.Path} cannot be started{who}: {error.Message}. {(who.Length > 0 ? "The user must exist, the daemon be root, and the user be able to read the application and .NET." : "Publish the application again.")}");
+            throw new InstanceException($"{start.App.Executable ?? DotNet.Path} cannot be started{who}: {error.Message}. {Cure(error.NativeErrorCode, start.Settings.User)}");
         }
     }
+
+    /// <summary>What to do where no process can be started.</summary>
+    internal static string Cure(int errno, string? user) => errno switch
+    {
+        SystemCalls.EMFILE or SystemCalls.ENFILE => "Allow the daemon more open files (LimitNOFILE= of its unit, ulimit -n).",
+        SystemCalls.EAGAIN or SystemCalls.ENOMEM => "Allow it more processes, or memory (TasksMax= of its unit, pids.max, ulimit -u).",
+        _ => user is null ? "Publish the application again." : "The user must exist, the daemon be root, and the user be able to read the application and .NET.",
+    };
 
     /// <summary>Waits until the application listens on its private socket.</summary>
     /// <exception cref="InstanceException">It has ended, or says why it cannot.</exception>

@@ -2,6 +2,7 @@
 
 using System.Globalization;
 using Millrace.Command.Running;
+using Millrace.Listeners;
 
 namespace Millrace.Command.Serving;
 
@@ -49,6 +50,12 @@ internal static class ServeFileSource
         byte[] bytes;
         try
         {
+            // To read a pipe would wait for whoever writes to it.
+            if (FileFacts.At(File.ResolveLinkTarget(path, returnFinalTarget: true)?.FullName ?? path, out _) is { IsFile: false })
+            {
+                mistakes = $"{path} is no file but something else, such as a pipe or a folder. Name a file such as {DefaultName}.";
+                return null;
+            }
             if (new FileInfo(path).Length > SizeMax)
             {
                 mistakes = $"{path} is larger than 16 MiB, and is no file of settings.";

@@ -121,6 +121,22 @@ public sealed class ServeFileTests
     }
 
     [Fact]
+    public void A_pipe_is_no_file_and_is_not_waited_for()
+    {
+        string folder = Directory.CreateTempSubdirectory("millrace-file-").FullName;
+        string pipe = Path.Combine(folder, "millrace.json");
+        using (var make = System.Diagnostics.Process.Start("mkfifo", [pipe]))
+        {
+            make.WaitForExit();
+        }
+
+        Assert.Null(ServeFileSource.TryRead(pipe, new DaemonPlaces("/c", "/s"), out string mistakes));
+
+        Assert.StartsWith($"{pipe} is no file but something else", mistakes, StringComparison.Ordinal);
+        Directory.Delete(folder, recursive: true);
+    }
+
+    [Fact]
     public void The_schema_for_editors_and_the_page_about_it_know_the_same_settings()
     {
         JsonElement root = JsonDocument.Parse(Repository.Read("docs/millrace.schema.json")).RootElement.GetProperty("properties");
