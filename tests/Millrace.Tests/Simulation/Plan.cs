@@ -101,7 +101,7 @@ internal sealed class Plan
         get
         {
             int read = Array.FindIndex(Acts, static each => each.Act is Act.ReadSome or Act.ReadAll);
-            int start = Array.FindIndex(Acts, static each => each.Act is Act.Flush or Act.WriteAsync or Act.SendFile or Act.SendShortFile or Act.SendBrokenFile);
+            int start = Array.FindIndex(Acts, static each => each.Act is Act.Flush or Act.WriteAsync or Act.SendFile or Act.SendShortFile or Act.SendBrokenFile or Act.End or Act.Complete);
             return read >= 0 && (start < 0 || read < start);
         }
     }

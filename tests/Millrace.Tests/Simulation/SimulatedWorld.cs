@@ -203,9 +203,12 @@ internal sealed class SimulatedWorld(SeededRandom random)
 
     // ---- connections that move ----
 
+    private bool _hasChannel;
+
     /// <summary>Both ends in one: what is given can be taken.</summary>
     public SimulatedChannel OpenChannel(int capacity)
     {
+        _hasChannel = true;
         var channel = new SimulatedChannel { Capacity = capacity };
         channel.Descriptor = Add(channel);
         return channel;
@@ -275,8 +278,13 @@ internal sealed class SimulatedWorld(SeededRandom random)
     public int Accept(int descriptor, Span<byte> peer, out int peerLength)
     {
         Observer.OnLoopCall("accept", null);
-        var listener = (SimulatedListener)_descriptors[descriptor]!;
         peerLength = 0;
+        if (_hasChannel && _descriptors[descriptor] is not SimulatedListener)
+        {
+            return KernelResult.Again;      // a server that gives has a descriptor of its own, and knows when it has closed that
+        }
+
+        var listener = (SimulatedListener)_descriptors[descriptor]!;
         if (listener.Pending == 0)
         {
             return KernelResult.Again;
