@@ -13,8 +13,8 @@ internal static class ServedChannel
     private static readonly TimeSpan s_pause = TimeSpan.FromMilliseconds(100);
 
     /// <param name="descriptor">The listening socket; this takes it over.</param>
-    /// <param name="listen">Has the server accept.</param>
-    /// <param name="move">Has the server give its connections away.</param>
+    /// <param name="listen">Has the server accept; once is enough.</param>
+    /// <param name="move">Has the server give its connections away; once is enough.</param>
     public static void Start(int descriptor, Func<Task> listen, Func<Task> move) =>
         _ = RunAsync(new Socket(new SafeSocketHandle(descriptor, ownsHandle: true)), new Commands(listen, move));
 
@@ -43,9 +43,6 @@ internal static class ServedChannel
 
     private sealed class Commands(Func<Task> listen, Func<Task> move)
     {
-        private bool _listens;
-        private bool _moves;
-
         /// <summary>What is answered to a line.</summary>
         public async Task<string> DoAsync(string line)
         {
@@ -53,15 +50,11 @@ internal static class ServedChannel
             {
                 switch (line)
                 {
-                    case "listen" when !_listens:
+                    case "listen":
                         await listen().ConfigureAwait(false);
-                        _listens = true;
                         return "ok";
-                    case "move" when !_moves:
+                    case "move":
                         await move().ConfigureAwait(false);
-                        _moves = true;
-                        return "ok";
-                    case "listen" or "move":
                         return "ok";
                     default:
                         return $"! '{line}' is nothing that this application knows";

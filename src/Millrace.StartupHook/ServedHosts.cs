@@ -23,7 +23,7 @@ internal static class ServedHosts
             if (!s_isBegun)
             {
                 s_isBegun = true;
-                ServedChannel.Start(RunRequest.ChannelDescriptor, () => TellAsync(() => s_listens = true, ListenAsync), () => TellAsync(() => s_moves = true, MoveAsync));
+                ServedChannel.Start(RunRequest.ChannelDescriptor, ListenAsync, MoveAsync);
             }
             if (s_listens)
             {
@@ -31,7 +31,7 @@ internal static class ServedHosts
             }
             if (s_moves)
             {
-                await MoveAsync(server);
+                Move(server);
             }
         }
         finally
@@ -43,16 +43,33 @@ internal static class ServedHosts
     /// <summary>A host has stopped. Until the next one has started those who connect wait.</summary>
     public static void Leave(HostedServer server) => Interlocked.CompareExchange(ref s_current, null, server);
 
-    private static async Task TellAsync(Action note, Func<HostedServer, Task> tell)
+    private static async Task ListenAsync()
     {
         await s_one.WaitAsync();
         try
         {
-            if (s_current is { } server)
+            if (!s_listens && s_current is { } server)
             {
-                await tell(server);
+                await ListenAsync(server);
             }
-            note();
+            s_listens = true;
+        }
+        finally
+        {
+            s_one.Release();
+        }
+    }
+
+    private static async Task MoveAsync()
+    {
+        await s_one.WaitAsync();
+        try
+        {
+            if (!s_moves && s_current is { } server)
+            {
+                Move(server);
+            }
+            s_moves = true;
         }
         finally
         {
@@ -69,9 +86,5 @@ internal static class ServedHosts
         }
     }
 
-    private static Task MoveAsync(HostedServer server)
-    {
-        server.MoveTo(RunRequest.Copied(RunRequest.MoveDescriptors.Gives));
-        return Task.CompletedTask;
-    }
+    private static void Move(HostedServer server) => server.MoveTo(RunRequest.Copied(RunRequest.MoveDescriptors.Gives));
 }

@@ -24,36 +24,30 @@ internal static unsafe class OwnDirectory
     /// <param name="cure">What to do where it is not to be trusted, a sentence.</param>
     /// <param name="cureOfParent">The same where that lies above it; the parent's own cure stands before it.</param>
     /// <exception cref="CommandFailure">It cannot be made, or what is there is not to be trusted.</exception>
-    public static void Prepare(string path, WebServerGroup? group, string cure, string cureOfParent)
-    {
-        try
-        {
-            Prepare(path, group, isPassable: false);
-        }
-        catch (NotOwnException refusal)
-        {
-            throw new CommandFailure(ExitCode.Failure, $"{path} was to hold the socket, but it {refusal.Message}. {cure}");
-        }
-        catch (MillraceStartException refusal)
-        {
-            throw new CommandFailure(ExitCode.Failure, $"{refusal.Message} {cureOfParent}");
-        }
-    }
+    public static void Prepare(string path, WebServerGroup? group, string cure, string cureOfParent) =>
+        Prepare(path, group, isPassable: false, "was to hold the socket", cure, cureOfParent);
 
     /// <summary>Makes a directory where it is lacking that everybody may pass through, to what its name is known of, and nobody else look around in.</summary>
     /// <param name="path">The directory.</param>
     /// <param name="purpose">What it is for, as in "was to hold ...".</param>
     /// <param name="cure">What to do where it is not to be trusted, a sentence.</param>
     /// <exception cref="CommandFailure">It cannot be made, or what is there is not to be trusted.</exception>
-    public static void PreparePassable(string path, string purpose, string cure)
+    public static void PreparePassable(string path, string purpose, string cure) =>
+        Prepare(path, group: null, isPassable: true, purpose, cure, cureOfParent: cure);
+
+    private static void Prepare(string path, WebServerGroup? group, bool isPassable, string purpose, string cure, string cureOfParent)
     {
         try
         {
-            Prepare(path, group: null, isPassable: true);
+            Prepare(path, group, isPassable);
         }
-        catch (Exception refusal) when (refusal is NotOwnException or MillraceStartException)
+        catch (NotOwnException refusal)
         {
-            throw new CommandFailure(ExitCode.Failure, refusal is NotOwnException ? $"{path} {purpose}, but it {refusal.Message}. {cure}" : $"{refusal.Message} {cure}");
+            throw new CommandFailure(ExitCode.Failure, $"{path} {purpose}, but it {refusal.Message}. {cure}");
+        }
+        catch (MillraceStartException refusal)
+        {
+            throw new CommandFailure(ExitCode.Failure, $"{refusal.Message} {cureOfParent}");
         }
     }
 

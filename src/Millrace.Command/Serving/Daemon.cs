@@ -112,10 +112,10 @@ internal sealed class Daemon : IAsyncDisposable
     // What cannot be listened on is known before anything has ended for it. What an application here has can.
     private string? WhyNotListen(AppSettings settings)
     {
-        var held = _apps.SelectMany(static app => app.Settings.Urls).Select(Bare).ToHashSet(StringComparer.Ordinal);
+        var held = _apps.SelectMany(static app => app.Settings.Urls).Select(ServeFileReader.Bare).ToHashSet(StringComparer.Ordinal);
         try
         {
-            AppListeners.Open(settings.Urls.Where(url => !held.Contains(Bare(url)))).Dispose();
+            AppListeners.Open(settings.Urls.Where(url => !held.Contains(ServeFileReader.Bare(url)))).Dispose();
             return null;
         }
         catch (MillraceStartException error)
@@ -123,8 +123,6 @@ internal sealed class Daemon : IAsyncDisposable
             return $"{settings.Name}: {error.Message}";
         }
     }
-
-    private static string Bare(string url) => Listeners.ListenAddress.Parse(url).Url;
 
     private static async Task<(string Name, string? Error)> DeployAsync(HostedApp app, AppSettings settings) => (settings.Name, await app.DeployAsync(settings));
 }

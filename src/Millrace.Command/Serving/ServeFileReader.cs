@@ -142,7 +142,8 @@ internal sealed class ServeFileReader
         }
     }
 
-    private static string Bare(string url)
+    /// <summary>An address without what may be said of it besides: two that are the same are one socket.</summary>
+    internal static string Bare(string url)
     {
         try
         {

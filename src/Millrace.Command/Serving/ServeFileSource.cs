@@ -10,6 +10,12 @@ internal static class ServeFileSource
 {
     public const string DefaultName = "millrace.json";
 
+    /// <summary>Where a daemon of root's has its sockets.</summary>
+    public const string RootsSockets = "/run/millrace";
+
+    /// <summary>Where it copies code to.</summary>
+    public const string RootsSnapshots = "/var/cache/millrace";
+
     private const long SizeMax = 16 * 1024 * 1024;
 
     /// <summary>What a daemon has whose file does not say otherwise.</summary>
@@ -18,7 +24,7 @@ internal static class ServeFileSource
         get
         {
             var facts = UserFacts.OfProcess();
-            return new DaemonPlaces(Path.Combine(facts.UserId == 0 ? "/run/millrace" : facts.PrivateDirectory, "control.sock"), facts.UserId == 0 ? "/var/cache/millrace" : OwnCache(facts));
+            return new DaemonPlaces(Path.Combine(facts.UserId == 0 ? RootsSockets : facts.PrivateDirectory, "control.sock"), facts.UserId == 0 ? RootsSnapshots : OwnCache(facts));
         }
     }
 

@@ -1,5 +1,5 @@
-// The systemd unit for a file of applications. A reload is the command's, which says how it ended; systemd before 253 knows no Type=notify-reload. What it takes from the daemon and its applications they do not need; what one of them needs for certain, such as
-// its folder in somebody's home, it is left.
+// The systemd unit for a file of applications. A reload is the command's, which says how it ended; systemd before 253 knows no Type=notify-reload. What the
+// unit takes from the daemon and its applications they do not need; what one of them needs for certain, such as its folder in somebody's home, it is left.
 
 using System.Globalization;
 using System.Text;
@@ -8,9 +8,6 @@ namespace Millrace.Command.Serving;
 
 internal static class UnitFile
 {
-    private const string RunFolder = "/run/millrace/";
-    private const string CacheFolder = "/var/cache/millrace";
-
     /// <param name="file">What is to be served.</param>
     /// <param name="command">How the command is started: a program, and what stands in front of its arguments.</param>
     /// <param name="isRoots">For the system's own manager; false: for that of a user.</param>
@@ -57,11 +54,11 @@ internal static class UnitFile
         bool InHome(string path) => path.StartsWith("/home/", StringComparison.Ordinal) || path.StartsWith("/root/", StringComparison.Ordinal) || path.StartsWith("/run/user/", StringComparison.Ordinal);
         bool InTemporary(string path) => path.StartsWith("/tmp/", StringComparison.Ordinal) || path.StartsWith("/var/tmp/", StringComparison.Ordinal);
         List<string> lines = [];
-        if (file.Places.Control.StartsWith(RunFolder, StringComparison.Ordinal))
+        if (file.Places.Control.StartsWith(ServeFileSource.RootsSockets + "/", StringComparison.Ordinal))
         {
             lines.AddRange(["RuntimeDirectory=millrace", "RuntimeDirectoryMode=0700"]);
         }
-        if (file.Places.Snapshots == CacheFolder)
+        if (file.Places.Snapshots == ServeFileSource.RootsSnapshots)
         {
             lines.AddRange(["CacheDirectory=millrace", "CacheDirectoryMode=0711"]);
         }

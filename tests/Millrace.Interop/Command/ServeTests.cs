@@ -253,16 +253,7 @@ public sealed partial class ServeTests : IAsyncLifetime
         {
             string body = $"{client} {asked}";
             await stream.WriteAsync(System.Text.Encoding.ASCII.GetBytes($"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: {body.Length}\r\n\r\n{body}"), CancellationToken.None);
-            Assert.Equal("HTTP/1.1 200 OK", await reader.ReadLineAsync(CancellationToken.None));
-            int length = 0;
-            while (await reader.ReadLineAsync(CancellationToken.None) is { Length: > 0 } field)
-            {
-                length = field.StartsWith("Content-Length: ", StringComparison.Ordinal) ? int.Parse(field["Content-Length: ".Length..], CultureInfo.InvariantCulture) : length;
-                Assert.NotEqual("Connection: close", field);
-            }
-            char[] answer = new char[length];
-            Assert.Equal(length, await reader.ReadBlockAsync(answer, CancellationToken.None));
-            Assert.Equal(body, new string(answer));
+            Assert.Equal(body, await ReadAsync(reader, body));
         }
         return asked;
     }
