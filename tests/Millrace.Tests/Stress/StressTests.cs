@@ -33,7 +33,7 @@ public sealed class StressTests : IDisposable
             descriptorsBefore = ProcessState.Descriptors() - 1;
         }
 
-        MillraceServer server = await MillraceServer.StartAsync(address, handler.Handle, new MillraceOptions { Loops = 2, Dispatch = dispatch });
+        await using MillraceServer server = await MillraceServer.StartAsync(address, handler.Handle, new MillraceOptions { Loops = 2, Dispatch = dispatch });
         (int answered, int givenUp) = Load(server.Addresses[0], requests, mayBeLost);
 
         Assert.Equal(requests, answered + givenUp);
