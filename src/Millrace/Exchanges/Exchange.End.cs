@@ -216,9 +216,9 @@ internal sealed partial class Exchange
         Services.Log.HandlerFailed(TraceIdentifier, error);
     }
 
-    // RFC 9110 §9.3.2, §15.3.5, RFC 9112 §6.3: nothing is missing of a response without a body, nor over HTTP of one as long as announced. Its connection is idle to a
-    // web server: the next request on it, somebody else's, would be lost. Over FastCGI one that has a head alone of a broken response answers with an error of its own, or not at all.
-    private void CutUnlessWhole() => IsCut |= !Life.IsGivenUp && (Life.IsAborted || !(Head.IsFastCgi ? Answer.SuppressesBody : Answer.IsWholeToPeer));
+    // RFC 9110 §9.3.2, §15.3.5, RFC 9112 §6.3: nothing is missing of a response without a body, nor of one as long as announced. Its connection is idle to a web server,
+    // over FastCGI to HAProxy: the next request on it, somebody else's, would be lost. Those that have a head alone of a broken FastCGI response answer with an error of their own, or not at all.
+    private void CutUnlessWhole() => IsCut |= !Life.IsGivenUp && (Life.IsAborted || !Answer.IsWholeToPeer);
 
     private void ReplaceByError(Exception error)
     {

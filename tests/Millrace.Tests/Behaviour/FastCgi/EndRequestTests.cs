@@ -108,8 +108,11 @@ public sealed class EndRequestTests
             bench.Reads = true;
         });
 
-    [Fact]
-    public void The_next_request_under_another_id_waits_where_Content_Length_says_that_the_response_is_whole()
+    // A client whose handler fails there must not take the request of another one along.
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void The_next_request_under_another_id_waits_where_Content_Length_says_that_the_response_is_whole_and_is_answered(bool fails)
     {
         var pause = new TaskCompletionSource();
         FastCgiBench.Run(
@@ -135,7 +138,15 @@ public sealed class EndRequestTests
                 // As HAProxy does: the next id before END_REQUEST of this one.
                 bench.Send(front, Wire.Request("/second", id: 3));
                 Assert.Empty(front.Ended);
-                pause.SetResult();
+                if (fails)
+                {
+                    pause.SetException(new InvalidOperationException());
+                }
+                else
+                {
+                    pause.SetResult();
+                }
+
                 bench.Settle();
                 Assert.Equal([(1, 0), (3, 0)], front.Ended.Select(static response => (response.Id, response.ProtocolStatus)));
                 Assert.StartsWith("GET /second", front.Ended[1].BodyText, StringComparison.Ordinal);
