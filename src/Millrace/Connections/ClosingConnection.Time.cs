@@ -195,10 +195,13 @@ internal abstract partial class ClosingConnection<TKernel>
 
     public sealed override void OnDrain(long nowMs, long begunMs, bool cut)
     {
-        if (!cut && Loop.MovesConnections)
+        if (Loop.MovesConnections)
         {
             Offer();
-            return;
+            if (!cut)
+            {
+                return;
+            }
         }
 
         if (IsClosed)

@@ -103,6 +103,37 @@ public abstract class MoveTests(Way way) : SharedTests(way)
             });
     }
 
+    // What became idle since the last sweep: its client may be sending the next request at this moment.
+    [Fact]
+    public void A_connection_that_is_idle_when_the_drain_time_is_over_moves()
+    {
+        var gate = new TaskCompletionSource();
+        Move(
+            async call =>
+            {
+                if (call.Path == "/long")
+                {
+                    await gate.Task;
+                }
+
+                await Call.Echo(call);
+            },
+            (bench, caller) =>
+            {
+                bench.Send(caller, caller.Request("/long"));
+                Begin(bench);
+                bench.Settle();
+                gate.SetResult();
+                bench.Settle();
+                Assert.Same(Old(bench), caller.Socket.Reader);
+                Old(bench).Loop.Post(new Action<EventLoop<SimulatedKernel>>(static loop => loop.Cut()));
+                bench.Settle();
+                Assert.False(caller.IsAtEnd);
+                Assert.StartsWith("GET /next\n", bench.Get(caller, "/next").BodyText, StringComparison.Ordinal);
+                Assert.Same(New(bench), caller.Socket.Reader);
+            });
+    }
+
     // No idle moment is needed: before it reads the next request it gives the connection away.
     [Fact]
     public void A_connection_that_is_never_idle_for_long_moves_before_its_next_request_is_read() => Move(Call.Echo, static (bench, caller) =>
