@@ -9,9 +9,6 @@ namespace Millrace.Connections;
 
 internal abstract partial class Connection<TKernel>
 {
-    /// <summary>The next request has begun while this one was running: a drain waits for it too.</summary>
-    protected virtual bool HasNextRequest => false;
-
     /// <summary>The request cannot be run now: too many are running already.</summary>
     protected abstract void RefuseOverload(LoopDriver driver, Exchange exchange);
 

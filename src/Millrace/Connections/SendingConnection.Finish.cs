@@ -23,6 +23,9 @@ internal abstract partial class SendingConnection<TKernel>
     /// <summary>Whether the connection serves further requests after this one.</summary>
     protected abstract bool KeepsOpen(Exchange exchange);
 
+    /// <summary>The next request has begun while this one was running: a drain waits for it too.</summary>
+    protected virtual bool HasNextRequest => false;
+
     /// <summary>Whether bytes wait that belong to no exchange, and that <see cref="SendOutput"/> sends behind its own.</summary>
     protected virtual bool HasMoreToSend => false;
 
@@ -52,7 +55,7 @@ internal abstract partial class SendingConnection<TKernel>
         exchange.Life.Seal();
         OutputBuffer? rest;
         bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut;
-        if (keepsOpen && Loop.IsDraining && MayLeaveBehind(exchange))
+        if (keepsOpen && Loop.IsDraining && !HasNextRequest && MayLeaveBehind(exchange))
         {
             EndReceiving();     // before the peer has the whole answer, and thinks of its next request
         }
