@@ -107,8 +107,12 @@ internal static class AppTarget
         JsonElement options;
         try
         {
-            using var json = JsonDocument.Parse(File.ReadAllText(settings), new JsonDocumentOptions { CommentHandling = JsonCommentHandling.Skip });
+            using var json = JsonDocument.Parse(PlainFile.ReadText(settings), new JsonDocumentOptions { CommentHandling = JsonCommentHandling.Skip });
             options = Member(json.RootElement, "runtimeOptions") is { ValueKind: JsonValueKind.Object } found ? found.Clone() : default;
+        }
+        catch (Exception error) when (error is IOException or UnauthorizedAccessException)
+        {
+            throw new CommandFailure(ExitCode.Failure, $"{settings} cannot be read: {error.Message}.");
         }
         catch (JsonException error)
         {

@@ -39,24 +39,29 @@ internal sealed unsafe class OwnFolder : IDisposable
     }
 
     /// <summary>Makes a copy of a file that can be read, and run if the file can; where the file system can, both share their bytes.</summary>
-    /// <param name="from">The file.</param>
+    /// <param name="source">The file.</param>
+    /// <param name="length">How much of it: what it grows by meanwhile is left out.</param>
     /// <param name="name">Of the copy, which is not there yet.</param>
     /// <param name="group">Who else may read it.</param>
+    /// <param name="ct">Gives it up.</param>
     /// <exception cref="IOException">It cannot be read, or not be copied.</exception>
-    /// <exception cref="UnauthorizedAccessException">It may not be read.</exception>
-    public void Copy(string from, string name, uint? group)
+    public void Copy(SafeFileHandle source, long length, string name, uint? group, CancellationToken ct)
     {
-        using SafeFileHandle source = File.OpenHandle(from, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete);
         using SafeFileHandle copy = Create(name);
         if (Posix.CloneFile((int)copy.DangerousGetHandle(), (int)source.DangerousGetHandle()) < 0)
         {
-            byte[] part = new byte[(int)Math.Clamp(RandomAccess.GetLength(source), 1, CopyAtOnce)];
+            byte[] part = new byte[(int)Math.Clamp(length, 1, CopyAtOnce)];
             long at = 0;
-            while (RandomAccess.Read(source, part, at) is > 0 and int got)
+            while (RandomAccess.Read(source, part.AsSpan(0, (int)Math.Min(part.Length, length - at)), at) is > 0 and int got)
             {
-                RandomAccess.Write(copy, part.AsSpan(0, got), at);
+                ct.ThrowIfCancellationRequested();
+                if (part.AsSpan(0, got).ContainsAnyExcept((byte)0))
+                {
+                    RandomAccess.Write(copy, part.AsSpan(0, got), at);      // holes cost their owner nothing, and stay holes
+                }
                 at += got;
             }
+            RandomAccess.SetLength(copy, at);
         }
         bool isRun = FileFacts.Of((int)source.DangerousGetHandle(), out _) is { } facts && (facts.Mode & UnixFileMode.UserExecute) != 0;
         Show((int)copy.DangerousGetHandle(), isRun ? 0x140u : 0x100u, group, name);

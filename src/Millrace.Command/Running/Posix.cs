@@ -6,6 +6,12 @@ using Millrace.Platform;
 
 namespace Millrace.Command.Running;
 
+/// <summary>Whose rights to files count, which may be others than the process's own.</summary>
+/// <param name="User">The user.</param>
+/// <param name="Group">Its group.</param>
+/// <param name="Groups">All others.</param>
+internal readonly record struct FileRights(uint User, uint Group, uint[] Groups);
+
 internal static partial class Posix
 {
     public const int SigHup = 1;
@@ -15,6 +21,8 @@ internal static partial class Posix
     public const int SigUsr2 = 12;
     public const int SigTerm = 15;
     private const int WriteOk = 2;
+    private const int GroupsMax = 65536;     // NGROUPS_MAX
+    private const uint Unchanged = uint.MaxValue;
 
     public static bool IsWritable(string path) => Access(path, WriteOk) == 0;
 
@@ -31,6 +39,37 @@ internal static partial class Posix
         return groups;
     }
 
+    /// <summary>The groups of a user by this name, with that of its account.</summary>
+    public static uint[] GroupsOf(string user, uint group)
+    {
+        var list = new uint[GroupsMax];
+        int count = list.Length;
+        return GetGroupList(user, group, list, ref count) < 0 ? [group] : list[..count];
+    }
+
+    /// <summary>The rights to files that the calling thread has, and no other one (credentials(7)).</summary>
+    public static FileRights RightsOfThread()
+    {
+        var list = new uint[GroupsMax];
+        int count = GetGroups(list.Length, list);
+        return new FileRights((uint)SetFileUser(Unchanged), (uint)SetFileGroup(Unchanged), list[..Math.Max(count, 0)]);
+    }
+
+    /// <summary>Gives the calling thread these, unless it may not take them.</summary>
+    public static unsafe bool TrySetRightsOfThread(FileRights rights)
+    {
+        fixed (uint* groups = rights.Groups)
+        {
+            if (SystemCall(SystemCalls.ArchitectureNumbers.Here.SYS_setgroups, rights.Groups.Length, (nint)groups) != 0)
+            {
+                return false;
+            }
+        }
+        _ = SetFileGroup(rights.Group);
+        _ = SetFileUser(rights.User);
+        return SetFileUser(Unchanged) == (int)rights.User && SetFileGroup(Unchanged) == (int)rights.Group;
+    }
+
     [LibraryImport("libc", EntryPoint = "kill")]
     public static partial int Kill(int process, int signal);
 
@@ -44,6 +83,19 @@ internal static partial class Posix
     // Variadic in C; on x64 and arm64 Linux an integer argument travels like any other.
     [LibraryImport("libc", EntryPoint = "ioctl")]
     private static partial int Ioctl(int descriptor, nuint request, nint value);
+
+    // Both answer what was before; and neither says whether it has done anything.
+    [LibraryImport("libc", EntryPoint = "setfsuid")]
+    private static partial int SetFileUser(uint user);
+
+    [LibraryImport("libc", EntryPoint = "setfsgid")]
+    private static partial int SetFileGroup(uint group);
+
+    [LibraryImport("libc", EntryPoint = "getgrouplist", StringMarshalling = StringMarshalling.Utf8)]
+    private static partial int GetGroupList(string user, uint group, [Out] uint[] list, ref int count);
+
+    [LibraryImport("libc", EntryPoint = "syscall")]
+    private static partial nint SystemCall(nint number, nint a, nint b);
 
     [LibraryImport("libc", EntryPoint = "getegid")]
     private static partial uint GetEffectiveGroup();

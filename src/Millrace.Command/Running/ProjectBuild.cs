@@ -3,12 +3,17 @@
 
 using System.Diagnostics;
 using System.Runtime.InteropServices;
+using System.Text;
 using Millrace.Command.Terminals;
 
 namespace Millrace.Command.Running;
 
 internal static class ProjectBuild
 {
+    private const int CharsMax = 256 * 1024;
+
+    private static readonly TimeSpan s_lastWordsPatience = TimeSpan.FromSeconds(10);
+
     /// <returns>The path of the built assembly.</returns>
     /// <exception cref="CommandFailure">The build failed; its complaints have been written to standard error.</exception>
     public static async Task<string> BuildAsync(string project, CommandConsole console, CancellationToken ct)
@@ -28,7 +33,7 @@ internal static class ProjectBuild
         using var quit = PosixSignalRegistration.Create(PosixSignal.SIGQUIT, Stop);
         try
         {
-            return await BuildAsync(project, errors => console.Error.Write(errors), "the errors are above", stopping.Token);
+            return await BuildAsync(project, user: null, errors => console.Error.Write(errors), "the errors are above", stopping.Token);
         }
         catch (OperationCanceledException) when (!ct.IsCancellationRequested)
         {
@@ -38,12 +43,13 @@ internal static class ProjectBuild
 
     /// <summary>The same where nobody looks on, and signals are somebody else's.</summary>
     /// <param name="project">The project file.</param>
+    /// <param name="user">Who builds it; null: this process's own.</param>
     /// <param name="complain">Is given what the build complains of, several lines at once.</param>
     /// <param name="where">Where these are to be read, as the end of a sentence.</param>
     /// <param name="ct">Ends the build.</param>
     /// <returns>The path of the built assembly.</returns>
     /// <exception cref="CommandFailure">The build failed.</exception>
-    public static async Task<string> BuildAsync(string project, Action<string> complain, string where, CancellationToken ct)
+    public static async Task<string> BuildAsync(string project, OtherUser? user, Action<string> complain, string where, CancellationToken ct)
     {
         var start = new ProcessStartInfo(DotNet.Path)
         {
@@ -53,9 +59,20 @@ internal static class ProjectBuild
         };
         // A build server that outlives us would keep our pipes open.
         start.Environment["MSBUILDDISABLENODEREUSE"] = "1";
+        if (user is not null)
+        {
+            user.Describe(start.Environment);
+            start.UserName = user.Name;
+            start.WorkingDirectory = Path.GetDirectoryName(project)!;
+            start.RedirectStandardInput = true;
+        }
         using var build = ProcessStart.Now(start);
-        var output = build.StandardOutput.ReadToEndAsync(CancellationToken.None);
-        var complaints = build.StandardError.ReadToEndAsync(CancellationToken.None);
+        if (user is not null)
+        {
+            build.StandardInput.Close();        // not the terminal of whoever has started this one
+        }
+        var output = ReadAsync(build.StandardOutput);
+        var complaints = ReadAsync(build.StandardError);
         try
         {
             await build.WaitForExitAsync(ct);
@@ -65,18 +82,44 @@ internal static class ProjectBuild
             build.Kill(entireProcessTree: true);
             throw;
         }
-        string assembly = (await output).Trim();
+        string assembly = (await LastWordsAsync(output, ct)).Trim();
         if (build.ExitCode != 0)
         {
             // What MSBuild says before it has begun, such as of a path that it cannot read, is on standard output.
-            string errors = await complaints;
+            string errors = await LastWordsAsync(complaints, ct);
             complain(errors.Length > 0 ? errors : assembly + "\n");
-            throw new CommandFailure(ExitCode.Failure, $"{Path.GetFileName(project)} does not build; {where}.");
+            string who = user is null ? "" : $" User {user.Name}, whom the application runs as, builds it, and must be able to write in its folder and in a home of his own; or publish it, and name the published folder.";
+            throw new CommandFailure(ExitCode.Failure, $"{Path.GetFileName(project)} does not build; {where}.{who}");
         }
         if (assembly.Length == 0 || !File.Exists(assembly))
         {
             throw new CommandFailure(ExitCode.Failure, $"{Path.GetFileName(project)} builds no single assembly (several target frameworks?). Publish it, and run the published folder.");
         }
         return assembly;
+    }
+
+    // All of it, so that it can go on; and no more is kept than anybody wants to read.
+    private static async Task<string> ReadAsync(StreamReader from)
+    {
+        var text = new StringBuilder();
+        char[] part = new char[4096];
+        while (await from.ReadAsync(part, CancellationToken.None) is > 0 and int got)
+        {
+            text.Append(part, 0, Math.Min(got, CharsMax - text.Length));
+        }
+        return text.ToString();
+    }
+
+    // What a build has started and left behind may hold its pipes.
+    private static async Task<string> LastWordsAsync(Task<string> read, CancellationToken ct)
+    {
+        try
+        {
+            return await read.WaitAsync(s_lastWordsPatience, ct);
+        }
+        catch (TimeoutException)
+        {
+            throw new CommandFailure(ExitCode.Failure, "The build has ended, and a process that it has started holds its output open. End that process, and build again.");
+        }
     }
 }

@@ -19,28 +19,42 @@ internal sealed class AppCode(DaemonFolders folders, AppOutput output)
     public bool HasChanged => _watch.HasChanged;
 
     /// <summary>Nobody wants to know of changes until the next generation.</summary>
-    public void LeaveUnwatched() => _watch.Begin(null);
+    public void LeaveUnwatched() => _watch.Begin(null, user: null);
 
     /// <summary>What to start for a generation.</summary>
     /// <returns>The application, and the copy that it runs from: null where it runs from its own folder.</returns>
     /// <exception cref="CommandFailure">There is no application, it does not build, or its code cannot be copied.</exception>
     public async Task<(RunnableApp App, CodeSnapshot? Code)> FindAsync(AppSettings settings, int generation, CancellationToken ct)
     {
-        string? project = AppTarget.FindProject(settings.Target);
-        _watch.Begin(settings.Watch && project is null ? FolderOf(settings.Target) : null);
-        var app = project is null ? AppTarget.FindApp(settings.Target) : AppTarget.Inspect(await BuildAsync(project, settings.Name, ct), Path.GetDirectoryName(project)!);
+        var user = OtherUser.Find(settings.User);
+        string? project = Read(user, () => AppTarget.FindProject(settings.Target));
+        _watch.Begin(settings.Watch && project is null ? FolderOf(settings.Target) : null, user);
+        string? built = project is null ? null : await BuildAsync(project, settings.Name, user, ct);
+        var app = Read(user, () => built is null ? AppTarget.FindApp(settings.Target) : AppTarget.Inspect(built, Path.GetDirectoryName(project)!));
         if (!settings.Snapshot)
         {
             return (app, null);
         }
         string name = string.Create(CultureInfo.InvariantCulture, $"{settings.Name}-{generation}-{Environment.ProcessId}");
-        var code = await CodeSnapshot.TakeAsync(app.Assembly, folders.Snapshots, name, settings.User is { } user ? Accounts.GroupIdOfUser(user) : null, ct);
+        var code = await CodeSnapshot.TakeAsync(app.Assembly, folders.Snapshots, name, user, settings.User is { } named ? Accounts.Find(named).Group : null, ct);
         _watch.Note(code.Signature);
         return (code.Move(app), code);
     }
 
     private static string FolderOf(string target) => Directory.Exists(target) ? target : Path.GetDirectoryName(target)!;
 
-    private Task<string> BuildAsync(string project, string name, CancellationToken ct) =>
-        ProjectBuild.BuildAsync(project, errors => Array.ForEach(errors.TrimEnd().Split('\n'), line => _ = output.AddAsync(line).AsTask()), $"`millrace logs {name}` shows why", ct);
+    private static T Read<T>(OtherUser? user, Func<T> read)
+    {
+        try
+        {
+            return OtherUser.Read(user, read);
+        }
+        catch (CommandFailure failure) when (user is not null)
+        {
+            throw new CommandFailure(failure.ExitCode, $"{failure.Message} (So user {user.Name} sees it, whom the application runs as.)");
+        }
+    }
+
+    private Task<string> BuildAsync(string project, string name, OtherUser? user, CancellationToken ct) =>
+        ProjectBuild.BuildAsync(project, user, errors => Array.ForEach(errors.TrimEnd().Split('\n'), line => _ = output.AddAsync(line).AsTask()), $"`millrace logs {name}` shows why", ct);
 }

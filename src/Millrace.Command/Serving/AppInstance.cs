@@ -261,6 +261,7 @@ internal sealed class AppInstance : IDisposable
         info.Environment["MILLRACE_SERVE_SHOWN"] = string.Join(';', _start.Listeners.Shown);
         info.Environment["Millrace__DrainTimeout"] = settings.DrainTimeout.ToString("c", CultureInfo.InvariantCulture);
         info.Environment["DOTNET_SHUTDOWNTIMEOUTSECONDS"] = ((int)Math.Ceiling(settings.DrainTimeout.TotalSeconds) + 1).ToString(CultureInfo.InvariantCulture);
+        OtherUser.Find(settings.User)?.Describe(info.Environment);
         foreach (var (name, value) in settings.Environment)
         {
             info.Environment[name] = value;

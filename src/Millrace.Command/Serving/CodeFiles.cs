@@ -4,6 +4,7 @@
 using System.Globalization;
 using System.Security.Cryptography;
 using System.Text;
+using Millrace.Command.Running;
 
 namespace Millrace.Command.Serving;
 
@@ -53,13 +54,26 @@ internal static class CodeFiles
     {
         var entries = directory.EnumerateFileSystemInfos().ToArray();
         var names = entries.Select(static entry => entry.Name).ToHashSet(StringComparer.Ordinal);
-        FileInfo[] files = [.. entries.OfType<FileInfo>().Where(file => IsCode(file.Name, names) && file.Exists).OrderBy(static file => file.Name, StringComparer.Ordinal)];
+        FileInfo[] files = [.. entries.OfType<FileInfo>().Where(file => IsCode(file.Name, names) && PlainFile.IsAt(file.FullName)).OrderBy(static file => file.Name, StringComparer.Ordinal)];
         CodeFolder[] folders = depth == DepthMax ? [] :
         [
             .. entries.OfType<DirectoryInfo>().Where(each => (depth > 0 || each.Name != WebRoot) && each.LinkTarget is null)
-                .OrderBy(static each => each.Name, StringComparer.Ordinal).Select(each => Read(each, depth + 1)).OfType<CodeFolder>(),
+                .OrderBy(static each => each.Name, StringComparer.Ordinal).Select(each => ReadInner(each, depth + 1)).OfType<CodeFolder>(),
         ];
         return files.Length + folders.Length > 0 ? new CodeFolder(directory.FullName, files, folders) : null;
+    }
+
+    // One that is closed, such as lost+found, is none of code.
+    private static CodeFolder? ReadInner(DirectoryInfo directory, int depth)
+    {
+        try
+        {
+            return Read(directory, depth);
+        }
+        catch (UnauthorizedAccessException)
+        {
+            return null;
+        }
     }
 
     // The executable of an assembly has its name, and no ending.

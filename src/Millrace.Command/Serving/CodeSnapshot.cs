@@ -5,6 +5,7 @@
 using System.Globalization;
 using System.Security.Cryptography;
 using System.Text;
+using Microsoft.Win32.SafeHandles;
 using Millrace.Command.Running;
 
 namespace Millrace.Command.Serving;
@@ -34,16 +35,18 @@ internal sealed class CodeSnapshot : IDisposable
     /// <param name="assembly">The application's.</param>
     /// <param name="parent">Where to make it.</param>
     /// <param name="name">Of the copy.</param>
-    /// <param name="group">Who may read it besides the daemon's user.</param>
+    /// <param name="user">Who reads the code; null: this process's own.</param>
+    /// <param name="group">Who may read the copy besides the daemon's user.</param>
     /// <param name="ct">Gives it up.</param>
     /// <exception cref="CommandFailure">It cannot be made; nothing of it is left.</exception>
-    public static async Task<CodeSnapshot> TakeAsync(string assembly, string parent, string name, uint? group, CancellationToken ct)
+    public static async Task<CodeSnapshot> TakeAsync(string assembly, string parent, string name, OtherUser? user, uint? group, CancellationToken ct)
     {
+        var copying = new Copying(user, group, ct);
         string folder = Path.GetDirectoryName(assembly)!;
         long giveUpAt = Environment.TickCount64 + (long)s_patience.TotalMilliseconds;
         while (Environment.TickCount64 < giveUpAt)
         {
-            if (CodeFiles.Read(folder) is { } code && IsQuiet(code) && Take(code, parent, name, group) is { } snapshot)
+            if (OtherUser.Read(user, () => CodeFiles.Read(folder)) is { } code && IsQuiet(code) && Take(code, parent, name, copying) is { } snapshot)
             {
                 return snapshot;
             }
@@ -101,12 +104,12 @@ internal sealed class CodeSnapshot : IDisposable
     }
 
     // Null when the files have changed meanwhile.
-    private static CodeSnapshot? Take(CodeFolder code, string parent, string name, uint? group)
+    private static CodeSnapshot? Take(CodeFolder code, string parent, string name, Copying copying)
     {
         try
         {
             using OwnFolder folder = OwnFolder.Open(parent);
-            return Take(code, folder, name, group) is { } signature ? new CodeSnapshot(parent, name, signature) : null;
+            return Take(code, folder, name, copying) is { } signature ? new CodeSnapshot(parent, name, signature) : null;
         }
         catch (Exception error) when (error is FileNotFoundException or DirectoryNotFoundException)
         {
@@ -118,17 +121,17 @@ internal sealed class CodeSnapshot : IDisposable
         }
     }
 
-    private static string? Take(CodeFolder code, OwnFolder folder, string name, uint? group)
+    private static string? Take(CodeFolder code, OwnFolder folder, string name, Copying copying)
     {
         string? signature = null;
         try
         {
             using (OwnFolder copy = folder.Make(name))
             {
-                Copy(code, copy, group);
+                copying.CopyAll(code, copy);
             }
             string? before = CodeFiles.Sign(code);
-            return signature = CodeFiles.Sign(CodeFiles.Read(code.Path)) == before ? before : null;
+            return signature = copying.Read(() => CodeFiles.Sign(CodeFiles.Read(code.Path))) == before ? before : null;
         }
         finally
         {
@@ -136,31 +139,6 @@ internal sealed class CodeSnapshot : IDisposable
             {
                 folder.Remove(name);
             }
-        }
-    }
-
-    // Its processes may read it, and nobody but the daemon write: what is removed later is what was made here.
-    private static void Copy(CodeFolder code, OwnFolder to, uint? group)
-    {
-        var copied = code.Files.Select(static file => file.Name).ToHashSet(StringComparer.Ordinal);
-        foreach (var file in code.Files)
-        {
-            to.Copy(file.FullName, file.Name, group);
-        }
-        foreach (var folder in code.Folders)
-        {
-            string name = Path.GetFileName(folder.Path);
-            copied.Add(name);
-            using OwnFolder inner = to.Make(name);
-            Copy(folder, inner, group);
-        }
-        foreach (var entry in new DirectoryInfo(code.Path).EnumerateFileSystemInfos().Where(entry => !copied.Contains(entry.Name)))
-        {
-            to.Link(entry.Name, entry.FullName);
-        }
-        if (group is { } id)
-        {
-            to.ShowTo(id);
         }
     }
 
@@ -180,6 +158,72 @@ internal sealed class CodeSnapshot : IDisposable
                 // It has ended meanwhile, or is somebody else's.
             }
             yield return command;
+        }
+    }
+
+    // The copy's processes may read it, and nobody but the daemon write: what is removed later is what was made here. What is read lies where others may write.
+    private sealed class Copying(OtherUser? user, uint? group, CancellationToken ct)
+    {
+        private const long BytesMax = 16L * 1024 * 1024 * 1024;
+        private const int FileMin = 64 * 1024;      // an empty file takes room as well
+
+        private long _left;
+
+        public T Read<T>(Func<T> read) => OtherUser.Read(user, read);
+
+        public void CopyAll(CodeFolder code, OwnFolder to)
+        {
+            _left = BytesMax;
+            Copy(code, to);
+        }
+
+        private void Copy(CodeFolder code, OwnFolder to)
+        {
+            var copied = code.Files.Select(static file => file.Name).ToHashSet(StringComparer.Ordinal);
+            foreach (var file in code.Files)
+            {
+                Copy(file, to);
+            }
+            foreach (var folder in code.Folders)
+            {
+                string name = Path.GetFileName(folder.Path);
+                copied.Add(name);
+                using OwnFolder inner = to.Make(name);
+                Copy(folder, inner);
+            }
+            foreach (string name in Read(() => Directory.GetFileSystemEntries(code.Path)).Select(static path => Path.GetFileName(path)).Where(name => !copied.Contains(name)))
+            {
+                to.Link(name, Path.Combine(code.Path, name));
+            }
+            if (group is { } id)
+            {
+                to.ShowTo(id);
+            }
+        }
+
+        private void Copy(FileInfo file, OwnFolder to)
+        {
+            using SafeFileHandle source = Open(file.FullName);
+            long length = RandomAccess.GetLength(source);
+            _left -= Math.Max(length, FileMin);
+            if (_left < 0)
+            {
+                throw new CommandFailure(ExitCode.Failure, $"With {file.FullName} the code of the application is larger than 16 GiB. Take what is no code out of its folder, or write \"snapshot\": false for it.");
+            }
+            to.Copy(source, length, file.Name, group, ct);
+        }
+
+        private SafeFileHandle Open(string path)
+        {
+            try
+            {
+                return Read(() => PlainFile.Open(path));
+            }
+            catch (UnauthorizedAccessException error)
+            {
+                string who = user is null ? "this daemon's user" : $"user {user.Name}, whom the application runs as,";
+                throw new CommandFailure(ExitCode.Failure, $"{error.Message}. Let {who} read it, or take it out of the application's folder.");
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 // get lost in file systems that others write to, and say nothing of a link that leads elsewhere.
 
 using System.Diagnostics;
+using Millrace.Command.Running;
 
 namespace Millrace.Command.Serving;
 
@@ -14,16 +15,18 @@ internal sealed class CodeWatch
     private readonly Lock _lock = new();
     private TimeSpan _period = s_periodMin;
     private string? _folder;
+    private OtherUser? _user;
     private string? _deployed;
 
     /// <summary>What lies there now is deployed.</summary>
     /// <param name="folder">Null: nothing is watched.</param>
-    public void Begin(string? folder)
+    /// <param name="user">Who looks; null: this process's own.</param>
+    public void Begin(string? folder, OtherUser? user)
     {
-        string? signature = folder is null ? null : Look(folder);
+        string? signature = folder is null ? null : Look(folder, user);
         lock (_lock)
         {
-            (_folder, _deployed) = (folder, signature);
+            (_folder, _user, _deployed) = (folder, user, signature);
         }
     }
 
@@ -60,17 +63,18 @@ internal sealed class CodeWatch
     private string? Changed()
     {
         string? folder, deployed;
+        OtherUser? user;
         lock (_lock)
         {
-            (folder, deployed) = (_folder, _deployed);
+            (folder, user, deployed) = (_folder, _user, _deployed);
         }
-        return folder is not null && Look(folder) is { } now && now != deployed ? now : null;
+        return folder is not null && Look(folder, user) is { } now && now != deployed ? now : null;
     }
 
-    private string? Look(string folder)
+    private string? Look(string folder, OtherUser? user)
     {
         long begun = Stopwatch.GetTimestamp();
-        string? signature = CodeFiles.Sign(CodeFiles.Read(folder));
+        string? signature = OtherUser.Read(user, () => CodeFiles.Sign(CodeFiles.Read(folder)));
         TimeSpan took = Stopwatch.GetElapsedTime(begun) * CostMax;
         _period = took > s_periodMin ? took : s_periodMin;
         return signature;

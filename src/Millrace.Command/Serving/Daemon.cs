@@ -39,7 +39,7 @@ internal sealed class Daemon : IAsyncDisposable
     public async Task StartAsync()
     {
         _apps = [.. _file.Apps.Select(settings => new HostedApp(settings, _folders, _console))];
-        var deploys = _apps.Select(static app => app.DeployAsync()).ToArray();
+        var deploys = _apps.Select(static app => Task.Run(() => app.DeployAsync())).ToArray();     // to look at its files may take its time
         _one.Release();
         await Task.WhenAll(deploys);
     }
@@ -124,5 +124,5 @@ internal sealed class Daemon : IAsyncDisposable
         }
     }
 
-    private static async Task<(string Name, string? Error)> DeployAsync(HostedApp app, AppSettings settings) => (settings.Name, await app.DeployAsync(settings));
+    private static async Task<(string Name, string? Error)> DeployAsync(HostedApp app, AppSettings settings) => (settings.Name, await Task.Run(() => app.DeployAsync(settings)));
 }

@@ -53,11 +53,14 @@ internal static class CheckVerb
     {
         try
         {
-            if (AppTarget.FindProject(app.Target) is null)
+            return OtherUser.Read(app.User is { } user && UserExists(user) ? OtherUser.Find(user) : null, () =>
             {
-                AppTarget.FindApp(app.Target);
-            }
-            return null;
+                if (AppTarget.FindProject(app.Target) is null)
+                {
+                    AppTarget.FindApp(app.Target);
+                }
+                return null as string;
+            });
         }
         catch (CommandFailure failure)
         {
@@ -69,7 +72,7 @@ internal static class CheckVerb
     {
         try
         {
-            _ = Listeners.Accounts.UserId(user);
+            _ = Listeners.Accounts.Find(user);
             return true;
         }
         catch (MillraceStartException)

@@ -1,10 +1,17 @@
 // Names of users and groups to numbers, as the system's own lookup has them. A number is taken as it stands.
 
 using System.Globalization;
+using System.Runtime.InteropServices;
 using System.Text;
 using Millrace.Platform;
 
 namespace Millrace.Listeners;
+
+/// <summary>A user of this machine.</summary>
+/// <param name="User">Its number.</param>
+/// <param name="Group">That its processes belong to.</param>
+/// <param name="Home">Its folder, which need not be there.</param>
+internal readonly record struct Account(uint User, uint Group, string Home);
 
 internal static unsafe class Accounts
 {
@@ -15,15 +22,15 @@ internal static unsafe class Accounts
 
     /// <exception cref="MillraceStartException">There is no such group.</exception>
     public static uint GroupId(string name) =>
-        FindNumber(name) ?? FindByName(name, TryGroup)
+        FindNumber(name) ?? FindByName<uint>(name, TryGroup)
         ?? throw new MillraceStartException($"There is no group '{name}' on this machine; create it (groupadd --system {name}) or name another one (getent group lists them).");
 
     /// <exception cref="MillraceStartException">There is no such user.</exception>
-    public static uint UserId(string name) => FindNumber(name) ?? FindByName(name, TryUser) ?? throw NoUser(name);
+    public static uint UserId(string name) => FindNumber(name) ?? FindByName<Account>(name, TryUser)?.User ?? throw NoUser(name);
 
-    /// <summary>The group that a user's processes belong to.</summary>
+    /// <summary>What the system knows of a user, by name alone.</summary>
     /// <exception cref="MillraceStartException">There is no such user.</exception>
-    public static uint GroupIdOfUser(string name) => FindByName(name, TryGroupOfUser) ?? throw NoUser(name);
+    public static Account Find(string name) => FindByName<Account>(name, TryUser) ?? throw NoUser(name);
 
     /// <summary>
     /// Whether this is a user of this user namespace. Files of users that are not (user_namespaces(7)) show the overflow user, who is nobody here and can do nothing.
@@ -50,17 +57,19 @@ internal static unsafe class Accounts
     private static MillraceStartException NoUser(string name) =>
         new($"There is no user '{name}' on this machine; create it (useradd --system {name}) or name another one (getent passwd lists them).");
 
-    private delegate int Lookup(string name, int size, out uint? id);
+    private delegate int Lookup<T>(string name, int size, out T? found)
+        where T : struct;
 
-    private static uint? FindByName(string name, Lookup look)
+    private static T? FindByName<T>(string name, Lookup<T> look)
+        where T : struct
     {
         // A group with thousands of members needs more room than the first try gives: ERANGE says so.
         for (int size = BufferSizeFirst; size <= BufferSizeMax; size *= 4)
         {
-            int error = look(name, size, out uint? id);
+            int error = look(name, size, out T? found);
             if (error != SystemCalls.ERANGE)
             {
-                return id;
+                return found;
             }
         }
 
@@ -79,19 +88,14 @@ internal static unsafe class Accounts
         }
     }
 
-    private static int TryUser(string name, int size, out uint? id) => TryUser(name, size, out id, out _);
-
-    private static int TryGroupOfUser(string name, int size, out uint? group) => TryUser(name, size, out _, out group);
-
-    private static int TryUser(string name, int size, out uint? id, out uint? group)
+    private static int TryUser(string name, int size, out Account? account)
     {
         SystemCalls.UserEntry entry;
         SystemCalls.UserEntry* found = null;
         fixed (byte* key = Encoding.UTF8.GetBytes(name + '\0'), buffer = new byte[size])
         {
             int error = SystemCalls.GetUserByName(key, &entry, buffer, size, &found);
-            id = found is null ? null : found->Id;
-            group = found is null ? null : found->Group;
+            account = found is null ? null : new Account(found->Id, found->Group, Marshal.PtrToStringUTF8((nint)found->Home) ?? "");
             return error;
         }
     }

@@ -49,6 +49,9 @@ internal readonly unsafe struct FileFacts
     /// <summary>The same for an entry of an open directory.</summary>
     public static FileFacts? At(int directory, string name, out int errno) => Look(directory, name, SystemCalls.AT_SYMLINK_NOFOLLOW, out errno);
 
+    /// <summary>What a path leads to now, through links. Null with <paramref name="errno"/> set when that is nothing or cannot be seen.</summary>
+    public static FileFacts? Behind(string path, out int errno) => Look(SystemCalls.AT_FDCWD, path, 0, out errno);
+
     /// <summary>What an open file is.</summary>
     public static FileFacts? Of(int descriptor, out int errno) => Look(descriptor, string.Empty, SystemCalls.AT_EMPTY_PATH, out errno);
 

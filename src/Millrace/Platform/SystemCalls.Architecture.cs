@@ -30,6 +30,9 @@ internal static unsafe partial class SystemCalls
 
         public int SYS_sched_setscheduler { get; private init; }
 
+        /// <summary>setgroups(2) of a single thread: the C library's function changes all of them.</summary>
+        public int SYS_setgroups { get; private init; }
+
         public int O_DIRECTORY { get; private init; }
 
         public int O_NOFOLLOW { get; private init; }
@@ -49,6 +52,7 @@ internal static unsafe partial class SystemCalls
                 SYS_gettid = 186,
                 SYS_sched_getscheduler = 145,
                 SYS_sched_setscheduler = 144,
+                SYS_setgroups = 116,
                 O_DIRECTORY = 0x1_0000,
                 O_NOFOLLOW = 0x2_0000,
                 EpollEventSize = 12,
@@ -62,6 +66,7 @@ internal static unsafe partial class SystemCalls
                 SYS_gettid = 178,
                 SYS_sched_getscheduler = 120,
                 SYS_sched_setscheduler = 119,
+                SYS_setgroups = 159,
                 O_DIRECTORY = 0x4000,
                 O_NOFOLLOW = 0x8000,
                 EpollEventSize = 16,

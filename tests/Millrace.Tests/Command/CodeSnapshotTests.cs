@@ -3,6 +3,7 @@
 using Millrace.Command;
 using Millrace.Command.Running;
 using Millrace.Command.Serving;
+using Millrace.Tests.Listeners;
 
 namespace Millrace.Tests.Command;
 
@@ -68,6 +69,8 @@ public sealed class CodeSnapshotTests : IDisposable
         Assert.False(Directory.Exists(copy));
     }
 
+    private static string CopyOf(CodeSnapshot snapshot) => Path.GetDirectoryName(snapshot.Move(new RunnableApp("/Shop.dll", "/", null)).Assembly)!;
+
     private static string ModeOf(string path) => FactsOf(path).ModeText;
 
     private static Millrace.Listeners.FileFacts FactsOf(string path) => Millrace.Listeners.FileFacts.At(path, out _)!.Value;
@@ -95,7 +98,7 @@ public sealed class CodeSnapshotTests : IDisposable
         Write("Shop.dll");
         File.WriteAllText(_root + "/file", "");
 
-        var failure = await Assert.ThrowsAsync<CommandFailure>(() => CodeSnapshot.TakeAsync(App + "/Shop.dll", _root + "/file", "shop-1", group: null, CancellationToken.None));
+        var failure = await Assert.ThrowsAsync<CommandFailure>(() => CodeSnapshot.TakeAsync(App + "/Shop.dll", _root + "/file", "shop-1", user: null, group: null, CancellationToken.None));
 
         Assert.Contains($"The code in {App} cannot be copied to {_root}/file/shop-1: ", failure.Message, StringComparison.Ordinal);
         Assert.Contains("name another folder with \"snapshots\"", failure.Message, StringComparison.Ordinal);
@@ -142,6 +145,135 @@ public sealed class CodeSnapshotTests : IDisposable
         Assert.StartsWith(Snapshots + "/", CodeSnapshot.Prepare(Snapshots, "/run/a/control.sock"), StringComparison.Ordinal);
     }
 
+    // Who may write in the folder may put anything there under the name of code: what has no end is not copied, and nobody is waited for.
+    [Fact]
+    public async Task What_is_no_file_is_no_code()
+    {
+        if (!OperatingSystem.IsLinux())
+        {
+            return;
+        }
+
+        Write("Shop.dll", "de/Shop.resources.dll");
+        File.CreateSymbolicLink(App + "/Endless.so", "/dev/zero");
+        File.CreateSymbolicLink(App + "/Folder.dll", "de");
+        File.CreateSymbolicLink(App + "/Nowhere.dll", "nowhere");
+        File.CreateSymbolicLink(App + "/Other.dll", "Shop.dll");
+        AnotherUser.RunAsThis($"mkfifo {App}/Pipe.dll");
+
+        using CodeSnapshot snapshot = await TakeAsync();
+        string copy = CopyOf(snapshot);
+        Assert.All((string[])["Endless.so", "Folder.dll", "Nowhere.dll", "Pipe.dll"], name => Assert.Equal(App + "/" + name, new FileInfo(copy + "/" + name).LinkTarget));
+        Assert.All((string[])["Shop.dll", "Other.dll"], name => Assert.Null(new FileInfo(copy + "/" + name).LinkTarget));
+        Assert.Equal("of Shop.dll", await File.ReadAllTextAsync(copy + "/Other.dll", CancellationToken.None));
+    }
+
+    [Fact]
+    public async Task Code_without_end_is_a_sentence()
+    {
+        Write("Shop.dll", "Large.dll");
+        using (var large = File.OpenWrite(App + "/Large.dll"))
+        {
+            large.SetLength(17L * 1024 * 1024 * 1024);      // one hole
+        }
+        File.SetLastWriteTimeUtc(App + "/Large.dll", s_before);
+
+        var failure = await Assert.ThrowsAsync<CommandFailure>(() => TakeAsync());
+
+        Assert.StartsWith($"With {App}/Large.dll the code of the application is larger than 16 GiB.", failure.Message, StringComparison.Ordinal);
+        Assert.Empty(Directory.GetFileSystemEntries(CodeSnapshot.Prepare(Snapshots, "/run/a/control.sock")));
+    }
+
+    [Fact]
+    public async Task Holes_of_code_are_none_of_the_copys_bytes()
+    {
+        Write("Shop.dll", "Hole.dll");
+        using (var hole = File.OpenWrite(App + "/Hole.dll"))
+        {
+            hole.SetLength(3_500_000);
+            hole.Position = 2_000_000;
+            hole.Write("in the middle"u8);
+        }
+        File.SetLastWriteTimeUtc(App + "/Hole.dll", s_before);
+
+        using CodeSnapshot snapshot = await TakeAsync();
+        Assert.Equal(await File.ReadAllBytesAsync(App + "/Hole.dll", CancellationToken.None), await File.ReadAllBytesAsync(CopyOf(snapshot) + "/Hole.dll", CancellationToken.None));
+    }
+
+    // The folder may be the user's own: what he cannot read root does not read for him.
+    [Fact]
+    public async Task Code_is_read_with_the_rights_of_the_user_that_it_runs_as()
+    {
+        if (!OperatingSystem.IsLinux() || OtherUser.Find("nobody") is not { } nobody)
+        {
+            return;     // there are no rights but one's own
+        }
+
+        File.SetUnixFileMode(_root, (UnixFileMode)0x1C9);
+        Write("Shop.dll", "closed/Closed.dll");
+        Directory.CreateDirectory(_root + "/hidden");
+        File.WriteAllText(_root + "/secret", "of root's");
+        File.WriteAllText(_root + "/hidden/secret", "of root's");
+        File.SetUnixFileMode(_root + "/secret", UnixFileMode.UserRead);
+        File.SetUnixFileMode(_root + "/hidden", UnixFileMode.UserExecute);
+        File.SetUnixFileMode(App + "/closed", UnixFileMode.UserExecute);
+        File.CreateSymbolicLink(App + "/Hidden.dll", _root + "/hidden/secret");
+        using (CodeSnapshot snapshot = await TakeAsync(user: nobody))
+        {
+            Assert.Equal(["Hidden.dll", "Shop.dll", "closed"], Directory.GetFileSystemEntries(CopyOf(snapshot)).Select(static entry => Path.GetFileName(entry)).Order(StringComparer.Ordinal));
+            Assert.Equal(_root + "/hidden/secret", new FileInfo(App + "/Hidden.dll").LinkTarget);
+            Assert.All((string[])["Hidden.dll", "closed"], name => Assert.Equal(App + "/" + name, new FileInfo(CopyOf(snapshot) + "/" + name).LinkTarget));
+        }
+
+        File.CreateSymbolicLink(App + "/Leak.dll", _root + "/secret");
+        var failure = await Assert.ThrowsAsync<CommandFailure>(() => TakeAsync(user: nobody));
+        Assert.StartsWith($"{App}/Leak.dll may not be read. Let user nobody, whom the application runs as, read it", failure.Message, StringComparison.Ordinal);
+        Assert.Empty(Directory.GetFileSystemEntries(CodeSnapshot.Prepare(Snapshots, "/run/a/control.sock")));
+        Assert.Equal("of root's", await File.ReadAllTextAsync(App + "/Leak.dll", CancellationToken.None));
+    }
+
+    [Fact]
+    public void A_thread_that_has_read_with_anothers_rights_has_its_own_again()
+    {
+        if (OtherUser.Find("nobody") is not { } nobody)
+        {
+            return;
+        }
+
+        FileRights before = Posix.RightsOfThread();
+        Assert.Throws<FormatException>(() => OtherUser.Read<int>(nobody, () =>
+        {
+            FileRights his = Posix.RightsOfThread();
+            Assert.Equal((65534u, his.Group), (his.User, Millrace.Listeners.Accounts.Find("nobody").Group));
+            Assert.Equal(Posix.GroupsOf("nobody", his.Group), his.Groups);
+            throw new FormatException();
+        }));
+        FileRights after = Posix.RightsOfThread();
+        Assert.Equal((before.User, before.Group), (after.User, after.Group));
+        Assert.Equal(before.Groups, after.Groups);
+    }
+
+    // Building is running: a project that somebody has put into the folder does what he likes.
+    [Fact]
+    public async Task A_project_is_built_by_the_user_that_the_application_runs_as()
+    {
+        if (!OperatingSystem.IsLinux() || OtherUser.Find("nobody") is not { } nobody)
+        {
+            return;
+        }
+
+        File.SetUnixFileMode(_root, (UnixFileMode)0x1FF);
+        Directory.CreateDirectory(App);
+        await File.WriteAllTextAsync(App + "/Shop.csproj", $"<Project><Target Name=\"Build\"><Exec Command=\"touch {_root}/built\" /></Target></Project>", CancellationToken.None);
+
+        var failure = await Assert.ThrowsAsync<CommandFailure>(() => ProjectBuild.BuildAsync(App + "/Shop.csproj", nobody, static _ => { }, "see there", CancellationToken.None));
+
+        // He has no home, without which `dotnet` builds nothing; where he has one the project builds, and is no application.
+        bool isBuilt = File.Exists(_root + "/built");
+        Assert.Contains(isBuilt ? "builds no single assembly" : "User nobody, whom the application runs as, builds it", failure.Message, StringComparison.Ordinal);
+        Assert.True(!isBuilt || FactsOf(_root + "/built").User == 65534);
+    }
+
     // ---- what counts as a change ----
 
     [Fact]
@@ -184,7 +316,7 @@ public sealed class CodeSnapshotTests : IDisposable
     {
         Write("Shop.dll");
         var watch = new CodeWatch();
-        watch.Begin(App);
+        watch.Begin(App, user: null);
         using var end = new CancellationTokenSource();
         Task changed = watch.WaitForChangeAsync(end.Token);
         await Task.Delay(1_500, CancellationToken.None);
@@ -193,11 +325,11 @@ public sealed class CodeSnapshotTests : IDisposable
         await File.WriteAllTextAsync(App + "/Shop.dll", "new", CancellationToken.None);
         await changed.WaitAsync(TimeSpan.FromSeconds(20), CancellationToken.None);
 
-        watch.Begin(App);
+        watch.Begin(App, user: null);
         changed = watch.WaitForChangeAsync(end.Token);
         await Task.Delay(2_000, CancellationToken.None);
         Assert.False(changed.IsCompleted);
-        watch.Begin(null);
+        watch.Begin(null, user: null);
         await File.WriteAllTextAsync(App + "/Shop.dll", "newer", CancellationToken.None);
         await Task.Delay(2_000, CancellationToken.None);
         Assert.False(changed.IsCompleted);
@@ -224,6 +356,6 @@ public sealed class CodeSnapshotTests : IDisposable
         }
     }
 
-    private Task<CodeSnapshot> TakeAsync(uint? group = null) =>
-        CodeSnapshot.TakeAsync(App + "/Shop.dll", CodeSnapshot.Prepare(Snapshots, "/run/a/control.sock"), "shop-1-1", group, CancellationToken.None);
+    private Task<CodeSnapshot> TakeAsync(uint? group = null, OtherUser? user = null) =>
+        CodeSnapshot.TakeAsync(App + "/Shop.dll", CodeSnapshot.Prepare(Snapshots, "/run/a/control.sock"), "shop-1-1", user, group, CancellationToken.None);
 }

@@ -45,6 +45,20 @@ public sealed class RunTargetTests : IDisposable
         Assert.Equal(new RunnableApp(assembly, _folder.FullName, null), AppTarget.FindApp(assembly));
     }
 
+    // Whoever may write there may have put anything under the name.
+    [Theory]
+    [InlineData("mkfifo {0}", "is no file, but something else, such as a pipe or a device")]
+    [InlineData("ln -s /dev/zero {0}", "is no file, but something else, such as a pipe or a device")]
+    [InlineData("truncate -s 1T {0}", "is larger than 16 MiB")]
+    public void Settings_that_are_no_file_or_have_no_end_are_a_sentence(string make, string reason)
+    {
+        Add("Shop.dll", "");
+        string settings = Path.Combine(_folder.FullName, "Shop.runtimeconfig.json");
+        Listeners.AnotherUser.RunAsThis(string.Format(System.Globalization.CultureInfo.InvariantCulture, make, settings));
+
+        Assert.Equal($"{settings} cannot be read: {settings} {reason}.", Assert.Throws<CommandFailure>(() => AppTarget.FindApp(_folder.FullName)).Message);
+    }
+
     [Fact]
     public void App_that_brings_its_runtime_is_started_by_its_own_executable()
     {

@@ -20,6 +20,14 @@ internal static unsafe class AnotherUser
         ProcessStartInfo start = Exists
             ? new("setpriv", ["--reuid", number, "--regid", number, "--clear-groups", "sh", "-c", line])
             : new("sh", ["-c", line]);
+        Run(start, line);
+    }
+
+    /// <summary>Runs a line of the shell as whoever runs the tests; it must succeed.</summary>
+    public static void RunAsThis(string line) => Run(new("sh", ["-c", line]), line);
+
+    private static void Run(ProcessStartInfo start, string line)
+    {
         start.RedirectStandardError = true;
         using Process process = Process.Start(start)!;
         string errors = process.StandardError.ReadToEnd();

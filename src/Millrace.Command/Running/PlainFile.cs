@@ -1,0 +1,65 @@
+// A file of somebody who may have put anything under its name: opening it waits for nobody who writes to a pipe, and what has no end is not read.
+
+using Microsoft.Win32.SafeHandles;
+using Millrace.Listeners;
+using Millrace.Platform;
+
+namespace Millrace.Command.Running;
+
+internal static unsafe class PlainFile
+{
+    private const int TextMax = 16 * 1024 * 1024;
+
+    /// <summary>Whether a path leads to a file: neither to a folder nor to a pipe, a socket or a device.</summary>
+    public static bool IsAt(string path) => FileFacts.Behind(path, out _) is { IsFile: true };
+
+    /// <summary>Opens it for reading.</summary>
+    /// <exception cref="IOException">It is none, or cannot be opened.</exception>
+    /// <exception cref="UnauthorizedAccessException">It may not be read.</exception>
+    public static SafeFileHandle Open(string path)
+    {
+        fixed (byte* name = FileFacts.Encode(path))
+        {
+            int descriptor = SystemCalls.OpenAt(SystemCalls.AT_FDCWD, name, SystemCalls.O_NONBLOCK | SystemCalls.O_CLOEXEC);
+            if (descriptor < 0)
+            {
+                throw Failure(path, SystemCalls.Errno);
+            }
+            var file = new SafeFileHandle(descriptor, ownsHandle: true);
+            if (FileFacts.Of(descriptor, out _) is { IsFile: true })
+            {
+                return file;
+            }
+            file.Dispose();
+            throw new IOException($"{path} is no file, but something else, such as a pipe or a device");
+        }
+    }
+
+    /// <summary>All of a text, whatever the mark of its byte order says.</summary>
+    /// <exception cref="IOException">It is no file, cannot be opened, or is too long for a text.</exception>
+    /// <exception cref="UnauthorizedAccessException">It may not be read.</exception>
+    public static string ReadText(string path)
+    {
+        using SafeFileHandle file = Open(path);
+        long length = RandomAccess.GetLength(file);
+        if (length > TextMax)
+        {
+            throw new IOException($"{path} is larger than 16 MiB");
+        }
+        byte[] bytes = new byte[length];
+        int at = 0;
+        while (at < bytes.Length && RandomAccess.Read(file, bytes.AsSpan(at), at) is > 0 and int got)
+        {
+            at += got;
+        }
+        using var reader = new StreamReader(new MemoryStream(bytes, 0, at));
+        return reader.ReadToEnd();
+    }
+
+    private static Exception Failure(string path, int errno) => errno switch
+    {
+        SystemCalls.ENOENT or SystemCalls.ENOTDIR => new FileNotFoundException($"{path} is not there", path),
+        SystemCalls.EACCES or SystemCalls.EPERM => new UnauthorizedAccessException($"{path} may not be read"),
+        _ => new IOException($"{path}: {SystemCalls.Describe(errno)}"),
+    };
+}
