@@ -58,11 +58,19 @@ internal sealed unsafe class AppListeners : IDisposable
     }
 
     /// <summary>Addresses of copies of the descriptors, for a server in this process, which closes them.</summary>
-    public string Copy() => string.Join(';', _sockets.Select(static socket =>
+    public string Copy() => string.Join(';', _sockets.Select(static socket => Inherited(socket.Address, Copy(socket.Descriptor))));
+
+    /// <summary>A copy of the end of the channel at which connections are given, for whoever closes it.</summary>
+    public int CopyOfGives() => Copy(_gives);
+
+    /// <summary>The same of that at which they are taken.</summary>
+    public int CopyOfTakes() => Copy(_takes);
+
+    private static int Copy(int descriptor)
     {
-        int copy = SystemCalls.Fcntl(socket.Descriptor, SystemCalls.F_DUPFD_CLOEXEC, 3);
-        return copy >= 0 ? Inherited(socket.Address, copy) : throw new MillraceStartException($"A socket cannot be opened again: {SystemCalls.Describe(SystemCalls.Errno)}; raise the limit of open files (ulimit -n).");
-    }));
+        int copy = SystemCalls.Fcntl(descriptor, SystemCalls.F_DUPFD_CLOEXEC, 3);
+        return copy >= 0 ? copy : throw new MillraceStartException($"A socket cannot be opened again: {SystemCalls.Describe(SystemCalls.Errno)}; raise the limit of open files (ulimit -n).");
+    }
 
     public void Dispose()
     {

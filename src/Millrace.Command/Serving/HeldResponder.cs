@@ -1,11 +1,11 @@
 // Answers 503 on the addresses of an application that serves nobody at the moment: whoever comes learns that at once, and need not wait for a
-// front server's patience.
+// front server's patience. So does whoever was moved by a generation that is still being drained.
 
 using System.Text;
 
 namespace Millrace.Command.Serving;
 
-internal sealed class HeldResponder : IAsyncDisposable
+internal sealed class HeldResponder
 {
     private const int RetryAfterSeconds = 5;
 
@@ -18,18 +18,38 @@ internal sealed class HeldResponder : IAsyncDisposable
 
     public static async Task<HeldResponder?> StartAsync(AppListeners listeners)
     {
+        MillraceServer? server = null;
         try
         {
             var options = new MillraceOptions { Loops = 1, IgnoreSignals = false, DrainTimeout = TimeSpan.FromSeconds(1) };
-            return new HeldResponder(await MillraceServer.StartAsync(listeners.Copy(), Answer, options));
+            server = await MillraceServer.StartAsync(listeners.Copy(), Answer, options);
+            await server.Engine.TakeFromAsync(listeners.CopyOfTakes());
+            return new HeldResponder(server);
         }
         catch (MillraceStartException)
         {
+            await (server?.DisposeAsync() ?? default);
             return null;    // no descriptor, or no thread, is left for it: the front servers wait, and say so themselves
         }
     }
 
-    public ValueTask DisposeAsync() => _server.DisposeAsync();
+    /// <summary>Ends it.</summary>
+    /// <param name="successor">Whose next generation takes its connections; null: nobody does.</param>
+    public async ValueTask EndAsync(AppListeners? successor)
+    {
+        try
+        {
+            if (successor is not null)
+            {
+                _server.Engine.MoveTo(successor.CopyOfGives());
+            }
+        }
+        catch (MillraceStartException)
+        {
+            // No descriptor is left for it: they are closed as they become idle.
+        }
+        await _server.DisposeAsync();
+    }
 
     private static void Answer(Request request, Response response)
     {

@@ -334,13 +334,13 @@ internal sealed class HostedApp : IAsyncDisposable
         if (_held is { } held)
         {
             _held = null;
-            await held.DisposeAsync();
+            await held.EndAsync(_listeners);
         }
     }
 
     private void CloseListeners()
     {
-        _held?.DisposeAsync().AsTask().GetAwaiter().GetResult();
+        _held?.EndAsync(successor: null).AsTask().GetAwaiter().GetResult();
         _held = null;
         _listeners?.Dispose();
         _listeners = null;

@@ -125,10 +125,10 @@ public sealed partial class ServeTests
         return milliseconds;
     }
 
-    private static async Task<string> ReadAsync(StreamReader reader, string which)
+    private static async Task<string> ReadAsync(StreamReader reader, string which, string status = "200 OK")
     {
         string line = await reader.ReadLineAsync(CancellationToken.None) ?? "the end of the connection";
-        Assert.True(line == "HTTP/1.1 200 OK", $"{which}: {line}");
+        Assert.True(line == "HTTP/1.1 " + status, $"{which}: {line}");
         int length = -1;
         while (await reader.ReadLineAsync(CancellationToken.None) is { Length: > 0 } field)
         {

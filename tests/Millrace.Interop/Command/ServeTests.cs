@@ -371,6 +371,33 @@ public sealed partial class ServeTests : IAsyncLifetime
         Assert.Equal(HttpStatusCode.OK, (await _client.GetAsync(_shop + "/health")).StatusCode);
     }
 
+    // A generation that is still being drained has given it away, and the one that was to take it has ended meanwhile.
+    [Fact]
+    public async Task A_connection_that_moves_while_its_application_is_held_is_answered_503_and_then_by_the_next_generation()
+    {
+        Write(App("shop", _shop));
+        await StartAsync();
+        using var socket = new System.Net.Sockets.Socket(System.Net.Sockets.SocketType.Stream, System.Net.Sockets.ProtocolType.Tcp);
+        await socket.ConnectAsync(IPEndPoint.Parse(_shop["http://".Length..]), CancellationToken.None);
+        await using var stream = new System.Net.Sockets.NetworkStream(socket);
+        using var reader = new StreamReader(stream);
+        async Task SendAsync(string bytes) => await stream.WriteAsync(System.Text.Encoding.ASCII.GetBytes(bytes), CancellationToken.None);
+        await SendAsync("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nsl");
+        await Task.Delay(300);      // it must have come before the next generation
+        Assert.Equal((0, "shop: serving\n", ""), await DoAsync("reload", "shop"));
+        var holding = DoAsync("hold", "shop");
+        await WaitForAsync(async () => (await _client.GetAsync(_shop + "/title")).StatusCode == HttpStatusCode.ServiceUnavailable);
+        await SendAsync("ow");
+        Assert.Equal("slow", await ReadAsync(reader, "under way"));
+
+        await SendAsync("GET /title HTTP/1.1\r\nHost: a\r\n\r\n");
+        Assert.StartsWith("<!DOCTYPE", await ReadAsync(reader, "held", "503 Service Unavailable").WaitAsync(Patience), StringComparison.Ordinal);
+        Assert.Equal((0, "shop: held\n", ""), await holding);
+        Assert.Equal((0, "shop: serving\n", ""), await DoAsync("release", "shop"));
+        await SendAsync("GET /title HTTP/1.1\r\nHost: a\r\n\r\n");
+        Assert.Equal("", await ReadAsync(reader, "released"));
+    }
+
     [Fact]
     public async Task A_changed_file_is_applied_as_a_whole_and_touches_no_application_that_has_not_changed()
     {
