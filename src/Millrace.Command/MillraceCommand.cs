@@ -78,6 +78,7 @@ internal static class MillraceCommand
             ServeVerb.Create(console),
             CheckVerb.Create(console),
             UnitVerb.Create(console),
+            RouteVerb.Create(console),
         };
         foreach (var verb in DaemonVerbs.Create(console))
         {

@@ -23,6 +23,7 @@ internal static partial class RunRequest
     private const string LaterUrlsVariable = "MILLRACE_SERVE_URLS";
     private const string ShownUrlsVariable = "MILLRACE_SERVE_SHOWN";
     private const string MoveVariable = "MILLRACE_SERVE_MOVE";
+    private const string BaseVariable = "MILLRACE_SERVE_BASE";
 
     // The process sockets were passed to: the command, which passes them on.
     private const string ListenVariable = "MILLRACE_RUN_LISTEN_PID";
@@ -52,6 +53,9 @@ internal static partial class RunRequest
 
     /// <summary>What these descriptors were opened for.</summary>
     public static IReadOnlyList<string> ShownAddresses { get; private set; } = [];
+
+    /// <summary>The path that leads to the application at an address that it shares with others; empty where there is none.</summary>
+    public static string PathBase { get; private set; } = "";
 
     public static void TakeFromEnvironment()
     {
@@ -89,6 +93,7 @@ internal static partial class RunRequest
             ChannelDescriptor = channel;
             LaterAddresses = ListOf(Environment.GetEnvironmentVariable(LaterUrlsVariable));
             ShownAddresses = ListOf(Environment.GetEnvironmentVariable(ShownUrlsVariable));
+            PathBase = Environment.GetEnvironmentVariable(BaseVariable) ?? "";
             Keep(channel);
             TakeMoveDescriptors(Environment.GetEnvironmentVariable(MoveVariable));
             foreach (string address in LaterAddresses.Concat(Addresses ?? []))
@@ -100,6 +105,7 @@ internal static partial class RunRequest
         Environment.SetEnvironmentVariable(LaterUrlsVariable, null);
         Environment.SetEnvironmentVariable(ShownUrlsVariable, null);
         Environment.SetEnvironmentVariable(MoveVariable, null);
+        Environment.SetEnvironmentVariable(BaseVariable, null);
     }
 
     // GIVES,TAKES

@@ -1,5 +1,7 @@
 // Replaces the server of one host: the only file that touches the types of ASP.NET Core and Millrace on the generic road.
 
+using Microsoft.AspNetCore.Builder;
+using Microsoft.AspNetCore.Hosting;
 using Microsoft.AspNetCore.Hosting.Server;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.AspNetCore.Server.Kestrel.Core;
@@ -37,6 +39,10 @@ internal static class ServerSwap
         HasSwapped = true;
         HostingStartups.PutBack();
         services.AddMillrace();
+        if (RunRequest.PathBase.Length > 0)
+        {
+            services.Insert(0, ServiceDescriptor.Singleton<IStartupFilter>(new PathBaseFilter(RunRequest.PathBase)));
+        }
         if (RunRequest.Addresses is not null || RunRequest.HasReportPipe)
         {
             Wrap(services, services.Last(static service => service.ServiceType == typeof(IServer)));
@@ -52,5 +58,15 @@ internal static class ServerSwap
         services.Remove(real);
         services.AddSingleton<IServer>(provider => new RunServer(
             (IServer)ActivatorUtilities.CreateInstance(provider, real.ImplementationType!), provider.GetRequiredService<IOptions<KestrelServerOptions>>()));
+    }
+
+    // Ahead of all that the application does with a request: it sees paths as if it had the address for itself, and links it makes have the whole path.
+    private sealed class PathBaseFilter(string path) : IStartupFilter
+    {
+        public Action<IApplicationBuilder> Configure(Action<IApplicationBuilder> next) => app =>
+        {
+            app.UsePathBase(path);
+            next(app);
+        };
     }
 }

@@ -57,6 +57,7 @@ internal static class Served
         app.MapGet("/folder", () => app.Environment.ContentRootPath.TrimEnd('/'));
         app.MapGet("/page", () => File.ReadAllTextAsync("page.txt"));
         app.MapGet("/title", () => Environment.GetEnvironmentVariable("TITLE") ?? "");
+        app.MapGet("/base", static (HttpContext context, LinkGenerator links) => $"{context.Request.PathBase}|{context.Request.Path}|{links.GetPathByName(context, "base", values: null)}").WithName("base");
         app.MapGet("/user", () => Environment.UserName);
         app.MapGet("/addresses", () => string.Join(' ', app.Urls));
         app.MapGet("/variables", () => string.Join('\n', Environment.GetEnvironmentVariables().Keys.Cast<string>().Where(static name => name.StartsWith("MILLRACE_RUN", StringComparison.Ordinal) || name.StartsWith("MILLRACE_SERVE", StringComparison.Ordinal) || name.StartsWith("LISTEN", StringComparison.Ordinal))));

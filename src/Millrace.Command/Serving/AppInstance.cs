@@ -258,6 +258,7 @@ internal sealed class AppInstance : IDisposable
         info.Environment["MILLRACE_SERVE_CHANNEL"] = _channel.Descriptor.ToString(CultureInfo.InvariantCulture);
         info.Environment["MILLRACE_SERVE_URLS"] = _start.Listeners.InheritedUrls;
         info.Environment["MILLRACE_SERVE_MOVE"] = _start.Listeners.MoveDescriptors;
+        info.Environment["MILLRACE_SERVE_BASE"] = settings.PathBase;
         info.Environment["MILLRACE_SERVE_SHOWN"] = string.Join(';', _start.Listeners.Shown);
         info.Environment["Millrace__DrainTimeout"] = settings.DrainTimeout.ToString("c", CultureInfo.InvariantCulture);
         info.Environment["DOTNET_SHUTDOWNTIMEOUTSECONDS"] = ((int)Math.Ceiling(settings.DrainTimeout.TotalSeconds) + 1).ToString(CultureInfo.InvariantCulture);

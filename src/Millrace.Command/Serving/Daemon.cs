@@ -101,8 +101,9 @@ internal sealed class Daemon : IAsyncDisposable
         {
             return new ControlAnswer(false, "The daemon stops.");
         }
-        Task<(string Name, string? Error)>[] deploys =
-            [.. apps.Zip(file.Apps).Where(pair => !before.Contains(pair.First) || moved.Contains(pair.First) || !pair.First.Is(pair.Second)).Select(static pair => DeployAsync(pair.First, pair.Second))];
+        var changed = apps.Zip(file.Apps).ToLookup(pair => !before.Contains(pair.First) || moved.Contains(pair.First) || !pair.First.Is(pair.Second));
+        Array.ForEach([.. changed[false]], static pair => pair.First.Keep(pair.Second));
+        Task<(string Name, string? Error)>[] deploys = [.. changed[true].Select(static pair => DeployAsync(pair.First, pair.Second))];
         var failed = (await Task.WhenAll(deploys)).Where(static deploy => deploy.Error is not null).ToArray();
         return failed.Length == 0
             ? new ControlAnswer(true, $"{file.Path}: {deploys.Length} of {apps.Length} applications deployed, {gone.Length} taken away")

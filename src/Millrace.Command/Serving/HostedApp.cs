@@ -64,6 +64,9 @@ internal sealed class HostedApp : IAsyncDisposable
     /// <summary>Whether it has been told to be this already, and is not kept from it by a deployment that did not come about.</summary>
     public bool Is(AppSettings settings) => Settings.IsSame(settings) && _current?.Settings.IsSame(settings) != false;
 
+    /// <summary>The file has been read again, and it is to be what it is.</summary>
+    public void Keep(AppSettings settings) => Settings = settings;
+
     public AppStatus Status
     {
         get
@@ -75,7 +78,7 @@ internal sealed class HostedApp : IAsyncDisposable
                     Settings.Name,
                     State.ToString().ToLowerInvariant(),
                     Reason,
-                    _listeners?.Shown ?? Settings.Urls,
+                    [.. (_listeners?.Shown ?? Settings.Urls).Where(url => Settings.SharedUrl is not { } own || ServeFileReader.Bare(own) != ServeFileReader.Bare(url)), .. Settings.SharedAs],
                     current?.Number ?? 0,
                     _restarts + (current?.Restarts ?? 0),
                     [.. (current?.Instances ?? []).Where(static instance => !instance.Exited.IsCompleted).Select(static instance => new ProcessStatus(instance.ProcessId, instance.Started, instance.Memory))],

@@ -6,16 +6,29 @@ namespace Millrace.Command.Serving;
 
 /// <param name="Path">The file itself; absolute.</param>
 /// <param name="Places">Where the daemon keeps what it makes.</param>
-/// <param name="Apps">In the order of the file; no two have the same name or the same address.</param>
+/// <param name="Apps">In the order of the file, and behind them a router for each shared address; no two have the same name or the same address.</param>
 internal sealed record ServeFile(string Path, DaemonPlaces Places, IReadOnlyList<AppSettings> Apps)
 {
     /// <summary>For a sentence: "3 applications".</summary>
-    public string CountText => string.Create(CultureInfo.InvariantCulture, $"{Apps.Count} application{(Apps.Count == 1 ? "" : "s")}");
+    public string CountText
+    {
+        get
+        {
+            int count = Apps.Count(static app => !app.IsRouter);
+            return string.Create(CultureInfo.InvariantCulture, $"{count} application{(count == 1 ? "" : "s")}");
+        }
+    }
 }
 
 /// <param name="Control">The socket on which the daemon is asked and told; absolute.</param>
 /// <param name="Snapshots">Where the applications' code is copied to; absolute.</param>
 internal sealed record DaemonPlaces(string Control, string Snapshots);
+
+/// <summary>Addresses that applications share.</summary>
+/// <param name="Name">As of an application.</param>
+/// <param name="Urls">Where its router listens; at least one.</param>
+/// <param name="Instances">Processes of the router, in [1, 64].</param>
+internal sealed record SharedSettings(string Name, IReadOnlyList<string> Urls, int Instances);
 
 /// <summary>One application.</summary>
 internal sealed record AppSettings
@@ -28,6 +41,18 @@ internal sealed record AppSettings
 
     /// <summary>Where it listens; at least one.</summary>
     public required IReadOnlyList<string> Urls { get; init; }
+
+    /// <summary>The path that leads to it at a shared address: empty, or '/' and segments, without a '/' at the end.</summary>
+    public string PathBase { get; init; } = "";
+
+    /// <summary>The one of <see cref="Urls"/> on which it is reached from shared addresses, which is nobody else's business; null where it is on none.</summary>
+    public string? SharedUrl { get; init; }
+
+    /// <summary>What of shared addresses is for it, for people: "front:blog.example/wiki". Its processes know nothing of that.</summary>
+    public IReadOnlyList<string> SharedAs { get; init; } = [];
+
+    /// <summary>Whether it passes the requests of a shared address on, and is no application of the file.</summary>
+    public bool IsRouter { get; init; }
 
     /// <summary>Whether its processes run from a copy of its code.</summary>
     public bool Snapshot { get; init; } = true;
@@ -73,7 +98,7 @@ internal sealed record AppSettings
 
     /// <summary>Whether a process of this can go on as one of the other.</summary>
     public bool IsSame(AppSettings other) =>
-        this with { Urls = other.Urls, Arguments = other.Arguments, Environment = other.Environment, WarmUp = other.WarmUp } == other
+        this with { Urls = other.Urls, Arguments = other.Arguments, Environment = other.Environment, WarmUp = other.WarmUp, SharedAs = other.SharedAs } == other
         && Urls.SequenceEqual(other.Urls)
         && Arguments.SequenceEqual(other.Arguments)
         && WarmUp.SequenceEqual(other.WarmUp)

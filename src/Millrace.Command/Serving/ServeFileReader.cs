@@ -11,16 +11,18 @@ namespace Millrace.Command.Serving;
 /// <param name="Sentence">What is wrong, and what to do.</param>
 internal sealed record Mistake(Place Place, string Sentence);
 
-internal sealed class ServeFileReader
+internal sealed partial class ServeFileReader
 {
     private const int AppsMax = 1000;
     private const int InstancesMax = 64;
     private const int NameMax = 40;
+    private const string NameText = "a name of letters a to z, digits, '-' and '_'";
+    private const string AddressText = "an address such as \"fastcgi://unix:/run/shop.sock\"";
 
-    public static readonly string[] FileNames = ["$schema", "control", "snapshots", "apps"];
+    public static readonly string[] FileNames = ["$schema", "control", "snapshots", "shared", "apps"];
 
     public static readonly string[] AppNames =
-        ["name", "target", "urls", "arguments", "environment", "workingDirectory", "user", "instances", "health", "healthHost", "warmUp", "snapshot", "watch", "timeouts"];
+        ["name", "target", "urls", "on", "host", "path", "arguments", "environment", "workingDirectory", "user", "instances", "health", "healthHost", "warmUp", "snapshot", "watch", "timeouts"];
 
     public static readonly string[] TimeoutNames = ["start", "settle", "hang", "drain"];
 
@@ -57,6 +59,8 @@ internal sealed class ServeFileReader
             return null;
         }
         string control = members.TryGetValue("control", out var place) ? PathOf(place, "control") ?? "" : defaults.Control;
+        _sockets = Path.GetDirectoryName(control) ?? "";
+        ReadShared(members.GetValueOrDefault("shared"));
         List<AppSettings> apps = [];
         if (!members.TryGetValue("apps", out var list))
         {
@@ -69,11 +73,12 @@ internal sealed class ServeFileReader
             {
                 Add(list.Place, list.Items.Count == 0 ? "\"apps\" is empty: there is nothing to serve. Name an application." : string.Create(CultureInfo.InvariantCulture, $"\"apps\" holds {list.Items.Count} applications; at most {AppsMax} can be served by one daemon."));
             }
-            RefuseTwice(list);
+            RefuseTwice(list, members.GetValueOrDefault("shared"));
         }
+        RequireUsed(members.GetValueOrDefault("shared"), list);
         RequireUsable(place, control, apps);
         string snapshots = members.TryGetValue("snapshots", out var folder) ? PathOf(folder, "snapshots") ?? "" : defaults.Snapshots;
-        return new ServeFile(path, new DaemonPlaces(control, snapshots), apps);
+        return new ServeFile(path, new DaemonPlaces(control, snapshots), [.. apps, .. Routers()]);
     }
 
     private AppSettings? ReadApp(PlacedValue app)
@@ -84,10 +89,12 @@ internal sealed class ServeFileReader
         }
         string name = Required(app, members, "name", "a name such as \"shop\"") is { } named ? NameOf(named) : "";
         string? target = Required(app, members, "target", "an App.dll, a published folder or a project folder") is { } at ? PathOf(at, "target") : null;
-        IReadOnlyList<string> urls = Required(app, members, "urls", "an address such as \"fastcgi://unix:/run/shop.sock\"") is { } where ? UrlsOf(where) : [];
+        var routes = ReadRoutes(members, name);
+        string? sharedUrl = members.ContainsKey("on") ? $"fastcgi://unix:{SharedSocket(name)}?mode=600" : null;
+        string[] urls = [.. UrlsOf(app, members), .. sharedUrl is null ? Array.Empty<string>() : [sharedUrl]];
         PlacedValue? timeouts = members.GetValueOrDefault("timeouts");
         var times = timeouts is null ? null : Members(timeouts, "\"timeouts\"", TimeoutNames);
-        var settings = new AppSettings { Name = name, Target = target ?? "", Urls = urls };
+        var settings = new AppSettings { Name = name, Target = target ?? "", Urls = urls, SharedUrl = sharedUrl, PathBase = routes.Path, SharedAs = routes.As };
         return settings with
         {
             Arguments = members.TryGetValue("arguments", out var arguments) ? TextsOf(arguments, "arguments") : [],
@@ -126,15 +133,17 @@ internal sealed class ServeFileReader
     }
 
     // Two applications of one name could not be told apart, and one socket serves one of them.
-    private void RefuseTwice(PlacedValue apps)
+    private void RefuseTwice(PlacedValue apps, PlacedValue? shared)
     {
         var members = apps.Items.SelectMany(static app => app.Members).ToArray();
-        foreach (var again in members.Where(static member => member.Name == "name").GroupBy(static member => member.Value.Text).SelectMany(static same => same.Skip(1)))
+        var names = members.Where(static member => member.Name == "name").Select(static member => (Name: member.Value.Text, member.Value.Place));
+        string[] taken = [.. _shared.Select(static shared => shared.Name)];
+        foreach (var (name, place) in names.GroupBy(static item => item.Name).SelectMany(same => same.Skip(taken.Contains(same.Key) ? 0 : 1)))
         {
-            Add(again.Value.Place, $"There are two applications with the name \"{again.Value.Text}\". Give one of them another.");
+            Add(place, $"There are two applications{(taken.Contains(name) ? ", or shared addresses," : "")} with the name \"{name}\". Give one of them another.");
         }
-        var urls = members.Where(static member => member.Name == "urls")
-            .SelectMany(static member => member.Value.Kind == JsonValueKind.Array ? member.Value.Items : [member.Value])
+        var urls = members.Where(static member => member.Name == "urls").Select(static member => member.Value).Concat(SharedUrls(shared))
+            .SelectMany(static value => value.Kind == JsonValueKind.Array ? value.Items : [value])
             .SelectMany(static value => value.Text.Split(';', StringSplitOptions.TrimEntries | StringSplitOptions.RemoveEmptyEntries).Select(url => (Url: Bare(url), value.Place)));
         foreach (var (url, place) in urls.GroupBy(static item => item.Url).SelectMany(static same => same.Skip(1)))
         {
@@ -179,13 +188,13 @@ internal sealed class ServeFileReader
         return found;
     }
 
-    private PlacedValue? Required(PlacedValue app, Dictionary<string, PlacedValue> members, string name, string what)
+    private PlacedValue? Required(PlacedValue app, Dictionary<string, PlacedValue> members, string name, string what, string who = "An application")
     {
         if (members.TryGetValue(name, out var value))
         {
             return value;
         }
-        Add(app.Place, $"An application needs \"{name}\": {what}.");
+        Add(app.Place, $"{who} needs \"{name}\": {what}.");
         return null;
     }
 
@@ -215,16 +224,20 @@ internal sealed class ServeFileReader
 
     private string NameOf(PlacedValue value)
     {
-        const string what = "a name of letters a to z, digits, '-' and '_'";
-        if (TextOf(value, "name", what) is not { } name)
+        if (TextOf(value, "name", NameText) is not { } name)
         {
             return "";
         }
-        if (name.Length > NameMax || !char.IsAsciiLetterOrDigit(name[0]) || !name.All(static c => char.IsAsciiLetterLower(c) || char.IsAsciiDigit(c) || c is '-' or '_'))
-        {
-            Add(value.Place, string.Create(CultureInfo.InvariantCulture, $"\"{name}\" is {what}, at most {NameMax} of them, the first a letter or a digit: files and sockets are named after it."));
-        }
+        RequireName(name, value.Place);
         return name;
+    }
+
+    private void RequireName(string name, Place place)
+    {
+        if (name.Length is 0 or > NameMax || !char.IsAsciiLetterOrDigit(name[0]) || !name.All(static c => char.IsAsciiLetterLower(c) || char.IsAsciiDigit(c) || c is '-' or '_'))
+        {
+            Add(place, string.Create(CultureInfo.InvariantCulture, $"\"{name}\" is {NameText}, at most {NameMax} of them, the first a letter or a digit: files and sockets are named after it."));
+        }
     }
 
     private string? PathOf(PlacedValue value, string name) => TextOf(value, name, "a path") is { } path ? Path.GetFullPath(path, _folder) : null;
@@ -276,7 +289,7 @@ internal sealed class ServeFileReader
         List<string> urls = [];
         foreach (var item in ItemsOf(value, "urls"))
         {
-            string[] list = TextOf(item, "urls", "an address such as \"fastcgi://unix:/run/shop.sock\"")?.Split(';', StringSplitOptions.TrimEntries | StringSplitOptions.RemoveEmptyEntries) ?? [];
+            string[] list = TextOf(item, "urls", AddressText)?.Split(';', StringSplitOptions.TrimEntries | StringSplitOptions.RemoveEmptyEntries) ?? [];
             foreach (string url in list)
             {
                 try
@@ -370,24 +383,4 @@ internal sealed class ServeFileReader
     }
 
     private void Add(Place place, string sentence) => _mistakes.Add(new Mistake(place, sentence));
-}
-
-/// <summary>Times as people write them: a number and ms, s, m or h.</summary>
-internal static class Duration
-{
-    public static bool TryParse(string text, out TimeSpan time)
-    {
-        int unitAt = text.AsSpan().IndexOfAnyExceptInRange('0', '9');
-        double? unitMs = unitAt <= 0 ? null : text[unitAt..] switch
-        {
-            "ms" => 1,
-            "s" => 1_000,
-            "m" => 60_000,
-            "h" => 3_600_000,
-            _ => null,
-        };
-        bool isNumber = int.TryParse(unitAt > 0 ? text[..unitAt] : "", NumberStyles.None, CultureInfo.InvariantCulture, out int number);
-        time = isNumber && unitMs is not null ? TimeSpan.FromMilliseconds(number * unitMs.Value) : default;
-        return isNumber && unitMs is not null;
-    }
 }

@@ -86,8 +86,8 @@ public sealed partial class ServeTests
         await System.IO.File.WriteAllTextAsync(Path.Combine(folder, "version.deps.json"), right);
     }
 
-    private async Task<FrontEndServer> NginxAsync(UpstreamConnections connections) =>
-        await FrontEndServer.StartAsync(new NginxProgram(), new Upstream(new Combination(AppProtocol.FastCgi, Transport.Unix, connections), [$"fastcgi://unix:{Socket}"]));
+    private async Task<FrontEndServer> NginxAsync(UpstreamConnections connections, string? socket = null) =>
+        await FrontEndServer.StartAsync(new NginxProgram(), new Upstream(new Combination(AppProtocol.FastCgi, Transport.Unix, connections), [$"fastcgi://unix:{socket ?? Socket}"]));
 
     private static async Task<double[]> LoadAsync(IPEndPoint[] ways, Func<Task> meanwhile)
     {

@@ -1,0 +1,96 @@
+// Which application a request of a shared address is for: that of its host, or of the nearest wildcard, or of any host; among these that of the longest path.
+
+using System.Globalization;
+using System.Text;
+using System.Text.Json;
+using System.Text.Json.Serialization;
+
+namespace Millrace.Command.Routing;
+
+/// <param name="App">The application's name.</param>
+/// <param name="Socket">The Unix socket on which it speaks FastCGI.</param>
+/// <param name="Host">In lower case; "*.example" for all below it, null for any.</param>
+/// <param name="Path">Empty for all, or '/' and segments, without a '/' at the end.</param>
+internal sealed record Route(string App, string Socket, string? Host, string Path)
+{
+    /// <summary>Whether the route leads where a path leads, by whole segments.</summary>
+    public bool Leads(ReadOnlySpan<char> path) =>
+        path.StartsWith(Path, StringComparison.Ordinal) && (path.Length == Path.Length || path[Path.Length] == '/' || Path.Length == 0);
+}
+
+internal sealed class RouteTable
+{
+    private readonly Dictionary<string, Route[]> _hosts;
+    private readonly (string Suffix, Route[] Routes)[] _wildcards;
+    private readonly Route[] _any;
+
+    public RouteTable(IEnumerable<Route> routes)
+    {
+        var byHost = routes.OrderByDescending(static route => route.Path.Length).ToLookup(static route => route.Host);
+        _any = [.. byHost[null]];
+        _hosts = byHost.Where(static host => host.Key is [not '*', ..]).ToDictionary(static host => host.Key!, static host => host.ToArray(), StringComparer.OrdinalIgnoreCase);
+        _wildcards = [.. byHost.Where(static host => host.Key is ['*', ..]).Select(static host => (Suffix: host.Key![1..], host.ToArray())).OrderByDescending(static host => host.Suffix.Length)];
+    }
+
+    /// <summary>The route of a request, or null where no application is meant.</summary>
+    /// <param name="host">Without a port.</param>
+    /// <param name="path">Decoded.</param>
+    public Route? Find(string host, string path)
+    {
+        if (host is [.., '.'])
+        {
+            host = host[..^1];      // the same name, written as a whole (RFC 1034 §3.1)
+        }
+        if (_hosts.TryGetValue(host, out Route[]? routes) && Find(routes, path) is { } exact)
+        {
+            return exact;
+        }
+        foreach (var (suffix, its) in _wildcards)
+        {
+            if (host.Length > suffix.Length && host.EndsWith(suffix, StringComparison.OrdinalIgnoreCase) && Find(its, path) is { } found)
+            {
+                return found;
+            }
+        }
+        return Find(_any, path);
+    }
+
+    private static Route? Find(Route[] routes, string path)
+    {
+        foreach (Route route in routes)
+        {
+            if (route.Leads(path))
+            {
+                return route;
+            }
+        }
+        return null;
+    }
+}
+
+/// <summary>Routes on their way to the process of a router: in variables, none of which is longer than the system allows.</summary>
+[JsonSerializable(typeof(Route[]))]
+internal sealed partial class RouteJson : JsonSerializerContext
+{
+    private const string Variable = "MILLRACE_ROUTES_";
+    private const int LengthMax = 100_000;
+
+    /// <summary>The variables that hold them.</summary>
+    public static IEnumerable<KeyValuePair<string, string>> Write(IEnumerable<Route> routes) =>
+        JsonSerializer.Serialize([.. routes], Default.RouteArray).Chunk(LengthMax).Select(static (part, i) => new KeyValuePair<string, string>(NameOf(i), new string(part)));
+
+    /// <summary>Takes them out of the environment; null where there are none.</summary>
+    /// <exception cref="JsonException">They are no list of routes.</exception>
+    public static IReadOnlyList<Route>? Take()
+    {
+        var text = new StringBuilder();
+        for (int i = 0; Environment.GetEnvironmentVariable(NameOf(i)) is { } part; i++)
+        {
+            text.Append(part);
+            Environment.SetEnvironmentVariable(NameOf(i), null);
+        }
+        return text.Length == 0 ? null : JsonSerializer.Deserialize(text.ToString(), Default.RouteArray);
+    }
+
+    private static string NameOf(int index) => Variable + index.ToString(CultureInfo.InvariantCulture);
+}

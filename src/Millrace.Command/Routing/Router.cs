@@ -1,0 +1,81 @@
+// The handler of a router: finds the application of a request, and passes it on over FastCGI. What goes wrong is said in the log, and to visitors no more than that.
+
+using System.Net.Sockets;
+using Microsoft.AspNetCore.Http;
+using Millrace.AspNetCore;
+using Millrace.Connector;
+
+namespace Millrace.Command.Routing;
+
+internal sealed class Router : IDisposable
+{
+    private const int RetryAfterSeconds = 5;
+
+    private readonly RouteTable _table;
+    private readonly Dictionary<string, Upstream> _upstreams;
+    private readonly CalmLog _log;
+
+    /// <param name="routes">Where to.</param>
+    /// <param name="log">Takes sentences.</param>
+    public Router(IReadOnlyList<Route> routes, Action<string> log)
+    {
+        _table = new RouteTable(routes);
+        _log = new CalmLog(log);
+        _upstreams = routes.DistinctBy(static route => route.App).ToDictionary(static route => route.App, route =>
+            new Upstream(new ConnectionPool(new UnixDomainSocketEndPoint(route.Socket), ConnectionLimits.Default), line => _log.Say(route.App + " says", $"{route.App}: {line.TrimEnd()}")), StringComparer.Ordinal);
+    }
+
+    public async Task AnswerAsync(HttpContext context)
+    {
+        string path = context.Request.Path.Value is { Length: > 0 } its ? its : "/";
+        if (_table.Find(context.Request.Host.Host, path) is not { } route)
+        {
+            _log.Say("no application", $"No application is at {context.Request.Host.Value ?? "(no host)"}{path}.");
+            await AnswerAsync(context, StatusCodes.Status404NotFound, "Not found");
+            return;
+        }
+        Upstream upstream = _upstreams[route.App];
+        try
+        {
+            await ForwardedRequest.SendAsync(context, upstream.Pool, route.Path, context.Features.Get<IFastCgiFeature>()?.Parameters, upstream.Said);
+        }
+        catch (OperationCanceledException) when (context.RequestAborted.IsCancellationRequested)
+        {
+            context.Abort();        // nobody is left to answer
+        }
+        catch (ConnectorException error)
+        {
+            _log.Say(route.App, $"{route.App}: {error.Message}");
+            if (context.Response.HasStarted || error.IsMidway)
+            {
+                context.Abort();
+                return;
+            }
+            context.Response.Clear();
+            await (error.Fault == ConnectorFault.Busy
+                ? AnswerAsync(context, StatusCodes.Status503ServiceUnavailable, "Not available at the moment")
+                : AnswerAsync(context, StatusCodes.Status502BadGateway, "Bad gateway"));
+        }
+    }
+
+    public void Dispose()
+    {
+        foreach (Upstream upstream in _upstreams.Values)
+        {
+            upstream.Pool.Dispose();
+        }
+    }
+
+    private static Task AnswerAsync(HttpContext context, int status, string text)
+    {
+        context.Response.StatusCode = status;
+        context.Response.ContentType = "text/plain; charset=utf-8";
+        if (status == StatusCodes.Status503ServiceUnavailable)
+        {
+            context.Response.Headers.RetryAfter = RetryAfterSeconds.ToString(System.Globalization.CultureInfo.InvariantCulture);
+        }
+        return context.Response.WriteAsync(text + "\n");
+    }
+
+    private sealed record Upstream(ConnectionPool Pool, Action<string> Said);
+}

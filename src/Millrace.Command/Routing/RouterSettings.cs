@@ -1,0 +1,30 @@
+// A router as the daemon runs it: an application like the others, whose program is the command itself. So it is started, watched, replaced while it serves, and
+// its connections move on, as theirs do.
+
+using Millrace.Command.Serving;
+
+namespace Millrace.Command.Routing;
+
+internal static class RouterSettings
+{
+    /// <summary>The verb that runs it.</summary>
+    public const string Verb = "route";
+
+    // What waits for a socket goes on where the news of it comes in: to hand it to another thread costs as much as all the rest. Nothing in a router blocks.
+    private static readonly KeyValuePair<string, string>[] s_runtime = [new("DOTNET_TieredPGO", "1"), new("DOTNET_SYSTEM_NET_SOCKETS_INLINE_COMPLETIONS", "1")];
+
+    /// <param name="shared">The addresses that applications share.</param>
+    /// <param name="routes">Which is whose.</param>
+    public static AppSettings Of(SharedSettings shared, IEnumerable<Route> routes) => new()
+    {
+        Name = shared.Name,
+        Target = Path.Combine(AppContext.BaseDirectory, typeof(RouterSettings).Assembly.GetName().Name + ".dll"),
+        Urls = shared.Urls,
+        Instances = shared.Instances,
+        Arguments = [Verb],
+        Environment = RouteJson.Write(routes).Concat(s_runtime).ToDictionary(),
+        IsRouter = true,
+        Snapshot = false,
+        Watch = false,
+    };
+}

@@ -1,0 +1,25 @@
+// Times in the file of `millrace serve`.
+
+using System.Globalization;
+
+namespace Millrace.Command.Serving;
+
+/// <summary>Times as people write them: a number and ms, s, m or h.</summary>
+internal static class Duration
+{
+    public static bool TryParse(string text, out TimeSpan time)
+    {
+        int unitAt = text.AsSpan().IndexOfAnyExceptInRange('0', '9');
+        double? unitMs = unitAt <= 0 ? null : text[unitAt..] switch
+        {
+            "ms" => 1,
+            "s" => 1_000,
+            "m" => 60_000,
+            "h" => 3_600_000,
+            _ => null,
+        };
+        bool isNumber = int.TryParse(unitAt > 0 ? text[..unitAt] : "", NumberStyles.None, CultureInfo.InvariantCulture, out int number);
+        time = isNumber && unitMs is not null ? TimeSpan.FromMilliseconds(number * unitMs.Value) : default;
+        return isNumber && unitMs is not null;
+    }
+}

@@ -1,0 +1,192 @@
+// Connections to one responder that are kept for the next request: the one that was used last first, so that those that nobody needs grow old and are closed.
+// How many there may be is bounded; who comes when all are in use waits for a while.
+
+using System.Net;
+using System.Net.Sockets;
+
+namespace Millrace.Connector;
+
+internal sealed class ConnectionPool : IDisposable
+{
+    private static readonly TimeSpan s_queueIsFull = TimeSpan.FromMilliseconds(5);
+
+    private readonly EndPoint _endPoint;
+    private readonly ConnectionLimits _limits;
+    private readonly SemaphoreSlim _places;
+    private readonly Lock _lock = new();
+    private readonly List<PooledConnection> _idle = [];
+    private readonly Timer _closing;
+    private bool _isDisposed;
+
+    /// <param name="endPoint">Where the responder listens.</param>
+    /// <param name="limits">How many, and how long.</param>
+    public ConnectionPool(EndPoint endPoint, ConnectionLimits limits)
+    {
+        _endPoint = endPoint;
+        _limits = limits;
+        _places = new SemaphoreSlim(limits.ConnectionsMax);
+        _closing = new Timer(static pool => ((ConnectionPool)pool!).CloseOld(), this, limits.IdleTimeout / 4, limits.IdleTimeout / 4);
+    }
+
+    /// <summary>Connections that nobody uses at the moment.</summary>
+    public int Idle
+    {
+        get
+        {
+            lock (_lock)
+            {
+                return _idle.Count;
+            }
+        }
+    }
+
+    /// <summary>A connection that nobody else uses; it comes back by <see cref="Return"/> or <see cref="Drop"/>.</summary>
+    /// <param name="fresh">Whether it must be a new one.</param>
+    /// <param name="ct">The request has been given up.</param>
+    /// <exception cref="ConnectorException">There is none.</exception>
+    public async ValueTask<PooledConnection> RentAsync(bool fresh, CancellationToken ct)
+    {
+        if (!_places.Wait(0, CancellationToken.None) && !await _places.WaitAsync(_limits.ConnectTimeout, ct).ConfigureAwait(false))
+        {
+            throw new ConnectorException(ConnectorFault.Busy, $"All {_limits.ConnectionsMax} connections to {_endPoint} are in use.");
+        }
+        try
+        {
+            while (!fresh && TryTake(out var kept))
+            {
+                if (kept.IsUsable)
+                {
+                    return kept;
+                }
+                kept.Dispose();
+            }
+            return new PooledConnection(await ConnectAsync(ct).ConfigureAwait(false));
+        }
+        catch
+        {
+            _places.Release();
+            throw;
+        }
+    }
+
+    /// <summary>The request is over, and the next may go over it.</summary>
+    public void Return(PooledConnection connection)
+    {
+        connection.BecomeIdle();
+        bool isKept;
+        lock (_lock)
+        {
+            isKept = !_isDisposed;
+            if (isKept)
+            {
+                _idle.Add(connection);
+            }
+        }
+        if (!isKept)
+        {
+            connection.Dispose();
+        }
+        _places.Release();
+    }
+
+    /// <summary>It is of no further use.</summary>
+    public void Drop(PooledConnection connection)
+    {
+        connection.Dispose();
+        _places.Release();
+    }
+
+    public void Dispose()
+    {
+        _closing.Dispose();
+        lock (_lock)
+        {
+            _isDisposed = true;
+            _idle.ForEach(static connection => connection.Dispose());
+            _idle.Clear();
+        }
+    }
+
+    private bool TryTake(out PooledConnection connection)
+    {
+        lock (_lock)
+        {
+            bool isThere = _idle.Count > 0;
+            connection = isThere ? _idle[^1] : null!;
+            if (isThere)
+            {
+                _idle.RemoveAt(_idle.Count - 1);
+            }
+            return isThere;
+        }
+    }
+
+    // A Unix socket whose queue is full refuses at once, where TCP waits.
+    private async ValueTask<Socket> ConnectAsync(CancellationToken ct)
+    {
+        using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct);
+        limit.CancelAfter(_limits.ConnectTimeout);
+        while (true)
+        {
+            var socket = _endPoint is UnixDomainSocketEndPoint
+                ? new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified)
+                : new Socket(_endPoint.AddressFamily, SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
+            try
+            {
+                await socket.ConnectAsync(_endPoint, limit.Token).ConfigureAwait(false);
+                return socket;
+            }
+            catch (SocketException error) when (error.SocketErrorCode is SocketError.WouldBlock or SocketError.TryAgain)
+            {
+                socket.Dispose();
+            }
+            catch (SocketException error)
+            {
+                socket.Dispose();
+                throw new ConnectorException(ConnectorFault.NoConnection, $"{_endPoint} cannot be connected to: {error.Message}", error);
+            }
+            catch (OperationCanceledException) when (!ct.IsCancellationRequested)
+            {
+                socket.Dispose();
+                throw new ConnectorException(ConnectorFault.Busy, $"{_endPoint} has not accepted a connection within {_limits.ConnectTimeout.TotalSeconds:0.#} s.");
+            }
+            catch
+            {
+                socket.Dispose();
+                throw;
+            }
+            try
+            {
+                await Task.Delay(s_queueIsFull, limit.Token).ConfigureAwait(false);
+            }
+            catch (OperationCanceledException) when (!ct.IsCancellationRequested)
+            {
+                throw new ConnectorException(ConnectorFault.Busy, $"The queue of {_endPoint} has been full for {_limits.ConnectTimeout.TotalSeconds:0.#} s.");
+            }
+        }
+    }
+
+    private void CloseOld()
+    {
+        List<PooledConnection> old = [];
+        lock (_lock)
+        {
+            int count = 0;      // the oldest come first
+            while (count < _idle.Count && _idle[count].IdleFor > _limits.IdleTimeout)
+            {
+                count++;
+            }
+            old.AddRange(_idle.Take(count));
+            _idle.RemoveRange(0, count);
+        }
+        old.ForEach(static connection => connection.Dispose());
+    }
+}
+
+/// <param name="ConnectionsMax">In use or kept; at least 1.</param>
+/// <param name="IdleTimeout">How long one is kept that nobody uses; less than the responder's.</param>
+/// <param name="ConnectTimeout">How long a request may wait for one.</param>
+internal sealed record ConnectionLimits(int ConnectionsMax, TimeSpan IdleTimeout, TimeSpan ConnectTimeout)
+{
+    public static ConnectionLimits Default { get; } = new(1_000, TimeSpan.FromSeconds(30), TimeSpan.FromSeconds(10));
+}

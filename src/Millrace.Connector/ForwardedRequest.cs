@@ -1,0 +1,333 @@
+// One request on its way through a responder: the head, and a small body with it, in one send; a larger body beside the answer, as it comes and no faster than
+// the responder reads it; the answer as it comes and no faster than the client reads that. Who leaves takes the other side with it.
+
+using System.Buffers;
+using System.IO.Pipelines;
+using System.Net.Sockets;
+using System.Runtime.ExceptionServices;
+using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
+using Millrace.Protocols.FastCgi;
+
+namespace Millrace.Connector;
+
+internal sealed class ForwardedRequest : IDisposable
+{
+    private const int InlineMax = 32 * 1024;
+    private const int StdinMax = 32 * 1024;
+
+    private readonly HttpContext _context;
+    private readonly ConnectionPool _pool;
+    private readonly Action<string> _said;
+    private readonly RecordWriter _writer = new();
+    private readonly ResponseHead _head = new();
+    private readonly byte[] _endRequest = new byte[EndRequest.Size];
+    private int _endLength;
+    private EndRequest? _ended;
+    private Task? _upload;
+    private long _written;
+    private volatile bool _uploadIsOver;
+    private volatile ExceptionDispatchInfo? _uploadFailure;     // the client's doing, as its body's reader says
+
+    private ForwardedRequest(HttpContext context, ConnectionPool pool, Action<string> said)
+    {
+        _context = context;
+        _pool = pool;
+        _said = said;
+    }
+
+    /// <summary>Has a responder answer a request.</summary>
+    /// <param name="context">The request. Its response has not started.</param>
+    /// <param name="pool">Connections to the responder.</param>
+    /// <param name="prefix">The path that leads to it: see <see cref="RequestParameters.Write"/>.</param>
+    /// <param name="parameters">The variables of a front server that speaks FastCGI, or null.</param>
+    /// <param name="said">Takes what the responder prints.</param>
+    /// <exception cref="ConnectorException">There is no whole answer. The response may have started.</exception>
+    /// <exception cref="OperationCanceledException">The client has left.</exception>
+    public static async Task SendAsync(HttpContext context, ConnectionPool pool, string prefix, IReadOnlyDictionary<string, string>? parameters, Action<string> said)
+    {
+        using var request = new ForwardedRequest(context, pool, said);
+        request._writer.WriteBegin(keepConnection: true);
+        RequestParameters.Write(request._writer, context, prefix, parameters);
+        try
+        {
+            await request.RunAsync().ConfigureAwait(false);
+        }
+        catch (ConnectorException error)
+        {
+            error.IsMidway = request._written > 0;
+            throw;
+        }
+    }
+
+    public void Dispose() => _writer.Dispose();
+
+    private async Task RunAsync()
+    {
+        PipeReader? body = TakeSmallBody();
+        for (bool fresh = false; ; fresh = true)
+        {
+            PooledConnection connection = await _pool.RentAsync(fresh, _context.RequestAborted).ConfigureAwait(false);
+            bool isDone = false;
+            try
+            {
+                if (await TryAnswerAsync(connection, body).ConfigureAwait(false))
+                {
+                    isDone = _uploadIsOver && !connection.HasRest;
+                    return;
+                }
+            }
+            finally
+            {
+                await EndAsync(connection, isDone).ConfigureAwait(false);
+            }
+        }
+    }
+
+    // False: the connection was one that its responder had just ended, and nothing of the request can have been acted upon, or may be twice.
+    private async Task<bool> TryAnswerAsync(PooledConnection connection, PipeReader? body)
+    {
+        connection.BeginRequest();
+        using CancellationTokenRegistration leaving = _context.RequestAborted.UnsafeRegister(static state => ((PooledConnection)state!).Dispose(), connection);
+        try
+        {
+            bool isSent = await TrySendHeadAsync(connection).ConfigureAwait(false);
+            if (!isSent && connection.IsUsed)
+            {
+                return false;
+            }
+            if (body is not null)
+            {
+                _upload = UploadAsync(connection, body);
+            }
+            else
+            {
+                _uploadIsOver = isSent;
+            }
+            await AnswerAsync(connection).ConfigureAwait(false);
+            return true;
+        }
+        catch (Exception error) when (error is SocketException or ObjectDisposedException or ConnectorException or OperationCanceledException && _context.RequestAborted.IsCancellationRequested)
+        {
+            throw new OperationCanceledException("The client has left.", error, _context.RequestAborted);
+        }
+        catch (Exception error) when (error is SocketException or ObjectDisposedException or EndOfResponseException)
+        {
+            _uploadFailure?.Throw();
+            if (connection.IsUsed && !connection.HasAnswered && _upload is null && IsRepeatable)
+            {
+                return false;
+            }
+            throw new ConnectorException(ConnectorFault.BrokenResponse, connection.HasAnswered
+                ? "It has ended the connection in the middle of its response."
+                : "It has ended the connection without an answer.", error);
+        }
+    }
+
+    // A responder that takes no more may have answered all the same. Over a kept connection it has ended that before it had all of the head.
+    private async ValueTask<bool> TrySendHeadAsync(PooledConnection connection)
+    {
+        try
+        {
+            await connection.SendAsync(_writer.Written).ConfigureAwait(false);
+            return true;
+        }
+        catch (SocketException)
+        {
+            return false;
+        }
+    }
+
+    // RFC 9110 §9.2.2: what may be sent twice.
+    private bool IsRepeatable => HttpMethods.IsGet(_context.Request.Method) || HttpMethods.IsHead(_context.Request.Method) || HttpMethods.IsOptions(_context.Request.Method);
+
+    private async ValueTask EndAsync(PooledConnection connection, bool isDone)
+    {
+        if (isDone)
+        {
+            _pool.Return(connection);
+            return;
+        }
+        _pool.Drop(connection);     // ends an upload that the responder does not take
+        if (_upload is { } upload)
+        {
+            _context.Request.BodyReader.CancelPendingRead();
+            await upload.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        }
+    }
+
+    // ---- the body ----
+
+    // A body that is there already goes with the head. Null: there is nothing left to send.
+    private PipeReader? TakeSmallBody()
+    {
+        HttpRequest request = _context.Request;
+        if (_context.Features.Get<IHttpRequestBodyDetectionFeature>() is { CanHaveBody: false } || request.ContentLength == 0)
+        {
+            _writer.EndEmptyStream(RecordType.Stdin);
+            return null;
+        }
+        PipeReader body = request.BodyReader;
+        if (body.TryRead(out ReadResult read))
+        {
+            if (read.IsCompleted && read.Buffer.Length <= InlineMax)
+            {
+                _writer.BeginStream(RecordType.Stdin);
+                foreach (ReadOnlyMemory<byte> piece in read.Buffer)
+                {
+                    _writer.Append(piece.Span);
+                }
+                body.AdvanceTo(read.Buffer.End);
+                _writer.EndStream(RecordType.Stdin);
+                return null;
+            }
+            body.AdvanceTo(read.Buffer.Start);
+        }
+        return body;
+    }
+
+    private async Task UploadAsync(PooledConnection connection, PipeReader body)
+    {
+        using var writer = new RecordWriter();
+        try
+        {
+            while (true)
+            {
+                ReadResult read = await body.ReadAsync(CancellationToken.None).ConfigureAwait(false);
+                if (read.IsCanceled)
+                {
+                    return;
+                }
+                ReadOnlySequence<byte> piece = read.Buffer.Length > StdinMax ? read.Buffer.Slice(0, StdinMax) : read.Buffer;
+                if (!piece.IsEmpty)
+                {
+                    writer.BeginStream(RecordType.Stdin);
+                    foreach (ReadOnlyMemory<byte> bytes in piece)
+                    {
+                        writer.Append(bytes.Span);
+                    }
+                    writer.Pause();
+                }
+                bool isLast = read.IsCompleted && piece.Length == read.Buffer.Length;
+                body.AdvanceTo(piece.End);
+                if (isLast)
+                {
+                    writer.EndEmptyStream(RecordType.Stdin);
+                }
+                await connection.SendAsync(writer.Written).ConfigureAwait(false);
+                writer.Clear();
+                if (isLast)
+                {
+                    _uploadIsOver = true;
+                    return;
+                }
+            }
+        }
+        catch (Exception error) when (error is SocketException or ObjectDisposedException)
+        {
+            // The responder takes no more: it may have answered all the same.
+        }
+        catch (Exception error)
+        {
+            _uploadFailure = ExceptionDispatchInfo.Capture(error);
+            connection.Dispose();       // what has come of the body must not pass for all of it
+            throw;
+        }
+    }
+
+    // ---- the answer ----
+
+    private async Task AnswerAsync(PooledConnection connection)
+    {
+        bool dropsBody = HttpMethods.IsHead(_context.Request.Method);
+        while (true)
+        {
+            while (_ended is null && connection.TryRead(out RecordPart part, out ReadOnlyMemory<byte> content))
+            {
+                if (part.RequestId == RecordWriter.RequestId)
+                {
+                    Take(part, content.Span, ref dropsBody);
+                }
+            }
+            if (_ended is { } end)
+            {
+                Conclude(end, dropsBody);
+                return;
+            }
+            if (_head.IsRead)
+            {
+                await _context.Response.BodyWriter.FlushAsync(_context.RequestAborted).ConfigureAwait(false);
+            }
+            if (!await connection.ReceiveAsync().ConfigureAwait(false))
+            {
+                throw new EndOfResponseException();
+            }
+        }
+    }
+
+    private void Take(in RecordPart part, ReadOnlySpan<byte> content, ref bool dropsBody)
+    {
+        switch (part.Type)
+        {
+            case RecordType.Stdout:
+                if (!_head.IsRead)
+                {
+                    content = content[_head.Take(content, _context.Response)..];
+                    dropsBody |= _head.IsRead && _context.Response.StatusCode is 204 or 205 or 304;
+                }
+                if (!content.IsEmpty && !dropsBody)
+                {
+                    WriteBody(content);
+                }
+                break;
+            case RecordType.Stderr when !content.IsEmpty:
+                _said(System.Text.Encoding.UTF8.GetString(content));
+                break;
+            case RecordType.EndRequest:
+                TakeEnd(part, content);
+                break;
+        }
+    }
+
+    private void WriteBody(ReadOnlySpan<byte> content)
+    {
+        if (_written + content.Length > (_context.Response.ContentLength ?? long.MaxValue))
+        {
+            throw new ConnectorException(ConnectorFault.BrokenResponse, "Its response is broken: it has more bytes than its Content-Length says.");
+        }
+        _context.Response.BodyWriter.Write(content);
+        _written += content.Length;
+    }
+
+    private void TakeEnd(in RecordPart part, ReadOnlySpan<byte> content)
+    {
+        if (part.ContentLength != EndRequest.Size)
+        {
+            throw new ConnectorException(ConnectorFault.BrokenResponse, "Its END_REQUEST has not 8 bytes.");
+        }
+        content.CopyTo(_endRequest.AsSpan(_endLength));
+        _endLength += content.Length;
+        if (part.IsLast)
+        {
+            _ended = EndRequest.Read(_endRequest);
+        }
+    }
+
+    private void Conclude(EndRequest end, bool dropsBody)
+    {
+        if (end.Status != ProtocolStatus.RequestComplete)
+        {
+            throw new ConnectorException(end.Status == ProtocolStatus.Overloaded ? ConnectorFault.Busy : ConnectorFault.BrokenResponse, $"It has refused the request: {end.Status}.");
+        }
+        if (!_head.IsRead)
+        {
+            throw new ConnectorException(ConnectorFault.BrokenResponse, "It has ended the request without a head of a response.");
+        }
+        if (!dropsBody && _context.Response.ContentLength is { } length && length != _written)
+        {
+            throw new ConnectorException(ConnectorFault.BrokenResponse, "Its response is broken: it has fewer bytes than its Content-Length says.");
+        }
+    }
+
+    private sealed class EndOfResponseException : IOException;
+}

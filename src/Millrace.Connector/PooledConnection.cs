@@ -1,0 +1,90 @@
+// One kept connection to a responder, and how its bytes are cut into records.
+
+using System.Diagnostics;
+using System.Net.Sockets;
+using Millrace.Protocols;
+using Millrace.Protocols.FastCgi;
+
+namespace Millrace.Connector;
+
+internal sealed class PooledConnection(Socket socket) : IDisposable
+{
+    private readonly byte[] _input = new byte[16 * 1024];
+    private RecordReader _records;
+    private int _start;
+    private int _end;
+    private long _idleSince;
+
+    /// <summary>Whether a request has been answered over it before.</summary>
+    public bool IsUsed { get; private set; }
+
+    /// <summary>Whether bytes of an answer have come since <see cref="BeginRequest"/>.</summary>
+    public bool HasAnswered { get; private set; }
+
+    public TimeSpan IdleFor => Stopwatch.GetElapsedTime(_idleSince);
+
+    /// <summary>A kept connection on which nothing has come: an answer nobody has asked for, or its end, makes it useless.</summary>
+    public bool IsUsable
+    {
+        get
+        {
+            try
+            {
+                return !socket.Poll(TimeSpan.Zero, SelectMode.SelectRead);
+            }
+            catch (Exception error) when (error is SocketException or ObjectDisposedException)
+            {
+                return false;
+            }
+        }
+    }
+
+    /// <summary>Bytes that have come, and belong to no record that has been read.</summary>
+    public bool HasRest => _start < _end || !_records.AtRecordStart;
+
+    public void BeginRequest() => HasAnswered = false;
+
+    public void BecomeIdle()
+    {
+        IsUsed = true;
+        _idleSince = Stopwatch.GetTimestamp();
+    }
+
+    /// <exception cref="SocketException">The responder takes no more.</exception>
+    /// <exception cref="ObjectDisposedException">The request has been given up.</exception>
+    public async ValueTask SendAsync(ReadOnlyMemory<byte> bytes)
+    {
+        while (bytes.Length > 0)
+        {
+            bytes = bytes[await socket.SendAsync(bytes, SocketFlags.None).ConfigureAwait(false)..];
+        }
+    }
+
+    /// <summary>The next piece of a record that is here already.</summary>
+    /// <exception cref="ConnectorException">It is no record.</exception>
+    public bool TryRead(out RecordPart part, out ReadOnlyMemory<byte> content)
+    {
+        var result = _records.Read(_input.AsSpan(_start, _end - _start), out int consumed, out part);
+        if (result == ReadResult.Faulty)
+        {
+            throw new ConnectorException(ConnectorFault.BrokenResponse, "What it answers is no FastCGI, or it has broken its response off.");
+        }
+        content = _input.AsMemory(_start + part.Start, part.Length);
+        _start += consumed;
+        return result == ReadResult.Done;
+    }
+
+    /// <summary>Waits for more. False: the responder has ended the connection.</summary>
+    /// <exception cref="SocketException">It has reset it.</exception>
+    /// <exception cref="ObjectDisposedException">The request has been given up.</exception>
+    public async ValueTask<bool> ReceiveAsync()
+    {
+        _start = 0;
+        _end = 0;
+        _end = await socket.ReceiveAsync(_input.AsMemory(), SocketFlags.None).ConfigureAwait(false);
+        HasAnswered |= _end > 0;
+        return _end > 0;
+    }
+
+    public void Dispose() => socket.Dispose();
+}

@@ -1,0 +1,123 @@
+// Records of one request on their way to a responder (FastCGI 1.0 §3.3), gathered so that as many as possible leave with one send.
+
+using System.Buffers;
+using Millrace.Protocols.FastCgi;
+
+namespace Millrace.Connector;
+
+internal sealed class RecordWriter : IDisposable
+{
+    /// <summary>The id of the only request on a connection, as web servers choose it.</summary>
+    public const ushort RequestId = 1;
+
+    private byte[] _bytes = ArrayPool<byte>.Shared.Rent(4 * 1024);
+    private int _end;
+    private int _record = -1;       // where the record that is being written begins
+
+    public ReadOnlyMemory<byte> Written => _bytes.AsMemory(0, _end);
+
+    public int Length => _end;
+
+    public void Clear() => _end = 0;
+
+    public void WriteBegin(bool keepConnection)
+    {
+        Span<byte> record = Reserve(RecordHeader.Size + BeginRequest.Size);
+        RecordHeader.Write(record, RecordType.BeginRequest, RequestId, BeginRequest.Size, 0);
+        new BeginRequest(Role.Responder, keepConnection).Write(record[RecordHeader.Size..]);
+        _end += RecordHeader.Size + BeginRequest.Size;
+    }
+
+    /// <summary>Begins a stream: what is appended goes into records of this type.</summary>
+    public void BeginStream(RecordType type)
+    {
+        _record = _end;
+        RecordHeader.Write(Reserve(RecordHeader.Size), type, RequestId, 0, 0);
+        _end += RecordHeader.Size;
+    }
+
+    /// <summary>Bytes of the stream; they may go into several records.</summary>
+    public void Append(scoped ReadOnlySpan<byte> bytes)
+    {
+        while (true)
+        {
+            int room = RecordHeader.ContentLengthMax - (_end - _record - RecordHeader.Size);
+            int count = Math.Min(room, bytes.Length);
+            bytes[..count].CopyTo(Reserve(count));
+            _end += count;
+            bytes = bytes[count..];
+            if (bytes.IsEmpty)
+            {
+                return;
+            }
+            RecordType type = CloseRecord();
+            BeginStream(type);
+        }
+    }
+
+    /// <summary>A pair of a PARAMS stream (§3.4).</summary>
+    public void AppendPair(scoped ReadOnlySpan<byte> name, scoped ReadOnlySpan<byte> value)
+    {
+        int size = NameValuePairs.SizeOf(name.Length, value.Length);
+        if (size <= RecordHeader.ContentLengthMax - (_end - _record - RecordHeader.Size))
+        {
+            _ = NameValuePairs.Write(Reserve(size), name, value);
+            _end += size;
+            return;
+        }
+        byte[] pair = ArrayPool<byte>.Shared.Rent(size);
+        _ = NameValuePairs.Write(pair, name, value);
+        Append(pair.AsSpan(0, size));
+        ArrayPool<byte>.Shared.Return(pair);
+    }
+
+    /// <summary>The stream may go on with other records; one without content is left out, since it would end it.</summary>
+    public void Pause()
+    {
+        if (_end == _record + RecordHeader.Size)
+        {
+            _end = _record;
+            return;
+        }
+        _ = CloseRecord();
+    }
+
+    /// <summary>Ends the stream that has been begun (§3.3: by a record without content).</summary>
+    public void EndStream(RecordType type)
+    {
+        Pause();
+        EndEmptyStream(type);
+    }
+
+    /// <summary>Ends a stream that has no open record.</summary>
+    public void EndEmptyStream(RecordType type)
+    {
+        RecordHeader.Write(Reserve(RecordHeader.Size), type, RequestId, 0, 0);
+        _end += RecordHeader.Size;
+    }
+
+    public void Dispose()
+    {
+        ArrayPool<byte>.Shared.Return(_bytes);
+        _bytes = [];
+    }
+
+    private RecordType CloseRecord()
+    {
+        var header = RecordHeader.Read(_bytes.AsSpan(_record));
+        RecordHeader.Write(_bytes.AsSpan(_record), header.Type, RequestId, _end - _record - RecordHeader.Size, 0);
+        return header.Type;
+    }
+
+    private Span<byte> Reserve(int count)
+    {
+        if (_bytes.Length - _end < count)
+        {
+            byte[] larger = ArrayPool<byte>.Shared.Rent(Math.Max(_bytes.Length * 2, _end + count));
+            _bytes.AsSpan(0, _end).CopyTo(larger);
+            ArrayPool<byte>.Shared.Return(_bytes);
+            _bytes = larger;
+        }
+        return _bytes.AsSpan(_end, count);
+    }
+}

@@ -1,0 +1,146 @@
+// From a request, whatever server it came in by, to the variables of the responder's (RFC 3875 §4.1). What a front server has said over FastCGI goes on as it
+// was said; over HTTP the variables are made of the request. Header fields are taken from the request in both cases: variables alone would lose repeated ones.
+
+using System.Buffers;
+using System.Globalization;
+using System.Text;
+using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
+using Microsoft.Extensions.Primitives;
+using Microsoft.Net.Http.Headers;
+using Millrace.Protocols.FastCgi;
+
+namespace Millrace.Connector;
+
+internal static class RequestParameters
+{
+    // Fields that end here (RFC 9110 §7.6.1), and Proxy, which would be taken for the variable HTTP_PROXY (CVE-2016-5385). Expect has been answered by whoever has the client.
+    private static readonly HashSet<string> s_ownFields = new(StringComparer.OrdinalIgnoreCase)
+    {
+        HeaderNames.Connection, HeaderNames.KeepAlive, HeaderNames.ProxyConnection, HeaderNames.TE, HeaderNames.Trailer, HeaderNames.TransferEncoding, HeaderNames.Upgrade,
+        HeaderNames.Expect, HeaderNames.ContentLength, HeaderNames.ContentType, "Proxy", "HTTP2-Settings",
+    };
+
+    // Variables that are written here, whatever the front server has said.
+    private static readonly HashSet<string> s_ownVariables = new(StringComparer.Ordinal)
+    {
+        "SCRIPT_NAME", "PATH_INFO", "PATH_TRANSLATED", "CONTENT_LENGTH", "CONTENT_TYPE", "REQUEST_METHOD",
+    };
+
+    /// <summary>Writes PARAMS and their end.</summary>
+    /// <param name="writer">Where to.</param>
+    /// <param name="context">The request.</param>
+    /// <param name="prefix">The path that leads to the responder: empty, or '/' and segments, without a '/' at its end. A part of the request's path.</param>
+    /// <param name="parameters">The variables of a front server that speaks FastCGI, or null.</param>
+    public static void Write(RecordWriter writer, HttpContext context, string prefix, IReadOnlyDictionary<string, string>? parameters)
+    {
+        HttpRequest request = context.Request;
+        writer.BeginStream(RecordType.Params);
+        Pair(writer, "REQUEST_METHOD", request.Method);
+        if (parameters is { Count: > 0 })
+        {
+            foreach (var (name, value) in parameters)
+            {
+                if (!name.StartsWith("HTTP_", StringComparison.Ordinal) && !s_ownVariables.Contains(name))
+                {
+                    Pair(writer, name, value);
+                }
+            }
+        }
+        else
+        {
+            WriteMade(writer, context);
+        }
+        Pair(writer, "SCRIPT_NAME", prefix);
+        Pair(writer, "PATH_INFO", (request.Path.Value ?? "")[prefix.Length..]);
+        WriteFields(writer, request, isFromHttp: parameters is not { Count: > 0 });
+        writer.EndStream(RecordType.Params);
+    }
+
+    private static void WriteMade(RecordWriter writer, HttpContext context)
+    {
+        HttpRequest request = context.Request;
+        ConnectionInfo connection = context.Connection;
+        Pair(writer, "GATEWAY_INTERFACE", "CGI/1.1");
+        Pair(writer, "REQUEST_URI", context.Features.GetRequiredFeature<IHttpRequestFeature>().RawTarget);
+        Pair(writer, "QUERY_STRING", request.QueryString.HasValue ? request.QueryString.Value![1..] : "");
+        Pair(writer, "SERVER_PROTOCOL", request.Protocol);
+        Pair(writer, "REQUEST_SCHEME", request.Scheme);
+        if (request.IsHttps)
+        {
+            Pair(writer, "HTTPS", "on");
+        }
+        if (request.Host is { HasValue: true } host)
+        {
+            Pair(writer, "SERVER_NAME", host.Host);
+        }
+        if (connection.LocalIpAddress is { } local)
+        {
+            Pair(writer, "SERVER_ADDR", local.ToString());
+        }
+        int port = connection.LocalPort > 0 ? connection.LocalPort : request.Host.Port ?? (request.IsHttps ? 443 : 80);
+        Number(writer, "SERVER_PORT", port);
+        if (connection.RemoteIpAddress is { } remote)
+        {
+            Pair(writer, "REMOTE_ADDR", remote.ToString());
+            Number(writer, "REMOTE_PORT", connection.RemotePort);
+        }
+    }
+
+    private static void WriteFields(RecordWriter writer, HttpRequest request, bool isFromHttp)
+    {
+        foreach (var (name, values) in request.Headers)
+        {
+            // X_User and X-User are one variable: whoever may not send the one must not get through with the other.
+            if (s_ownFields.Contains(name) || (isFromHttp && name.Contains('_', StringComparison.Ordinal)))
+            {
+                continue;
+            }
+            for (int i = 0; i < values.Count; i++)
+            {
+                Field(writer, name, values[i] ?? "");
+            }
+        }
+        if (request.ContentType is { } type)
+        {
+            Pair(writer, "CONTENT_TYPE", type);
+        }
+        if (request.ContentLength is { } length)
+        {
+            Number(writer, "CONTENT_LENGTH", length);
+        }
+    }
+
+    // User-Agent is HTTP_USER_AGENT.
+    private static void Field(RecordWriter writer, string name, string value)
+    {
+        Span<byte> variable = name.Length <= 250 ? stackalloc byte[256] : new byte[name.Length + 5];
+        "HTTP_"u8.CopyTo(variable);
+        int length = 5;
+        foreach (char c in name)
+        {
+            variable[length++] = c == '-' ? (byte)'_' : (byte)char.ToUpperInvariant(c);
+        }
+        Pair(writer, variable[..length], value);
+    }
+
+    private static void Number(RecordWriter writer, string name, long value) => Pair(writer, name, value.ToString(CultureInfo.InvariantCulture));
+
+    private static void Pair(RecordWriter writer, string name, string value)
+    {
+        Span<byte> bytes = name.Length <= 256 ? stackalloc byte[Encoding.UTF8.GetMaxByteCount(Math.Min(name.Length, 256))] : new byte[Encoding.UTF8.GetMaxByteCount(name.Length)];
+        Pair(writer, bytes[..Encoding.UTF8.GetBytes(name, bytes)], value);
+    }
+
+    private static void Pair(RecordWriter writer, scoped ReadOnlySpan<byte> name, string value)
+    {
+        int max = Encoding.UTF8.GetMaxByteCount(value.Length);
+        byte[]? rented = max <= 1024 ? null : ArrayPool<byte>.Shared.Rent(max);
+        Span<byte> bytes = rented ?? stackalloc byte[1024];
+        writer.AppendPair(name, bytes[..Encoding.UTF8.GetBytes(value, bytes)]);
+        if (rented is not null)
+        {
+            ArrayPool<byte>.Shared.Return(rented);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+// Several applications behind one address: a real nginx in front, the router, and applications of which some go wrong.
+
+using System.Globalization;
+using System.Net;
+using Millrace.Interop.FrontEnds;
+
+namespace Millrace.Interop.Command;
+
+public sealed partial class ServeTests
+{
+    private string Front => Path.Combine(_directory.Path, "front.sock");
+
+    [Fact]
+    public async Task Applications_share_an_address_by_host_and_path_over_both_protocols()
+    {
+        WriteShared(On("blog", "\"host\": \"blog.example\"", "\"environment\": { \"TITLE\": \"Blog\" }"), On("wiki", "\"host\": \"blog.example\"", "\"path\": \"/wiki\"", "\"environment\": { \"TITLE\": \"Wiki\" }"), On("rest", "\"environment\": { \"TITLE\": \"Rest\" }"));
+        var daemon = await StartAsync();
+
+        Assert.Equal("Blog", await AskAsync("blog.example", "/title"));
+        Assert.Equal("Wiki", await AskAsync("blog.example", "/wiki/title"));
+        Assert.Equal("Rest", await AskAsync("other.example", "/title"));
+        Assert.Equal("/wiki|/base|/wiki/base", await AskAsync("blog.example", "/wiki/base"));
+        Assert.Equal("|/base|/base", await AskAsync("other.example", "/base"));
+        Assert.Equal((0, "Blog\n", ""), await CommandProcess.RunAsync("get", "fastcgi://unix:" + Front, "/title", "-H", "Host: blog.example", "--body-only"));
+        var (_, table, _) = await DoAsync("status");
+        Assert.Matches(@"(?m)^wiki  serving .* front:blog\.example/wiki$", table);
+        Assert.Matches($@"(?m)^front +serving .* fastcgi://unix:{Front} {_shop}$", table);
+
+        daemon.Signal(CommandProcess.SigTerm);
+        Assert.Equal(0, await daemon.WaitForExitAsync());
+        Assert.Empty(Directory.GetFiles(Path.GetDirectoryName(Control)!));
+    }
+
+    [Fact]
+    public async Task Behind_nginx_routes_change_and_applications_are_replaced_without_a_lost_request()
+    {
+        WriteShared(On("blog"), On("wiki", "\"path\": \"/wiki\""));
+        await StartAsync();
+        await using FrontEndServer nginx = await NginxAsync(UpstreamConnections.KeptAlive, Front);
+        string address = $"http://{nginx.Buffered}";
+        using var ending = new CancellationTokenSource();
+        int answered = 0;
+        Task[] clients = [.. Enumerable.Range(0, 8).Select(i => Task.Run(async () =>
+        {
+            using var client = new HttpClient { Timeout = Patience };
+            for (int n = 0; !ending.IsCancellationRequested; n++)
+            {
+                string text = $"{i}-{n}";
+                using var answer = await client.PostAsync($"{address}{(n % 2 == 0 ? "" : "/wiki")}/echo", new StringContent(text));
+                Assert.Equal((HttpStatusCode.OK, text), (answer.StatusCode, await answer.Content.ReadAsStringAsync()));
+                Interlocked.Increment(ref answered);
+            }
+        }))];
+
+        for (int i = 0; i < 3; i++)
+        {
+            Assert.Equal(0, (await DoAsync("reload", "wiki")).ExitCode);
+            Assert.Equal(0, (await DoAsync("reload", "front")).ExitCode);
+        }
+        WriteShared(On("blog"), On("wiki", "\"path\": \"/wiki\""), On("more", "\"path\": \"/more\"", "\"environment\": { \"TITLE\": \"More\" }"));
+        Assert.Equal(0, (await DoAsync("reload")).ExitCode);
+        Assert.Equal("More", await _client.GetStringAsync(address + "/more/title"));
+
+        await ending.CancelAsync();
+        await Task.WhenAll(clients);
+        Assert.True(answered > 100, answered.ToString(CultureInfo.InvariantCulture));
+    }
+
+    [Fact]
+    public async Task An_application_that_crashes_hangs_or_is_held_behind_a_shared_address_concerns_no_other()
+    {
+        WriteShared(On("well", "\"path\": \"/well\"", "\"environment\": { \"TITLE\": \"Well\" }"), On("ill", "\"path\": \"/ill\"", "\"environment\": { \"TITLE\": \"Ill\" }"));
+        await StartAsync();
+        Assert.Equal("Ill", await AskAsync("x", "/ill/title"));
+
+        await SendSignalAsync("KILL");
+        Assert.Equal("Ill", await AskAsync("x", "/ill/title"));
+
+        await SendSignalAsync("STOP");
+        var hung = AskAsync("x", "/ill/title");
+        for (int i = 0; i < 100; i++)
+        {
+            Assert.Equal("Well", await AskAsync("x", "/well/title"));
+        }
+        Assert.Equal("Ill", await hung);     // killed when its time is over, and replaced: a GET is asked again
+
+        Assert.Equal(0, (await DoAsync("hold", "ill")).ExitCode);
+        using var held = await SendAsync("x", "/ill/title");
+        Assert.Equal((HttpStatusCode.ServiceUnavailable, "5"), (held.StatusCode, held.Headers.RetryAfter!.ToString()));
+        Assert.Equal("Well", await AskAsync("x", "/well/title"));
+
+        Assert.Equal(0, (await DoAsync("stop", "ill")).ExitCode);
+        using var stopped = await SendAsync("x", "/ill/title");
+        Assert.Equal(HttpStatusCode.BadGateway, stopped.StatusCode);
+        using var nowhere = await SendAsync("x", "/elsewhere");
+        Assert.Equal(HttpStatusCode.NotFound, nowhere.StatusCode);
+        Assert.Contains("ill: ", (await DoAsync("logs", "front")).Output, StringComparison.Ordinal);
+    }
+
+    private async Task SendSignalAsync(string signal)
+    {
+        using var kill = System.Diagnostics.Process.Start("kill", ["-" + signal, .. ProcessesOf("ill", await StatusAsync()).Select(static process => process.ToString(CultureInfo.InvariantCulture))]);
+        await kill.WaitForExitAsync();
+    }
+
+    private async Task<string> AskAsync(string host, string path)
+    {
+        using var answer = await SendAsync(host, path);
+        Assert.Equal(HttpStatusCode.OK, answer.StatusCode);
+        return await answer.Content.ReadAsStringAsync();
+    }
+
+    private async Task<HttpResponseMessage> SendAsync(string host, string path)
+    {
+        using var request = new HttpRequestMessage(HttpMethod.Get, _shop + path);
+        request.Headers.Host = host;
+        return await _client.SendAsync(request);
+    }
+
+    private static string On(string name, params string[] more) => App(name, "", ["\"on\": \"front\"", .. more]).Replace("\"urls\": \"\", ", "", StringComparison.Ordinal);
+
+    private void WriteShared(params string[] apps)
+    {
+        Write(apps);
+        string shared = $"\"shared\": {{ \"front\": \"fastcgi://unix:{Front};{_shop}\" }}, \"apps\"";
+        System.IO.File.WriteAllText(File, System.IO.File.ReadAllText(File).Replace("\"apps\"", shared, StringComparison.Ordinal));
+    }
+}
