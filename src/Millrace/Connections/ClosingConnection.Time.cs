@@ -153,12 +153,16 @@ internal abstract partial class ClosingConnection<TKernel>
     /// <summary>No request can be served on this connection behind those whose bytes have come.</summary>
     protected bool IsLast => _receivingEnded || Loop.IsDraining;
 
-    private protected void LeaveIfDraining()
+    /// <param name="hasNext">What has come of a next request is read first: the receiving ends with the last look (<see cref="LookAndClose"/>).</param>
+    private protected void LeaveIfDraining(bool hasNext)
     {
         if (Loop.IsDraining && !IsMidRequest)
         {
             _ending = _ending == Ending.None ? Ending.Leaving : _ending;
-            EndReceiving();
+            if (!hasNext)
+            {
+                EndReceiving();
+            }
         }
     }
 

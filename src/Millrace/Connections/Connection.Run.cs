@@ -245,7 +245,7 @@ internal abstract partial class Connection<TKernel>
         OnExchangeEnded(keepsOpen);
         if (keepsOpen)
         {
-            LeaveIfDraining();
+            LeaveIfDraining(hasNext: false);
             SetIdleDeadline();
         }
         else
@@ -329,6 +329,7 @@ internal abstract partial class Connection<TKernel>
     private bool TakeBack(LoopDriver driver)
     {
         Exchange exchange = Exchange!;
+        bool hasNext = HasNextRequest;
         Exchange = null;
         _owner.TakeBack();
         _pending = _rest ?? (HasMoreToSend ? Services.RentOutput() : null);     // an empty one: the rest is sent behind it
@@ -345,7 +346,7 @@ internal abstract partial class Connection<TKernel>
 
         Enter(_pending is null ? Stage.Receiving : Stage.Sending);
 
-        bool keepsOpen = _restKeepsOpen && (!Loop.IsDraining || HasNextRequest || MayLeaveBehind(exchange)) && !_isBrokenOff;
+        bool keepsOpen = _restKeepsOpen && (!Loop.IsDraining || hasNext || MayLeaveBehind(exchange)) && !_isBrokenOff;
         if (exchange.Reset())
         {
             driver.Return(exchange);
@@ -358,7 +359,7 @@ internal abstract partial class Connection<TKernel>
         }
         else
         {
-            LeaveIfDraining();
+            LeaveIfDraining(hasNext);
         }
 
         if (Stage == Stage.Sending)

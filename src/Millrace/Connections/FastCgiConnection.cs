@@ -42,7 +42,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
 
     protected override bool ReadsWhileExchanging => !_sequence.HasNext;
 
-    protected override bool HasNextRequest => _sequence.HasNext;
+    protected override bool HasNextRequest => _sequence.HasNext || (_sequence.State == SequenceState.Whole && !_sequence.AtRecordStart);
 
     protected override bool IsMidRequest => _sequence.IsMidRequest;
 

@@ -50,6 +50,9 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
 
     private static IPEndPoint? EndPointOf(SocketName? name) => name?.Address is { } address ? new IPEndPoint(address, name.Value.Port) : null;
 
+    // Nothing is read behind a request that is whole, and an end of the client's is noted as well.
+    protected override bool HasNextRequest => HasNotedInput && !_sequence.IsBodyOpen;
+
     protected override bool IsMidRequest => _sequence.IsMidRequest;
 
     protected override bool IsAtRest => _sequence.State == SequenceState.Idle && !_sequence.IsBodyOpen;

@@ -31,6 +31,8 @@ internal struct OwnershipWord
     /// <summary>What was only noted does not matter then.</summary>
     public bool IsLoops => (Now & Ownership.Exchanging) == 0;
 
+    public bool HasNotedInput => (Now & Ownership.NotedInput) != 0;
+
     public bool WantsWritable => (Now & Ownership.WantsWritable) != 0;
 
     private Ownership Now => (Ownership)Volatile.Read(ref _word);

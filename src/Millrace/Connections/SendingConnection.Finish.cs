@@ -23,8 +23,8 @@ internal abstract partial class SendingConnection<TKernel>
     /// <summary>Whether the connection serves further requests after this one.</summary>
     protected abstract bool KeepsOpen(Exchange exchange);
 
-    /// <summary>The next request has begun while this one was running: a drain waits for it too.</summary>
-    protected virtual bool HasNextRequest => false;
+    /// <summary>Of the next request something has come while this one was running: a drain waits for it too. The loop, or the exchange as it ends.</summary>
+    protected abstract bool HasNextRequest { get; }
 
     /// <summary>Whether bytes wait that belong to no exchange, and that <see cref="SendOutput"/> sends behind its own.</summary>
     protected virtual bool HasMoreToSend => false;

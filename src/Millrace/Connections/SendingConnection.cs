@@ -39,6 +39,9 @@ internal abstract partial class SendingConnection<TKernel> : Connection
     /// <inheritdoc cref="OwnershipWord.NoteInput"/>
     private protected void NoteInput() => _owner.NoteInput();
 
+    /// <inheritdoc cref="OwnershipWord.HasNotedInput"/>
+    private protected bool HasNotedInput => _owner.HasNotedInput;
+
     protected void PostSelf(PostReason reason)
     {
         if (_posted.Add(reason))

@@ -51,6 +51,50 @@ public sealed class PipeliningTests
             bench.StillServes(peer);
         });
 
+    // A web server has the whole response, and has begun to send the next request, somebody else's: what is missing of it still comes.
+    [Theory]
+    [InlineData(null)]
+    [InlineData("http://unix:/run/simulated.sock")]
+    public void A_next_request_of_which_a_part_has_come_before_the_end_of_the_handler_is_answered_in_a_drain_RFC9112_9_3(string? address)
+    {
+        byte[] next = Encoding.ASCII.GetBytes("POST /second HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n0123456789");
+        for (int cut = 1; cut < next.Length; cut += 10)
+        {
+            var pause = new TaskCompletionSource();
+            HttpBench.Run(
+                async (request, response) =>
+                {
+                    if (request.Path == "/first")
+                    {
+                        response.ContentLength = 5;
+                        await response.WriteAsync("first"u8.ToArray());
+                        await response.FlushAsync();
+                        await pause.Task;
+                        return;
+                    }
+
+                    await PlainCall.Echo(request, response);
+                },
+                bench =>
+                {
+                    HttpPeer peer = bench.Connect();
+                    bench.Send(peer, "GET /first HTTP/1.1\r\nHost: a\r\n\r\n");
+                    bench.Send(peer, next.AsSpan(0, cut));
+                    bench.Drain();
+                    bench.Settle();
+                    pause.SetResult();
+                    bench.Settle();
+                    Assert.Equal("first", Assert.Single(peer.Answers).BodyText);
+                    bench.Send(peer, next.AsSpan(cut));
+                    Assert.False(peer.Socket.RefusedToClient);
+                    Assert.StartsWith("POST /second", peer.Answers[^1].BodyText, StringComparison.Ordinal);
+                    Assert.Equal(2, peer.Answers.Count);
+                    Assert.True(peer.IsAtEnd);
+                },
+                address: address);
+        }
+    }
+
     [Fact]
     public void An_answer_behind_one_that_takes_its_time_waits_for_it_RFC9112_9_3_2()
     {
