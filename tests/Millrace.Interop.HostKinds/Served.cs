@@ -67,6 +67,17 @@ internal static class Served
             await Task.Delay(1_000);
             return "slow";
         });
+        app.UseWebSockets();
+        app.MapGet("/talk", async (HttpContext context) =>
+        {
+            using var socket = await context.WebSockets.AcceptWebSocketAsync("echo");
+            byte[] buffer = new byte[100_000];
+            while (await socket.ReceiveAsync(buffer, CancellationToken.None) is { CloseStatus: null } part)
+            {
+                await socket.SendAsync(buffer.AsMemory(0, part.Count), part.MessageType, part.EndOfMessage, CancellationToken.None);
+            }
+            await socket.CloseAsync(System.Net.WebSockets.WebSocketCloseStatus.NormalClosure, "said all", CancellationToken.None);
+        });
         app.MapPost("/sicken", static () => { s_isIll = true; });
         await app.RunAsync();
         return 0;

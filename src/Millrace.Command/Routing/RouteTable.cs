@@ -9,9 +9,10 @@ namespace Millrace.Command.Routing;
 
 /// <param name="App">The application's name.</param>
 /// <param name="Socket">The Unix socket on which it speaks FastCGI.</param>
+/// <param name="UpgradeSocket">The Unix socket on which it speaks HTTP, for a switch of protocols; null where no client can ask for one.</param>
 /// <param name="Host">In lower case; "*.example" for all below it, null for any.</param>
 /// <param name="Path">Empty for all, or '/' and segments, without a '/' at the end.</param>
-internal sealed record Route(string App, string Socket, string? Host, string Path)
+internal sealed record Route(string App, string Socket, string? UpgradeSocket, string? Host, string Path)
 {
     /// <summary>Whether the route leads where a path leads, by whole segments.</summary>
     public bool Leads(ReadOnlySpan<char> path) =>

@@ -22,7 +22,7 @@ internal sealed class Router : IDisposable
         _table = new RouteTable(routes);
         _log = new CalmLog(log);
         _upstreams = routes.DistinctBy(static route => route.App).ToDictionary(static route => route.App, route =>
-            new Upstream(new ConnectionPool(new UnixDomainSocketEndPoint(route.Socket), ConnectionLimits.Default), line => _log.Say(route.App + " says", $"{route.App}: {line.TrimEnd()}")), StringComparer.Ordinal);
+            new Upstream(new ConnectionPool(new UnixDomainSocketEndPoint(route.Socket), ConnectionLimits.Default), route.UpgradeSocket is { } socket ? new UpgradedRequest(new UnixDomainSocketEndPoint(socket), ConnectionLimits.Default) : null, line => _log.Say(route.App + " says", $"{route.App}: {line.TrimEnd()}")), StringComparer.Ordinal);
     }
 
     public async Task AnswerAsync(HttpContext context)
@@ -37,7 +37,9 @@ internal sealed class Router : IDisposable
         Upstream upstream = _upstreams[route.App];
         try
         {
-            await ForwardedRequest.SendAsync(context, upstream.Pool, route.Path, context.Features.Get<IFastCgiFeature>()?.Parameters, upstream.Said);
+            await (upstream.Upgrades is { } upgrades && UpgradedRequest.IsAsked(context)
+                ? upgrades.SendAsync(context)
+                : ForwardedRequest.SendAsync(context, upstream.Pool, route.Path, context.Features.Get<IFastCgiFeature>()?.Parameters, upstream.Said));
         }
         catch (OperationCanceledException) when (context.RequestAborted.IsCancellationRequested)
         {
@@ -63,6 +65,7 @@ internal sealed class Router : IDisposable
         foreach (Upstream upstream in _upstreams.Values)
         {
             upstream.Pool.Dispose();
+            upstream.Upgrades?.Dispose();
         }
     }
 
@@ -77,5 +80,5 @@ internal sealed class Router : IDisposable
         return context.Response.WriteAsync(text + "\n");
     }
 
-    private sealed record Upstream(ConnectionPool Pool, Action<string> Said);
+    private sealed record Upstream(ConnectionPool Pool, UpgradedRequest? Upgrades, Action<string> Said);
 }

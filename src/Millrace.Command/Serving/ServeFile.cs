@@ -45,8 +45,8 @@ internal sealed record AppSettings
     /// <summary>The path that leads to it at a shared address: empty, or '/' and segments, without a '/' at the end.</summary>
     public string PathBase { get; init; } = "";
 
-    /// <summary>The one of <see cref="Urls"/> on which it is reached from shared addresses, which is nobody else's business; null where it is on none.</summary>
-    public string? SharedUrl { get; init; }
+    /// <summary>Those of <see cref="Urls"/> on which it is reached from shared addresses, which are nobody else's business; none where it is on none.</summary>
+    public IReadOnlyList<string> SharedUrls { get; init; } = [];
 
     /// <summary>What of shared addresses is for it, for people: "front:blog.example/wiki". Its processes know nothing of that.</summary>
     public IReadOnlyList<string> SharedAs { get; init; } = [];
@@ -98,7 +98,7 @@ internal sealed record AppSettings
 
     /// <summary>Whether a process of this can go on as one of the other.</summary>
     public bool IsSame(AppSettings other) =>
-        this with { Urls = other.Urls, Arguments = other.Arguments, Environment = other.Environment, WarmUp = other.WarmUp, SharedAs = other.SharedAs } == other
+        this with { Urls = other.Urls, Arguments = other.Arguments, Environment = other.Environment, WarmUp = other.WarmUp, SharedUrls = other.SharedUrls, SharedAs = other.SharedAs } == other
         && Urls.SequenceEqual(other.Urls)
         && Arguments.SequenceEqual(other.Arguments)
         && WarmUp.SequenceEqual(other.WarmUp)

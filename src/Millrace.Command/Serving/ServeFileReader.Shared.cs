@@ -57,6 +57,15 @@ internal sealed partial class ServeFileReader
 
     private string SharedSocket(string app) => Path.Combine(_sockets, app + ".app.sock");
 
+    // For what FastCGI cannot carry: a switch of protocols.
+    private string UpgradeSocket(string app) => Path.Combine(_sockets, app + ".up.sock");
+
+    private bool Upgrades(string shared) => _shared.Any(other => other.Name == shared && other.Urls.Any(static url => url.StartsWith("http:", StringComparison.OrdinalIgnoreCase)));
+
+    private string[] SharedUrls(Dictionary<string, PlacedValue> members, string app) => !members.TryGetValue("on", out var on) ? []
+        : Upgrades(on.Text) ? [$"fastcgi://unix:{SharedSocket(app)}?mode=600", $"http://unix:{UpgradeSocket(app)}?mode=600"]
+        : [$"fastcgi://unix:{SharedSocket(app)}?mode=600"];
+
     // "on": "front", "host": "blog.example", "path": "/wiki"
     private (string Path, string[] As) ReadRoutes(Dictionary<string, PlacedValue> members, string app)
     {
@@ -82,7 +91,7 @@ internal sealed partial class ServeFileReader
         }
         foreach (string? host in hosts)
         {
-            var route = new Route(app, SharedSocket(app), host, path);
+            var route = new Route(app, SharedSocket(app), Upgrades(shared) ? UpgradeSocket(app) : null, host, path);
             if (_routes.FirstOrDefault(other => other.Shared == shared && other.Route.Host == host && other.Route.Path == path).Route is { } taken)
             {
                 Add((named ?? place ?? on).Place, $"{host ?? "any host"}{(path.Length == 0 ? "/" : path)} of \"{shared}\" is for \"{taken.App}\" already. Give one of them another \"host\" or \"path\".");

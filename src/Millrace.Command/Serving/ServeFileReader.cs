@@ -90,11 +90,11 @@ internal sealed partial class ServeFileReader
         string name = Required(app, members, "name", "a name such as \"shop\"") is { } named ? NameOf(named) : "";
         string? target = Required(app, members, "target", "an App.dll, a published folder or a project folder") is { } at ? PathOf(at, "target") : null;
         var routes = ReadRoutes(members, name);
-        string? sharedUrl = members.ContainsKey("on") ? $"fastcgi://unix:{SharedSocket(name)}?mode=600" : null;
-        string[] urls = [.. UrlsOf(app, members), .. sharedUrl is null ? Array.Empty<string>() : [sharedUrl]];
+        string[] sharedUrls = SharedUrls(members, name);
+        string[] urls = [.. UrlsOf(app, members), .. sharedUrls];
         PlacedValue? timeouts = members.GetValueOrDefault("timeouts");
         var times = timeouts is null ? null : Members(timeouts, "\"timeouts\"", TimeoutNames);
-        var settings = new AppSettings { Name = name, Target = target ?? "", Urls = urls, SharedUrl = sharedUrl, PathBase = routes.Path, SharedAs = routes.As };
+        var settings = new AppSettings { Name = name, Target = target ?? "", Urls = urls, SharedUrls = sharedUrls, PathBase = routes.Path, SharedAs = routes.As };
         return settings with
         {
             Arguments = members.TryGetValue("arguments", out var arguments) ? TextsOf(arguments, "arguments") : [],

@@ -2,6 +2,7 @@
 
 using System.Globalization;
 using System.Net;
+using System.Net.WebSockets;
 using Millrace.Interop.FrontEnds;
 
 namespace Millrace.Interop.Command;
@@ -23,7 +24,7 @@ public sealed partial class ServeTests
         Assert.Equal("|/base|/base", await AskAsync("other.example", "/base"));
         Assert.Equal((0, "Blog\n", ""), await CommandProcess.RunAsync("get", "fastcgi://unix:" + Front, "/title", "-H", "Host: blog.example", "--body-only"));
         var (_, table, _) = await DoAsync("status");
-        Assert.Matches(@"(?m)^wiki  serving .* front:blog\.example/wiki$", table);
+        Assert.Matches(@"(?m)^wiki +serving .* front:blog\.example/wiki$", table);
         Assert.Matches($@"(?m)^front +serving .* fastcgi://unix:{Front} {_shop}$", table);
 
         daemon.Signal(CommandProcess.SigTerm);
@@ -95,6 +96,42 @@ public sealed partial class ServeTests
         using var nowhere = await SendAsync("x", "/elsewhere");
         Assert.Equal(HttpStatusCode.NotFound, nowhere.StatusCode);
         Assert.Contains("ill: ", (await DoAsync("logs", "front")).Output, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task WebSockets_pass_at_a_shared_address_that_speaks_HTTP()
+    {
+        WriteShared(On("chat", "\"path\": \"/chat\""));
+        await StartAsync();
+        using var limit = new CancellationTokenSource(Patience);
+        using var socket = new ClientWebSocket();
+        socket.Options.AddSubProtocol("echo");
+        await socket.ConnectAsync(new Uri(_shop.Replace("http:", "ws:", StringComparison.Ordinal) + "/chat/talk"), limit.Token);
+        Assert.Equal("echo", socket.SubProtocol);
+
+        byte[] buffer = new byte[100_000];
+        foreach (int length in (int[])[0, 1, 125, 126, 65_535, 65_536, 100_000])
+        {
+            byte[] said = [.. Enumerable.Range(0, length).Select(static i => (byte)(i * 7))];
+            await socket.SendAsync(said, WebSocketMessageType.Binary, endOfMessage: true, limit.Token);
+            int heard = 0;
+            for (bool isWhole = false; !isWhole;)
+            {
+                var part = await socket.ReceiveAsync(buffer.AsMemory(heard), limit.Token);
+                heard += part.Count;
+                isWhole = part.EndOfMessage;
+            }
+            Assert.Equal(said, buffer[..heard]);
+        }
+        await socket.CloseAsync(WebSocketCloseStatus.NormalClosure, "", limit.Token);
+        Assert.Equal("said all", socket.CloseStatusDescription);
+
+        // Asked for where there is none: an ordinary answer.
+        using var request = new HttpRequestMessage(HttpMethod.Get, _shop + "/chat/title");
+        request.Headers.Connection.Add("Upgrade");
+        request.Headers.Upgrade.ParseAdd("h2c");
+        using var answer = await _client.SendAsync(request);
+        Assert.Equal((HttpStatusCode.OK, ""), (answer.StatusCode, await answer.Content.ReadAsStringAsync()));
     }
 
     private async Task SendSignalAsync(string signal)

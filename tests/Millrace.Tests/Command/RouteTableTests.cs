@@ -8,14 +8,14 @@ public sealed class RouteTableTests
 {
     private static readonly RouteTable s_table = new(
     [
-        new("any", "", null, ""),
-        new("any-wiki", "", null, "/wiki"),
-        new("blog", "", "blog.example", ""),
-        new("wiki", "", "blog.example", "/wiki"),
-        new("deep", "", "blog.example", "/wiki/deep"),
-        new("tenants", "", "*.example", "/t"),
-        new("shops", "", "*.shop.example", "/t"),
-        new("admin", "", "admin.example", "/admin"),
+        new("any", "", null, null, ""),
+        new("any-wiki", "", null, null, "/wiki"),
+        new("blog", "", null, "blog.example", ""),
+        new("wiki", "", null, "blog.example", "/wiki"),
+        new("deep", "", null, "blog.example", "/wiki/deep"),
+        new("tenants", "", null, "*.example", "/t"),
+        new("shops", "", null, "*.shop.example", "/t"),
+        new("admin", "", null, "admin.example", "/admin"),
     ]);
 
     [Theory]
@@ -50,12 +50,12 @@ public sealed class RouteTableTests
     [InlineData("other", "/wiki")]
     [InlineData("", "/")]
     public void Where_no_path_leads_there_is_no_application(string host, string path) =>
-        Assert.Null(new RouteTable([new("wiki", "", "blog.example", "/wiki")]).Find(host, path));
+        Assert.Null(new RouteTable([new("wiki", "", null, "blog.example", "/wiki")]).Find(host, path));
 
     [Fact]
     public void Routes_reach_the_process_of_a_router_whole_however_many_there_are()
     {
-        Route[] routes = [.. Enumerable.Range(0, 2_000).Select(static i => new Route($"app{i}", $"/run/millrace/app{i}.app.sock", $"{i}.bücher.example", "/größe \"x\""))];
+        Route[] routes = [.. Enumerable.Range(0, 2_000).Select(static i => new Route($"app{i}", $"/run/millrace/app{i}.app.sock", $"/run/millrace/app{i}.up.sock", $"{i}.bücher.example", "/größe \"x\""))];
         var variables = RouteJson.Write(routes).ToArray();
         Assert.All(variables, static variable => Assert.InRange(variable.Value.Length, 1, 131_000));
         foreach (var (name, value) in variables)

@@ -31,13 +31,14 @@ public sealed class SharedAddressTests
         Assert.Equal(["", "/wiki", "", ""], file.Apps.Take(4).Select(static app => app.PathBase));
         Assert.Equal(["front:blog.example/", "front:*.blog.example/"], file.Apps[0].SharedAs);
         Assert.Equal(["front:/wiki"], file.Apps[1].SharedAs);
+        Assert.Equal(["fastcgi://unix:/run/m/admin.app.sock?mode=600", "http://unix:/run/m/admin.up.sock?mode=600"], file.Apps[3].Urls);
         AppSettings front = file.Apps[4], inner = file.Apps[5];
         Assert.Equal((true, false, false, 1, 3), (front.IsRouter, front.Snapshot, front.Watch, front.Instances, inner.Instances));
         Assert.Equal(["http://127.0.0.1:80", "http://[::1]:80"], inner.Urls);
         Assert.EndsWith("Millrace.Command.dll", front.Target, StringComparison.Ordinal);
         Assert.Equal(["route"], front.Arguments);
         Assert.Equal(
-            RouteJson.Write([new("blog", "/run/m/blog.app.sock", "blog.example", ""), new("blog", "/run/m/blog.app.sock", "*.blog.example", ""), new("wiki", "/run/m/wiki.app.sock", null, "/wiki")]),
+            RouteJson.Write([new("blog", "/run/m/blog.app.sock", null, "blog.example", ""), new("blog", "/run/m/blog.app.sock", null, "*.blog.example", ""), new("wiki", "/run/m/wiki.app.sock", null, null, "/wiki")]),
             front.Environment.Where(static variable => variable.Key.StartsWith("MILLRACE_ROUTES", StringComparison.Ordinal)));
     }
 

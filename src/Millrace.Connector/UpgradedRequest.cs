@@ -1,0 +1,151 @@
+// A request for a switch of protocols (RFC 9110 §7.8), such as a WebSocket's: passed on over HTTP, since FastCGI has none. When the application agrees, bytes go both
+// ways until one side ends.
+
+using System.Net;
+using System.Net.Http;
+using System.Net.Sockets;
+using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
+using Microsoft.Net.Http.Headers;
+
+namespace Millrace.Connector;
+
+internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits) : IDisposable
+{
+    private static readonly HashSet<string> s_ownFields = new(StringComparer.OrdinalIgnoreCase)
+    {
+        HeaderNames.Connection, HeaderNames.KeepAlive, HeaderNames.ProxyConnection, HeaderNames.TE, HeaderNames.Trailer, HeaderNames.TransferEncoding, HeaderNames.Upgrade,
+        HeaderNames.Expect, HeaderNames.Host, HeaderNames.ContentLength, "Proxy", "HTTP2-Settings",
+    };
+
+    private readonly HttpMessageInvoker _client = new(new SocketsHttpHandler
+    {
+        ConnectCallback = async (_, ct) => await ConnectAsync(endPoint, ct).ConfigureAwait(false),
+        ConnectTimeout = limits.ConnectTimeout,
+        PooledConnectionIdleTimeout = limits.IdleTimeout,
+        MaxConnectionsPerServer = limits.ConnectionsMax,
+        AllowAutoRedirect = false,
+        AutomaticDecompression = DecompressionMethods.None,
+        UseCookies = false,
+        UseProxy = false,
+        ActivityHeadersPropagator = null,
+    });
+
+    /// <summary>Whether a request asks for a switch that the server it came to can make.</summary>
+    public static bool IsAsked(HttpContext context) => context.Features.Get<IHttpUpgradeFeature>() is { IsUpgradableRequest: true };
+
+    /// <summary>Has the application answer, and carries what is said behind its 101.</summary>
+    /// <param name="context">The request; its response has not started.</param>
+    /// <exception cref="ConnectorException">There is no answer.</exception>
+    /// <exception cref="OperationCanceledException">The client has left.</exception>
+    public async Task SendAsync(HttpContext context)
+    {
+        using HttpRequestMessage request = Describe(context);
+        HttpResponseMessage answer;
+        try
+        {
+            answer = await _client.SendAsync(request, context.RequestAborted).ConfigureAwait(false);
+        }
+        catch (HttpRequestException error)
+        {
+            throw new ConnectorException(error.HttpRequestError == HttpRequestError.ConnectionError ? ConnectorFault.NoConnection : ConnectorFault.BrokenResponse, $"{endPoint}: {error.Message}", error);
+        }
+        using (answer)
+        {
+            context.Response.StatusCode = (int)answer.StatusCode;
+            foreach (var (name, values) in answer.Headers.NonValidated.Concat(answer.Content.Headers.NonValidated))
+            {
+                if (!s_ownFields.Contains(name))
+                {
+                    context.Response.Headers[name] = new Microsoft.Extensions.Primitives.StringValues([.. values]);
+                }
+            }
+            Stream theirs = await answer.Content.ReadAsStreamAsync(context.RequestAborted).ConfigureAwait(false);
+            if (answer.StatusCode == HttpStatusCode.SwitchingProtocols)
+            {
+                await CarryAsync(context, answer, theirs).ConfigureAwait(false);
+                return;
+            }
+            try
+            {
+                await theirs.CopyToAsync(context.Response.Body, context.RequestAborted).ConfigureAwait(false);
+            }
+            catch (Exception error) when (error is HttpRequestException or HttpIOException)
+            {
+                throw new ConnectorException(ConnectorFault.BrokenResponse, $"{endPoint}: {error.Message}", error) { IsMidway = true };
+            }
+        }
+    }
+
+    public void Dispose() => _client.Dispose();
+
+    private static HttpRequestMessage Describe(HttpContext context)
+    {
+        HttpRequest asked = context.Request;
+        string target = context.Features.GetRequiredFeature<IHttpRequestFeature>().RawTarget;
+        var request = new HttpRequestMessage(new HttpMethod(asked.Method), new Uri("http://app" + (target is ['/', ..] ? target : "/"), new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true }))
+        {
+            Version = HttpVersion.Version11,
+            VersionPolicy = HttpVersionPolicy.RequestVersionExact,
+        };
+        foreach (var (name, values) in asked.Headers)
+        {
+            if (!s_ownFields.Contains(name))
+            {
+                _ = request.Headers.TryAddWithoutValidation(name, values.ToArray());
+            }
+        }
+        request.Headers.Host = asked.Host.Value;
+        request.Headers.Connection.Add("Upgrade");
+        _ = request.Headers.TryAddWithoutValidation(HeaderNames.Upgrade, asked.Headers.Upgrade.ToArray());
+        return request;
+    }
+
+    private static async Task CarryAsync(HttpContext context, HttpResponseMessage answer, Stream theirs)
+    {
+        foreach (var product in answer.Headers.Upgrade)
+        {
+            context.Response.Headers.Append(HeaderNames.Upgrade, product.ToString());
+        }
+        await using Stream ours = await context.Features.GetRequiredFeature<IHttpUpgradeFeature>().UpgradeAsync().ConfigureAwait(false);
+        using var ending = CancellationTokenSource.CreateLinkedTokenSource(context.RequestAborted);
+        Task[] ways = [CarryAsync(ours, theirs, ending.Token), CarryAsync(theirs, ours, ending.Token)];
+        await Task.WhenAny(ways).ConfigureAwait(false);
+        await ending.CancelAsync().ConfigureAwait(false);      // what came before its end has been passed on
+        await theirs.DisposeAsync().ConfigureAwait(false);
+        await Task.WhenAll(ways).ConfigureAwait(false);
+    }
+
+    private static async Task CarryAsync(Stream from, Stream to, CancellationToken ct)
+    {
+        try
+        {
+            byte[] buffer = new byte[8 * 1024];
+            int count;
+            while ((count = await from.ReadAsync(buffer, ct).ConfigureAwait(false)) > 0)
+            {
+                await to.WriteAsync(buffer.AsMemory(0, count), ct).ConfigureAwait(false);
+                await to.FlushAsync(ct).ConfigureAwait(false);
+            }
+        }
+        catch (Exception error) when (error is IOException or OperationCanceledException or ObjectDisposedException or SocketException)
+        {
+            // One side has gone: that is the end.
+        }
+    }
+
+    private static async Task<Stream> ConnectAsync(EndPoint endPoint, CancellationToken ct)
+    {
+        var socket = new Socket(endPoint.AddressFamily, SocketType.Stream, ProtocolType.Unspecified);
+        try
+        {
+            await socket.ConnectAsync(endPoint, ct).ConfigureAwait(false);
+            return new NetworkStream(socket, ownsSocket: true);
+        }
+        catch
+        {
+            socket.Dispose();
+            throw;
+        }
+    }
+}
