@@ -10,6 +10,8 @@ namespace Millrace.Command.Serving;
 /// <param name="output">Is given what a build complains of.</param>
 internal sealed class AppCode(DaemonFolders folders, AppOutput output)
 {
+    private static readonly TimeSpan s_buildPatience = TimeSpan.FromMinutes(10);
+
     private readonly CodeWatch _watch = new();
 
     /// <summary>Ends when there is other code than the last generation was to run.</summary>
@@ -55,6 +57,17 @@ internal sealed class AppCode(DaemonFolders folders, AppOutput output)
         }
     }
 
-    private Task<string> BuildAsync(string project, string name, OtherUser? user, CancellationToken ct) =>
-        ProjectBuild.BuildAsync(project, user, errors => Array.ForEach(errors.TrimEnd().Split('\n'), line => _ = output.AddAsync(line).AsTask()), $"`millrace logs {name}` shows why", ct);
+    private async Task<string> BuildAsync(string project, string name, OtherUser? user, CancellationToken ct)
+    {
+        using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct);
+        limit.CancelAfter(s_buildPatience);
+        try
+        {
+            return await ProjectBuild.BuildAsync(project, user, errors => Array.ForEach(errors.TrimEnd().Split('\n'), line => _ = output.AddAsync(line).AsTask()), $"`millrace logs {name}` shows why", limit.Token);
+        }
+        catch (OperationCanceledException) when (!ct.IsCancellationRequested)
+        {
+            throw new CommandFailure(ExitCode.Failure, string.Create(CultureInfo.InvariantCulture, $"{Path.GetFileName(project)} was not built within {s_buildPatience.TotalMinutes:0} minutes. Publish it, and name the published folder."));
+        }
+    }
 }

@@ -90,10 +90,7 @@ internal sealed class Generation : IDisposable
     /// <exception cref="InstanceException">One of them cannot accept, or has ended meanwhile.</exception>
     public async Task ListenAsync(CancellationToken ct)
     {
-        foreach (var instance in Instances)
-        {
-            await instance.ListenAsync(ct);
-        }
+        await Task.WhenAll(Instances.Select(instance => instance.ListenAsync(ct)));      // one that takes its time takes none of the others'
         for (int slot = 0; slot < _instances.Length; slot++)
         {
             int its = slot;

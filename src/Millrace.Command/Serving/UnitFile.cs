@@ -23,11 +23,12 @@ internal static class UnitFile
             Type=notify
             ExecStart={Line([.. command, "serve", file.Path])}
             ExecReload={Line([.. command, "reload", "--control", file.Places.Control])}
-            TimeoutStartSec={Seconds(file.Apps.Max(static app => app.StartTimeout)) + 60}
+            TimeoutStartSec={Seconds(file.StartPatience) + 30}
             TimeoutStopSec={Seconds(file.Apps.Max(static app => app.DrainTimeout)) + 15}
             WatchdogSec=30
             Restart=on-failure
             KillMode=mixed
+            OOMPolicy=continue
             LimitNOFILE=524288
 
             """);

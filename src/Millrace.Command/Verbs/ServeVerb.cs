@@ -45,7 +45,7 @@ internal static class ServeVerb
         using var signals = new Signals(console, daemon, manager, stopping);
         await using var control = await StartControlAsync(file.Places.Control, daemon, () => stopping.TrySetResult());
         console.Steady.Say($"serving {file.CountText} of {file.Path}; `millrace status` shows them");
-        var started = StartAsync(daemon, manager);
+        var started = TellWhenStartedAsync(daemon.StartAsync(), file.StartPatience, () => manager.TellReady(daemon.Summary));
         await stopping.Task;
         manager.TellStopping();
         console.Steady.Say("stopping: requests that are under way are answered first (Ctrl+C once more ends them)");
@@ -55,10 +55,15 @@ internal static class ServeVerb
         return ExitCode.Success;
     }
 
-    private static async Task StartAsync(Daemon daemon, ServiceManager manager)
+    // Whoever has started the daemon waits only so long, and ends it with all applications: one that is long in coming is the matter of nobody else.
+    internal static async Task TellWhenStartedAsync(Task started, TimeSpan patience, Action tell)
     {
-        await daemon.StartAsync();
-        manager.TellReady(daemon.Summary);
+        if (await Task.WhenAny(started, Task.Delay(patience)) != started)
+        {
+            tell();
+        }
+        await started;
+        tell();
     }
 
     private static async Task<ControlServer> StartControlAsync(string path, Daemon daemon, Action stop)
