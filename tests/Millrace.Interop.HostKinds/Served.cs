@@ -1,5 +1,7 @@
 // The application that the tests of `millrace serve` have supervised: its environment says how it goes wrong.
 
+using Microsoft.AspNetCore.Http.Features;
+
 namespace HostKinds;
 
 internal static class Served
@@ -66,6 +68,17 @@ internal static class Served
         {
             await Task.Delay(1_000);
             return "slow";
+        });
+        app.MapPost("/count", static async (HttpContext context) =>
+        {
+            context.Features.GetRequiredFeature<IHttpMaxRequestBodySizeFeature>().MaxRequestBodySize = null;
+            long count = 0;
+            byte[] buffer = new byte[65_536];
+            for (int part; (part = await context.Request.Body.ReadAsync(buffer)) > 0;)
+            {
+                count += part;
+            }
+            return count;
         });
         app.UseWebSockets();
         app.MapGet("/talk", async (HttpContext context) =>

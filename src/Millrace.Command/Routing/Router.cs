@@ -9,6 +9,9 @@ namespace Millrace.Command.Routing;
 
 internal sealed class Router : IDisposable
 {
+    /// <summary>What is asked for this host the router answers itself: that it is well.</summary>
+    public const string HealthHost = "health.router.invalid";
+
     private const int RetryAfterSeconds = 5;
 
     private readonly RouteTable _table;
@@ -27,6 +30,10 @@ internal sealed class Router : IDisposable
 
     public async Task AnswerAsync(HttpContext context)
     {
+        if (context.Request.Host.Value == HealthHost)
+        {
+            return;
+        }
         string path = context.Request.Path.Value is { Length: > 0 } its ? its : "/";
         if (_table.Find(context.Request.Host.Host, path) is not { } route)
         {

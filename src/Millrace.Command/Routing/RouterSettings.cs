@@ -24,6 +24,8 @@ internal static class RouterSettings
         Arguments = [Verb],
         Environment = RouteJson.Write(routes).Concat(s_runtime).ToDictionary(),
         IsRouter = true,
+        Health = "/",
+        HealthHost = Router.HealthHost,
         Snapshot = false,
         Watch = false,
     };

@@ -2,9 +2,11 @@
 
 using System.CommandLine;
 using Microsoft.AspNetCore.Builder;
-using Microsoft.AspNetCore.Hosting;
+using Microsoft.AspNetCore.Server.Kestrel.Core;
 using Microsoft.AspNetCore.Http;
+using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Hosting;
+using Microsoft.Extensions.Logging;
 using Millrace.Command.Routing;
 using Millrace.Command.Terminals;
 
@@ -23,11 +25,20 @@ internal static class RouteVerb
     {
         var routes = RouteJson.Take() ?? throw CommandFailure.Usage("`millrace serve` starts this for the shared addresses of its file.");
         using var router = new Router(routes, console.Steady.Say);
-        var builder = WebApplication.CreateEmptyBuilder(new WebApplicationOptions());
-        builder.WebHost.UseKestrelCore();       // the start-up hook puts Millrace in its place
+        var builder = WebApplication.CreateSlimBuilder(new WebApplicationOptions { ContentRootPath = AppContext.BaseDirectory });
+        builder.Logging.ClearProviders();
+        builder.Services.Configure<KestrelServerOptions>(LeaveToApplications);
         await using var app = builder.Build();
         app.Run((RequestDelegate)router.AnswerAsync);
         await HostingAbstractionsHostExtensions.RunAsync(app, ct);
         return ExitCode.Success;
+    }
+
+    // How large a body may be, and how slow a client, is each application's to say: it sees both.
+    private static void LeaveToApplications(KestrelServerOptions options)
+    {
+        options.Limits.MaxRequestBodySize = null;
+        options.Limits.MinRequestBodyDataRate = null;
+        options.Limits.MinResponseDataRate = null;
     }
 }

@@ -27,6 +27,10 @@ public sealed partial class ServeTests
         Assert.Matches(@"(?m)^wiki +serving .* front:blog\.example/wiki$", table);
         Assert.Matches($@"(?m)^front +serving .* fastcgi://unix:{Front} {_shop}$", table);
 
+        // How large a body may be is the application's to say.
+        using var counted = await _client.PostAsync(_shop + "/count", new ByteArrayContent(new byte[40_000_000]));
+        Assert.Equal("40000000", await counted.Content.ReadAsStringAsync());
+
         daemon.Signal(CommandProcess.SigTerm);
         Assert.Equal(0, await daemon.WaitForExitAsync());
         Assert.Empty(Directory.GetFiles(Path.GetDirectoryName(Control)!));
