@@ -27,10 +27,13 @@ internal sealed class ControlClient : IDisposable
     }
 
     /// <summary>Has something done, such as <c>apps/shop/reload</c>.</summary>
+    /// <param name="what">The path of the request.</param>
+    /// <param name="body">Its body, or null.</param>
+    /// <param name="ct">Gives it up.</param>
     /// <exception cref="CommandFailure">There is no daemon, or it may not be asked.</exception>
-    public async Task<ControlAnswer> DoAsync(string what, CancellationToken ct)
+    public async Task<ControlAnswer> DoAsync(string what, byte[]? body, CancellationToken ct)
     {
-        using var response = await SendAsync(HttpMethod.Post, what, ct);
+        using var response = await SendAsync(HttpMethod.Post, what, ct, body);
         return await ReadAsync(response, ControlJson.Default.ControlAnswer, ct);
     }
 
@@ -61,12 +64,12 @@ internal sealed class ControlClient : IDisposable
         }
     }
 
-    private async Task<HttpResponseMessage> SendAsync(HttpMethod method, string what, CancellationToken ct)
+    private async Task<HttpResponseMessage> SendAsync(HttpMethod method, string what, CancellationToken ct, byte[]? body = null)
     {
         try
         {
             // As it is: a name such as ".." is one that no application has, and no way to another address.
-            using var request = new HttpRequestMessage(method, new Uri("http://millrace/" + what, new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true }));
+            using var request = new HttpRequestMessage(method, new Uri("http://millrace/" + what, new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true })) { Content = body is null ? null : new ByteArrayContent(body) };
             return await _client.SendAsync(request, HttpCompletionOption.ResponseHeadersRead, ct);
         }
         catch (HttpRequestException error) when (error.InnerException is SocketException { SocketErrorCode: SocketError.AccessDenied })

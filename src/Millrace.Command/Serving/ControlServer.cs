@@ -4,7 +4,7 @@
 //   GET  /status                     what there is
 //   POST /reload                     the file is read again
 //   POST /stop                       the daemon ends
-//   POST /apps/NAME/ACTION           start, reload, stop, hold, release
+//   POST /apps/NAME/ACTION           start, reload, restart, stop, hold (with a page as its body), release
 //   GET  /apps/NAME/logs?lines=N     what it has printed; &follow=1 goes on
 
 using System.Globalization;
@@ -17,6 +17,9 @@ namespace Millrace.Command.Serving;
 
 internal sealed class ControlServer : IAsyncDisposable
 {
+    /// <summary>Bytes of a page that is shown while an application is held.</summary>
+    public const int PageMax = 1024 * 1024;
+
     private const int LinesDefault = 100;
     private const int LinesAhead = 1000;
 
@@ -34,7 +37,7 @@ internal sealed class ControlServer : IAsyncDisposable
     {
         var control = new ControlServer(daemon, stop);
         control._server = await MillraceServer.StartAsync(
-            $"http://unix:{path}?mode=600", control.AnswerAsync, new MillraceOptions { Loops = 1, Dispatch = DispatchMode.Workers, IgnoreSignals = false, DrainTimeout = TimeSpan.FromSeconds(1) });
+            $"http://unix:{path}?mode=600", control.AnswerAsync, new MillraceOptions { Loops = 1, Dispatch = DispatchMode.Workers, MaxRequestBodySize = PageMax, IgnoreSignals = false, DrainTimeout = TimeSpan.FromSeconds(1) });
         return control;
     }
 
@@ -68,7 +71,7 @@ internal sealed class ControlServer : IAsyncDisposable
                 _stop();
                 return;
             case ("POST", ["apps", var name, var action]) when _daemon.Find(name) is { } app:
-                await SendAsync(response, await DoAsync(app, action));
+                await SendAsync(response, await DoAsync(app, action, await ReadAsync(request)));
                 return;
             case ("GET", ["apps", var name, "logs"]) when _daemon.Find(name) is { } app:
                 await SendLogsAsync(app, request, response);
@@ -83,7 +86,7 @@ internal sealed class ControlServer : IAsyncDisposable
         }
     }
 
-    private static async Task<ControlAnswer> DoAsync(HostedApp app, string action)
+    private static async Task<ControlAnswer> DoAsync(HostedApp app, string action, byte[] body)
     {
         string? error;
         switch (action)
@@ -93,18 +96,28 @@ internal sealed class ControlServer : IAsyncDisposable
             case "start" or "reload" or "release":
                 error = await app.DeployAsync();
                 break;
+            case "restart":
+                error = await app.RestartAsync();
+                break;
             case "stop":
                 error = await app.StopAsync();
                 break;
             case "hold":
-                error = await app.HoldAsync("as somebody has asked");
+                error = await app.HoldAsync("as somebody has asked", body.Length > 0 ? body : null);
                 break;
             default:
-                return new ControlAnswer(false, $"'{action}' is nothing that can be done to an application. There are start, reload, stop, hold and release.");
+                return new ControlAnswer(false, $"'{action}' is nothing that can be done to an application. There are start, reload, restart, stop, hold and release.");
         }
         return error is null
             ? new ControlAnswer(true, $"{app.Settings.Name}: {app.State.ToString().ToLowerInvariant()}")
             : new ControlAnswer(false, $"{app.Settings.Name}: {error}");
+    }
+
+    private static async Task<byte[]> ReadAsync(Request request)
+    {
+        using var body = new MemoryStream();
+        await request.Body.CopyToAsync(body);
+        return body.ToArray();
     }
 
     private static async Task SendLogsAsync(HostedApp app, Request request, Response response)

@@ -12,19 +12,30 @@ internal sealed class HeldResponder
     private static readonly byte[] s_page = Encoding.UTF8.GetBytes(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Not available</title></head>\n<body><h1>Not available at the moment</h1><p>Please try again in a few seconds.</p></body></html>\n");
 
-    private readonly MillraceServer _server;
+    private MillraceServer _server = null!;
+    private volatile byte[] _shown = s_page;
 
-    private HeldResponder(MillraceServer server) => _server = server;
+    private HeldResponder()
+    {
+    }
+
+    /// <summary>The page that is shown, as HTML in UTF-8; null for the own one.</summary>
+    public byte[]? Page
+    {
+        set => _shown = value ?? s_page;
+    }
 
     public static async Task<HeldResponder?> StartAsync(AppListeners listeners)
     {
+        var responder = new HeldResponder();
         MillraceServer? server = null;
         try
         {
             var options = new MillraceOptions { Loops = 1, IgnoreSignals = false, DrainTimeout = TimeSpan.FromSeconds(1) };
-            server = await MillraceServer.StartAsync(listeners.Copy(), Answer, options);
+            server = await MillraceServer.StartAsync(listeners.Copy(), responder.Answer, options);
             await server.Engine.TakeFromAsync(listeners.CopyOfTakes());
-            return new HeldResponder(server);
+            responder._server = server;
+            return responder;
         }
         catch (MillraceStartException)
         {
@@ -51,12 +62,12 @@ internal sealed class HeldResponder
         await _server.DisposeAsync();
     }
 
-    private static void Answer(Request request, Response response)
+    private void Answer(Request request, Response response)
     {
         response.StatusCode = 503;
         response.ContentType = "text/html; charset=utf-8";
         response.AddHeader("Retry-After", RetryAfterSeconds.ToString(System.Globalization.CultureInfo.InvariantCulture));
         response.AddHeader("Cache-Control", "no-store");
-        response.Write(s_page);
+        response.Write(_shown);
     }
 }

@@ -99,13 +99,28 @@ internal sealed class HostedApp : IAsyncDisposable
     /// <summary>Ends its processes, and closes its addresses.</summary>
     public Task<string?> StopAsync() => DoAsync(StopNowAsync);
 
+    /// <summary>Ends its processes, and starts new ones when they have ended. Who comes meanwhile waits.</summary>
+    public Task<string?> RestartAsync() => DoAsync(async () =>
+    {
+        Happened("its processes are ended, and started again");
+        await LeaveAsync(wait: true);
+        _attempts = 0;
+        return await DeployOnceAsync();
+    });
+
     /// <summary>Ends its processes; its addresses answer 503.</summary>
-    public Task<string?> HoldAsync(string reason) => DoAsync(async () =>
+    /// <param name="reason">Who wants that, or why.</param>
+    /// <param name="page">What visitors see; null: a page of the daemon's.</param>
+    public Task<string?> HoldAsync(string reason, byte[]? page) => DoAsync(async () =>
     {
         string? error = TryOpen();
         if (error is null)
         {
             await HoldOnAsync();
+            if (_held is { } held)
+            {
+                held.Page = page;
+            }
             await LeaveAsync(wait: true);
             _isHeldOnRequest = true;
             Become(AppState.Held, reason, $"held: {reason}");

@@ -22,7 +22,8 @@ internal static class DaemonVerbs
         yield return CreateLogs(console);
         yield return CreateAction(console, "start", "Start an application that is stopped or held.", "apps/{0}/start");
         yield return CreateAction(console, "stop", "End an application's processes and close its addresses.", "apps/{0}/stop");
-        yield return CreateAction(console, "hold", "End an application's processes; its addresses answer 503 until it is released.", "apps/{0}/hold");
+        yield return CreateAction(console, "restart", "End an application's processes, and start them when they have ended; who comes meanwhile waits. `reload` leaves no gap.", "apps/{0}/restart");
+        yield return CreateHold(console);
         yield return CreateAction(console, "release", "Start an application that is held.", "apps/{0}/release");
         yield return CreateReload(console);
         yield return CreateShutdown(console);
@@ -40,6 +41,30 @@ internal static class DaemonVerbs
         var command = new System.CommandLine.Command(name, description) { app, control };
         command.SetAction((result, ct) => DoAsync(console, result.GetValue(control), string.Format(CultureInfo.InvariantCulture, request, Uri.EscapeDataString(result.GetRequiredValue(app))), ct));
         return command.WithHelp(new Help([($"millrace {name} shop", $"the application that the file calls shop")], s_exitCodes));
+    }
+
+    private static System.CommandLine.Command CreateHold(CommandConsole console)
+    {
+        var (app, control) = (AppArgument(), ControlOption());
+        var page = new Option<string?>("--page") { Description = "An HTML file that visitors see meanwhile, at most 1 MiB; default: a page that asks for patience", HelpName = "FILE" };
+        var command = new System.CommandLine.Command("hold", "End an application's processes; its addresses answer 503 until it is released.") { app, page, control };
+        command.SetAction((result, ct) => DoAsync(
+            console, result.GetValue(control), $"apps/{Uri.EscapeDataString(result.GetRequiredValue(app))}/hold", ct, result.GetValue(page) is { } file ? ReadPage(file) : null));
+        return command.WithHelp(new Help([("millrace hold shop", "until `millrace release shop`"), ("millrace hold shop --page sorry.html", "with a page of your own")], s_exitCodes));
+    }
+
+    private static byte[] ReadPage(string file)
+    {
+        byte[] page;
+        try
+        {
+            page = new FileInfo(file).Length <= ControlServer.PageMax ? File.ReadAllBytes(file) : throw CommandFailure.Usage($"{file} is larger than 1 MiB, and so no page to show.");
+        }
+        catch (Exception error) when (error is IOException or UnauthorizedAccessException)
+        {
+            throw CommandFailure.Usage($"{file} cannot be read: {error.Message}");
+        }
+        return page.Length > 0 ? page : throw CommandFailure.Usage($"{file} is empty; visitors would see nothing.");
     }
 
     private static System.CommandLine.Command CreateReload(CommandConsole console)
@@ -60,10 +85,10 @@ internal static class DaemonVerbs
         return command.WithHelp(new Help([("millrace shutdown", "requests that are under way are answered first")], s_exitCodes));
     }
 
-    private static async Task<int> DoAsync(CommandConsole console, string? control, string request, CancellationToken ct)
+    private static async Task<int> DoAsync(CommandConsole console, string? control, string request, CancellationToken ct, byte[]? body = null)
     {
         using var client = Connect(control);
-        var answer = await client.DoAsync(request, ct);
+        var answer = await client.DoAsync(request, body, ct);
         if (!answer.Ok)
         {
             throw new CommandFailure(ExitCode.Failure, answer.Message);
