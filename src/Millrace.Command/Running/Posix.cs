@@ -70,6 +70,27 @@ internal static partial class Posix
         return SetFileUser(Unchanged) == (int)rights.User && SetFileGroup(Unchanged) == (int)rights.Group;
     }
 
+    /// <summary>Has no controlling terminal any more, unless it is there for this process, which leads its session.</summary>
+    public static unsafe void LeaveTerminal()
+    {
+        if (GetSession(0) == Environment.ProcessId)
+        {
+            return;
+        }
+        fixed (byte* name = "/dev/tty\0"u8)
+        {
+            int terminal = SystemCalls.OpenAt(SystemCalls.AT_FDCWD, name, SystemCalls.O_RDWR | SystemCalls.O_NONBLOCK | SystemCalls.O_CLOEXEC);
+            if (terminal >= 0)
+            {
+                _ = Ioctl(terminal, 0x5422, 0);     // TIOCNOTTY
+                _ = SystemCalls.Close(terminal);
+            }
+        }
+    }
+
+    [LibraryImport("libc", EntryPoint = "getsid")]
+    private static partial int GetSession(int process);
+
     [LibraryImport("libc", EntryPoint = "kill")]
     public static partial int Kill(int process, int signal);
 

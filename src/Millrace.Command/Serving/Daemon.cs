@@ -85,7 +85,7 @@ internal sealed class Daemon : IAsyncDisposable
         }
         var before = _apps;
         var gone = before.Where(app => file.Apps.All(settings => settings.Name != app.Settings.Name)).ToArray();
-        var moved = before.Where(app => file.Apps.Any(settings => settings.Name == app.Settings.Name && !settings.Urls.SequenceEqual(app.Settings.Urls))).ToArray();
+        var moved = before.Where(app => file.Apps.Any(settings => settings.Name == app.Settings.Name && Moves(app.Settings, settings))).ToArray();
         if (file.Apps.Where(settings => moved.Any(app => app.Settings.Name == settings.Name)).Select(WhyNotListen).FirstOrDefault(static why => why is not null) is { } mistake)
         {
             return new ControlAnswer(false, mistake);
@@ -109,6 +109,9 @@ internal sealed class Daemon : IAsyncDisposable
             ? new ControlAnswer(true, $"{file.Path}: {deploys.Length} of {apps.Length} applications deployed, {gone.Length} taken away")
             : new ControlAnswer(false, string.Join('\n', failed.Select(static deploy => $"{deploy.Name}: {deploy.Error}")));
     }
+
+    // Another user's processes get no socket, and no connection, that those of the one before may still have.
+    private static bool Moves(AppSettings from, AppSettings to) => !to.Urls.SequenceEqual(from.Urls) || to.User != from.User;
 
     // What cannot be listened on is known before anything has ended for it. What an application here has can.
     private string? WhyNotListen(AppSettings settings)

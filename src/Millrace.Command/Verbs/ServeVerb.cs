@@ -37,6 +37,7 @@ internal static class ServeVerb
 
     private static async Task<int> RunAsync(CommandConsole console, string? named)
     {
+        Inheritance.End();
         var file = ServeFileSource.Read(ServeFileSource.Find(named));
         OwnDirectory.Prepare(Path.GetDirectoryName(file.Places.Control)!, group: null, OwnFolder, OwnFolder);
         var stopping = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);

@@ -566,6 +566,51 @@ public sealed partial class ServeTests : IAsyncLifetime
         Assert.Single(ProcessesOf("shop", await StatusAsync()));
     }
 
+    // A process of the one before may have kept them, and accept who comes for the next.
+    [Fact]
+    public async Task Another_users_processes_have_sockets_of_their_own()
+    {
+        Write(App("shop", $"fastcgi://unix:{Socket}"));
+        await StartAsync();
+        string before = await FileAsync(Socket);
+        Write(App("shop", $"fastcgi://unix:{Socket}", "\"instances\": 2"));
+        Assert.Equal(0, (await DoAsync("reload")).ExitCode);
+        Assert.Equal(before, await FileAsync(Socket));
+        if (Environment.UserName == "root")
+        {
+            Write(App("shop", $"fastcgi://unix:{Socket}", "\"instances\": 2, \"user\": \"root\""));
+            Assert.Equal(0, (await DoAsync("reload")).ExitCode);
+            Assert.NotEqual(before, await FileAsync(Socket));
+        }
+    }
+
+    private static async Task<string> FileAsync(string path)
+    {
+        await using var stat = CommandProcess.StartProgram("stat", "--format", "%i %z", path);
+        Assert.Equal(0, await stat.WaitForExitAsync());
+        return stat.Output;
+    }
+
+    // Which may be another user's: who shares a terminal with a shell can type for its user.
+    [Fact]
+    public async Task What_the_daemon_has_inherited_its_applications_have_not()
+    {
+        string secret = Path.Combine(_directory.Path, "secret");
+        await System.IO.File.WriteAllTextAsync(secret, "open");
+        Write(App("shop", _shop));
+        string daemon = $"exec 7<'{secret}'; dotnet '{CommandProcess.AssemblyOf("src/Millrace.Command", "Millrace.Command")}' serve '{File}'; true";
+        await using var terminal = CommandProcess.StartProgram("script", "--quiet", "--command", daemon, "/dev/null");
+        await terminal.WaitForOutputAsync("shop: generation 1 serves");
+
+        int process = ProcessesOf("shop", await StatusAsync()).Single();
+        string[] facts = (await System.IO.File.ReadAllTextAsync($"/proc/{process}/stat")).Split(") ")[1].Split(' ');
+        Assert.Equal("0", facts[4]);        // proc_pid_stat(5): tty_nr
+        Assert.DoesNotContain(Directory.GetFiles($"/proc/{process}/fd"), entry => new FileInfo(entry).LinkTarget == secret);
+
+        Assert.Equal(0, (await DoAsync("shutdown")).ExitCode);
+        Assert.Equal(0, await terminal.WaitForExitAsync());
+    }
+
     // ---- systemd ----
 
     [Fact]

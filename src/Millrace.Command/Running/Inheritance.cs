@@ -1,0 +1,25 @@
+// What the daemon has got from whoever started it, and what its applications, which may be other users', are not to get from it: open files, and a
+// terminal. Whoever shares one with a shell can type for its user, also when the daemon has ended (TIOCSTI, ioctl_tty(2)).
+
+using System.Globalization;
+using Millrace.Platform;
+
+namespace Millrace.Command.Running;
+
+internal static class Inheritance
+{
+    private const int StandardMax = 2;
+
+    /// <summary>From now on this process passes on neither. Ctrl+C still reaches it, and what it prints the terminal.</summary>
+    public static void End()
+    {
+        foreach (string entry in Directory.GetFileSystemEntries("/proc/self/fd"))
+        {
+            if (int.TryParse(Path.GetFileName(entry), NumberStyles.None, CultureInfo.InvariantCulture, out int descriptor) && descriptor > StandardMax)
+            {
+                _ = SystemCalls.Fcntl(descriptor, SystemCalls.F_SETFD, SystemCalls.FD_CLOEXEC);
+            }
+        }
+        Posix.LeaveTerminal();
+    }
+}
