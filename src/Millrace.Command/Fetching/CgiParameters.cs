@@ -7,7 +7,11 @@ namespace Millrace.Command.Fetching;
 
 internal static class CgiParameters
 {
-    public static IEnumerable<KeyValuePair<string, string>> Of(FetchRequest request)
+    /// <summary>All that is sent: what a variable of the user's says stands in for what follows from the request.</summary>
+    public static IEnumerable<KeyValuePair<string, string>> Of(FetchRequest request) =>
+        Derived(request).Where(its => request.Variables.All(variable => variable.Key != its.Key)).Concat(request.Variables);
+
+    private static IEnumerable<KeyValuePair<string, string>> Derived(FetchRequest request)
     {
         int query = request.Target.IndexOf('?', StringComparison.Ordinal);
         string host = request.Headers.First(h => h.Key.Equals("Host", StringComparison.OrdinalIgnoreCase)).Value;

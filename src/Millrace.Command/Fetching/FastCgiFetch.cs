@@ -15,12 +15,15 @@ internal sealed class FastCgiFetch(RecordTrace trace, ResponseWriter response, T
     private readonly Decoder _errorText = Encoding.UTF8.GetDecoder();
     private readonly byte[] _end = new byte[EndRequest.Size];
     private int _endKept;
+    private long _bodyLength;
+    private bool _hasNoBody;
     private EndRequest? _ended;
 
     /// <returns>The status code of the response.</returns>
     /// <exception cref="CommandFailure">No connection, or no whole response.</exception>
     public async Task<int> RunAsync(ServerAddress address, FetchRequest request, CancellationToken ct)
     {
+        _hasNoBody = request.Method == "HEAD";
         using var socket = await address.ConnectAsync(ct);
         using var sending = CancellationTokenSource.CreateLinkedTokenSource(ct);
         var sent = SendAsync(socket, request, sending.Token);
@@ -141,6 +144,7 @@ internal sealed class FastCgiFetch(RecordTrace trace, ResponseWriter response, T
         }
         if (content.Length > 0)
         {
+            _bodyLength += content.Length;
             await response.WriteBodyAsync(content, ct);
         }
     }
@@ -174,6 +178,10 @@ internal sealed class FastCgiFetch(RecordTrace trace, ResponseWriter response, T
         if (!_head.IsComplete)
         {
             throw ResponseHead.Broken("the request was ended before its headers were complete");
+        }
+        if (_head.ContentLength is { } length && _bodyLength != length && !_hasNoBody && _head.StatusCode is not (204 or 304))
+        {
+            throw ResponseHead.Broken(string.Create(System.Globalization.CultureInfo.InvariantCulture, $"its body has {_bodyLength} bytes, and its Content-Length says {length}"));
         }
         if (end.AppStatus != 0)
         {

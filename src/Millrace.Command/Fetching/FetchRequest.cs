@@ -12,6 +12,41 @@ namespace Millrace.Command.Fetching;
 /// <param name="Body">The body, or null for none.</param>
 internal sealed record FetchRequest(string Method, string Target, IReadOnlyList<KeyValuePair<string, string>> Headers, Stream? Body)
 {
+    /// <summary>FastCGI variables that stand in for those of the request, or are sent besides, in the user's order.</summary>
+    public IReadOnlyList<KeyValuePair<string, string>> Variables { get; init; } = [];
+
+    /// <summary>Reads variables as they are written on the command line, "NAME=VALUE".</summary>
+    /// <exception cref="CommandFailure">One has no name.</exception>
+    public static IEnumerable<KeyValuePair<string, string>> ParseVariables(IEnumerable<string> variables) => variables.Select(static text =>
+        text.IndexOf('=', StringComparison.Ordinal) is > 0 and var end
+            ? new KeyValuePair<string, string>(text[..end], text[(end + 1)..])
+            : throw CommandFailure.Usage($"'{text}' is no variable. Write NAME=VALUE, such as -p REMOTE_USER=ann."));
+
+    /// <summary>The variables that a web server sends for a script (RFC 3875 §4.1.5, §4.1.13; SCRIPT_FILENAME and DOCUMENT_ROOT are custom).</summary>
+    /// <param name="script">The file, as the responder sees it; below <paramref name="root"/> where it is relative.</param>
+    /// <param name="root">The folder that is "/" to visitors; null: that of the script.</param>
+    /// <param name="target">What is asked for: what follows the script's own path is PATH_INFO.</param>
+    /// <exception cref="CommandFailure">The script is not below the root.</exception>
+    public static IEnumerable<KeyValuePair<string, string>> ScriptVariables(string script, string? root, string target)
+    {
+        root = Path.GetFullPath(root ?? (Path.IsPathRooted(script) ? Path.GetDirectoryName(script) ?? "/" : "."));
+        string file = Path.GetFullPath(script, root);
+        string folder = root.TrimEnd('/') + "/";
+        if (!file.StartsWith(folder, StringComparison.Ordinal))
+        {
+            throw CommandFailure.Usage($"{file} is not below {root}. Name the folder that is '/' to visitors with --root.");
+        }
+        string name = "/" + file[folder.Length..];
+        string path = Uri.UnescapeDataString(target.Split('?')[0]);
+        yield return new("SCRIPT_FILENAME", file);
+        yield return new("DOCUMENT_ROOT", root);
+        yield return new("SCRIPT_NAME", name);
+        if (path.StartsWith(name + "/", StringComparison.Ordinal))
+        {
+            yield return new("PATH_INFO", path[name.Length..]);
+        }
+    }
+
     private const string FormType = "application/x-www-form-urlencoded";
 
     /// <summary>Checks and completes what was written on the command line.</summary>

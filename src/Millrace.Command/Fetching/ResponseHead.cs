@@ -20,6 +20,16 @@ internal sealed class ResponseHead
     /// <summary>The status as written, e.g. "404 Not Found".</summary>
     public string Status { get; private set; } = "200 OK";
 
+    /// <summary>Bytes of the body, where the head says so in one number.</summary>
+    public long? ContentLength
+    {
+        get
+        {
+            string[] values = [.. Lines.Where(static line => line.StartsWith("Content-Length:", StringComparison.OrdinalIgnoreCase)).Select(static line => line[(line.IndexOf(':', StringComparison.Ordinal) + 1)..].Trim())];
+            return values.Length == 1 && long.TryParse(values[0], NumberStyles.None, CultureInfo.InvariantCulture, out long length) ? length : null;
+        }
+    }
+
     /// <summary>All header lines but the status.</summary>
     public List<string> Lines { get; } = [];
 

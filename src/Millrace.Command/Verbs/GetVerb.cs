@@ -15,6 +15,7 @@ internal static class GetVerb
         [
             ("millrace get fastcgi://unix:/run/app.sock '/hello?x=1'", "status, headers and body of one page"),
             ("millrace get fastcgi://127.0.0.1:9000 /upload -d @photo.jpg -H 'Content-Type: image/jpeg' -v", "a file as the body; the records both ways on standard error"),
+            ("millrace get fastcgi://unix:/run/php/php-fpm.sock /index.php/x --script index.php --root /var/www", "a script of any FastCGI responder's"),
             ("millrace get http://unix:/run/app.sock /big --body-only | sha256sum", "only the body, over HTTP"),
         ],
         ExitCodes:
@@ -35,21 +36,39 @@ internal static class GetVerb
         var method = new Option<string?>("--request", "-X") { Description = "Method. Default: GET, or POST with -d", HelpName = "METHOD" };
         var headers = new Option<string[]>("--header", "-H") { Description = "A request header, 'Name: value'; may be given several times", HelpName = "LINE" };
         var data = new Option<string?>("--data", "-d") { Description = "Body: DATA itself, @FILE as it is, or @- for standard input", HelpName = "DATA" };
+        var variables = new Option<string[]>("--param", "-p") { Description = "A FastCGI variable, in place of the one that is sent otherwise or besides; may be given several times", HelpName = "NAME=VALUE" };
+        var script = new Option<string?>("--script") { Description = "A file that the responder runs, such as index.php: sends SCRIPT_FILENAME, SCRIPT_NAME, PATH_INFO and DOCUMENT_ROOT for it", HelpName = "FILE" };
+        var root = new Option<string?>("--root") { Description = "The folder that is '/' to visitors, for --script. Default: that of the file", HelpName = "DIR" };
         var bodyOnly = new Option<bool>("--body-only", "-b") { Description = "Print the body without status and headers" };
         var verbose = new Option<bool>("--verbose", "-v") { Description = "Show what passes both ways on standard error" };
         var timeout = new Option<double>("--timeout") { Description = "Seconds until the request is given up", HelpName = "SECONDS", DefaultValueFactory = _ => 30, CustomParser = ReadSeconds };
         var command = new System.CommandLine.Command("get", "Send one request, as curl does for HTTP, and print the response.")
         {
-            address, path, method, headers, data, bodyOnly, verbose, timeout,
+            address, path, method, headers, data, variables, script, root, bodyOnly, verbose, timeout,
         };
         command.SetAction((result, ct) =>
         {
             var where = ServerAddress.Parse(result.GetRequiredValue(address));
             var limit = TimeSpan.FromSeconds(result.GetValue(timeout));
             var request = FetchRequest.Create(result.GetValue(method), result.GetRequiredValue(path), result.GetValue(headers) ?? [], result.GetValue(data));
+            request = request with { Variables = VariablesOf(where, request.Target, result.GetValue(variables) ?? [], result.GetValue(script), result.GetValue(root)) };
             return RunAsync(console, where, request, result.GetValue(bodyOnly), result.GetValue(verbose), limit, ct);
         });
         return command.WithHelp(s_help);
+    }
+
+    private static KeyValuePair<string, string>[] VariablesOf(ServerAddress address, string target, string[] variables, string? script, string? root)
+    {
+        if (address.Scheme != ServerScheme.FastCgi && (variables.Length > 0 || script is not null))
+        {
+            throw CommandFailure.Usage("--param and --script are for FastCGI, and the address is one of HTTP.");
+        }
+        if (root is not null && script is null)
+        {
+            throw CommandFailure.Usage("--root says where --script lies: name that too.");
+        }
+        KeyValuePair<string, string>[] own = [.. FetchRequest.ParseVariables(variables)];
+        return [.. (script is null ? [] : FetchRequest.ScriptVariables(script, root, target)).Where(its => own.All(variable => variable.Key != its.Key)), .. own];
     }
 
     private static async Task<int> RunAsync(CommandConsole console, ServerAddress address, FetchRequest request, bool bodyOnly, bool verbose, TimeSpan timeout, CancellationToken ct)

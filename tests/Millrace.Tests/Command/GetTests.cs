@@ -44,6 +44,63 @@ public sealed class GetTests
     }
 
     [Fact]
+    public async Task Variables_of_the_users_stand_in_for_those_of_the_request_or_come_besides()
+    {
+        await using var responder = new ScriptedResponder(Answer(Hello));
+
+        await CommandLine.RunAsync("get", responder.Address, "/ping", "-p", "SCRIPT_FILENAME=/ping", "--param", "REMOTE_ADDR=192.0.2.1", "-p", "EMPTY=", "-p", "A=b=c");
+
+        Assert.Equal(("/ping", "192.0.2.1", "", "b=c"), (responder.Parameter("SCRIPT_FILENAME"), responder.Parameter("REMOTE_ADDR"), responder.Parameter("EMPTY"), responder.Parameter("A")));
+    }
+
+    [Theory]
+    [InlineData("/index.php", "index.php", "/var/www", "/var/www/index.php", "/index.php", "/var/www", null)]
+    [InlineData("/index.php/a%20b/c?x=1", "index.php", "/var/www/", "/var/www/index.php", "/index.php", "/var/www/", "/a b/c")]
+    [InlineData("/elsewhere", "/srv/app/index.php", null, "/srv/app/index.php", "/index.php", "/srv/app", null)]
+    [InlineData("/sub/x.php/i", "sub/x.php", "/srv", "/srv/sub/x.php", "/sub/x.php", "/srv", "/i")]
+    [InlineData("/index.phpx", "index.php", "/", "/index.php", "/index.php", "/", null)]
+    public async Task A_script_is_named_as_web_servers_name_it_RFC_3875_4_1(string target, string script, string? root, string file, string name, string documents, string? info)
+    {
+        await using var responder = new ScriptedResponder(Answer(Hello));
+
+        await CommandLine.RunAsync(["get", responder.Address, target, "--script", script, .. root is null ? Array.Empty<string>() : ["--root", root]]);
+
+        Assert.Equal((file, name, documents), (responder.Parameter("SCRIPT_FILENAME"), responder.Parameter("SCRIPT_NAME"), responder.Parameter("DOCUMENT_ROOT")));
+        Assert.Equal(info, responder.Parameters.SingleOrDefault(static parameter => parameter.Key == "PATH_INFO").Value);
+    }
+
+    [Theory]
+    [InlineData("'=x' is no variable.", "fastcgi://unix:/nowhere", "/", "-p", "=x")]
+    [InlineData("'x' is no variable.", "fastcgi://unix:/nowhere", "/", "-p", "x")]
+    [InlineData("/etc/x.php is not below /var/www.", "fastcgi://unix:/nowhere", "/", "--script", "/etc/x.php", "--root", "/var/www")]
+    [InlineData("/var/x.php is not below /var/www.", "fastcgi://unix:/nowhere", "/", "--script", "../x.php", "--root", "/var/www")]
+    [InlineData("--root says where --script lies", "fastcgi://unix:/nowhere", "/", "--root", "/var/www")]
+    [InlineData("--param and --script are for FastCGI", "http://unix:/nowhere", "/", "-p", "A=b")]
+    public async Task What_cannot_be_sent_is_a_sentence(string sentence, params string[] arguments)
+    {
+        var result = await CommandLine.RunAsync(["get", .. arguments]);
+
+        Assert.Equal((2, ""), (result.ExitCode, result.Output));
+        Assert.StartsWith("millrace: " + sentence, result.Error, StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData("GET", "Content-Length: 6\r\n\r\nbody", 56)]
+    [InlineData("GET", "Content-Length: 3\r\n\r\nbody", 56)]
+    [InlineData("GET", "Content-Length: 4\r\n\r\nbody", 0)]
+    [InlineData("HEAD", "Content-Length: 4\r\n\r\n", 0)]
+    [InlineData("GET", "Status: 304\r\nContent-Length: 4\r\n\r\n", 0)]
+    public async Task A_body_of_another_length_than_announced_is_a_broken_response(string method, string answer, int exitCode)
+    {
+        await using var responder = new ScriptedResponder(Answer(answer));
+
+        var result = await CommandLine.RunAsync("get", responder.Address, "/", "-X", method);
+
+        Assert.Equal(exitCode, result.ExitCode);
+        Assert.Equal(exitCode != 0, result.Error.Contains("and its Content-Length says", StringComparison.Ordinal));
+    }
+
+    [Fact]
     public async Task Escapes_reach_the_server_as_written_and_letters_beyond_ASCII_as_UTF8()
     {
         await using var responder = new ScriptedResponder(Answer(Hello));
