@@ -50,7 +50,7 @@ internal static partial class Posix
     /// <summary>The rights to files that the calling thread has, and no other one (credentials(7)).</summary>
     public static FileRights RightsOfThread()
     {
-        var list = new uint[GroupsMax];
+        var list = new uint[Math.Max(GetGroups(0, []), 0)];
         int count = GetGroups(list.Length, list);
         return new FileRights((uint)SetFileUser(Unchanged), (uint)SetFileGroup(Unchanged), list[..Math.Max(count, 0)]);
     }

@@ -50,7 +50,7 @@ internal static class UnitFile
         string[] paths =
         [
             file.Path, file.Places.Control, file.Places.Snapshots, .. command, Environment.ProcessPath ?? "",
-            .. file.Apps.SelectMany(static app => (IEnumerable<string?>)[app.Target, app.WorkingDirectory, .. app.Urls.Select(PathOf)]).OfType<string>(),
+            .. file.Apps.SelectMany(static app => (IEnumerable<string?>)[app.Target, app.WorkingDirectory, HomeOf(app.User), .. app.Urls.Select(PathOf)]).OfType<string>(),
         ];
         bool InHome(string path) => path.StartsWith("/home/", StringComparison.Ordinal) || path.StartsWith("/root/", StringComparison.Ordinal) || path.StartsWith("/run/user/", StringComparison.Ordinal);
         bool InTemporary(string path) => path.StartsWith("/tmp/", StringComparison.Ordinal) || path.StartsWith("/var/tmp/", StringComparison.Ordinal);
@@ -90,6 +90,19 @@ internal static class UnitFile
             "SystemCallErrorNumber=EPERM",
         ]);
         return string.Join('\n', lines) + "\n";
+    }
+
+    // Where ASP.NET Core keeps the keys of cookies. A user who is not there yet has none.
+    private static string? HomeOf(string? user)
+    {
+        try
+        {
+            return user is null ? null : Listeners.Accounts.Find(user).Home;
+        }
+        catch (MillraceStartException)
+        {
+            return null;
+        }
     }
 
     private static string? PathOf(string url) => Listeners.ListenAddress.Parse(url).Path;
