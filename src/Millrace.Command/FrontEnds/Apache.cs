@@ -13,6 +13,8 @@ internal sealed class Apache : FrontEnd
 
     public override string Name => "apache";
 
+    public override bool TakesSeveral => true;
+
     public override string Description => "Apache 2.4.47 or later, FastCGI or HTTP";
 
     public override string ReloadCommand => "apachectl configtest && apachectl graceful";

@@ -6,6 +6,8 @@ internal sealed class Caddy : FrontEnd
 {
     public override string Name => "caddy";
 
+    public override bool TakesSeveral => true;
+
     public override string Description => "Caddy 2.6 or later, FastCGI or HTTP";
 
     public override string ReloadCommand => "caddy reload --config /etc/caddy/Caddyfile";

@@ -21,6 +21,9 @@ internal abstract class FrontEnd
     /// <exception cref="CommandFailure">The site cannot be served by this front end.</exception>
     public abstract string Configure(FrontEndSite site);
 
+    /// <summary>Whether the configurations of several sites can stand in one file, one behind the other.</summary>
+    public virtual bool TakesSeveral => false;
+
     /// <summary>The file the configuration belongs in.</summary>
     public abstract string FileFor(FrontEndSite site);
 

@@ -14,6 +14,8 @@ internal sealed class Nginx : FrontEnd
 
     public override string Name => "nginx";
 
+    public override bool TakesSeveral => true;
+
     public override string Description => "nginx 1.18 or later, FastCGI or HTTP";
 
     public override string ReloadCommand => "nginx -t && nginx -s reload";

@@ -3,6 +3,7 @@
 using System.CommandLine;
 using System.Net.Sockets;
 using Millrace.Command.FrontEnds;
+using Millrace.Command.Serving;
 using Millrace.Command.Terminals;
 
 namespace Millrace.Command.Verbs;
@@ -13,6 +14,7 @@ internal static class ConfigVerb
         Examples:
         [
             ("millrace config nginx 'fastcgi://unix:/run/app.sock' > /etc/nginx/conf.d/app.conf", "the whole of what nginx needs"),
+            ("millrace config nginx /etc/millrace/millrace.json", "a site for each shared address, and each application with an address of its own, of a file"),
             ("millrace config nginx fastcgi://127.0.0.1:9000 --host shop.example.org --path /shop", "a site of its own, the application below /shop"),
         ],
         ExitCodes: [(ExitCode.Success, "printed"), (ExitCode.Usage, "the command line is wrong, or the web server is not supported")]);
@@ -20,19 +22,32 @@ internal static class ConfigVerb
     public static System.CommandLine.Command Create(CommandConsole console)
     {
         var frontEnd = new Argument<string>("FRONT-END") { Description = "The web server: " + string.Join(", ", FrontEnd.All.Select(f => $"{f.Name} ({f.Description})")) };
-        var address = new Argument<string>("ADDRESS") { Description = "Where the application listens, e.g. fastcgi://unix:/run/app.sock" };
+        var address = new Argument<string>("ADDRESS") { Description = "Where the application listens, e.g. fastcgi://unix:/run/app.sock, or the file of `millrace serve`" };
         var host = new Option<string>("--host") { Description = "Host name of the site (several: separated by spaces)", HelpName = "NAME", DefaultValueFactory = _ => DefaultHostNames };
         var path = new Option<string>("--path") { Description = "Serve the application below this path only", HelpName = "PREFIX", DefaultValueFactory = _ => "/" };
         var command = new System.CommandLine.Command("config", "Print the matching configuration of a web server, ready to paste.") { frontEnd, address, host, path };
         command.SetAction(result =>
         {
+            var chosen = Find(result.GetRequiredValue(frontEnd));
+            if (IsFile(result.GetRequiredValue(address)))
+            {
+                if (result.GetResult(host) is { Implicit: false } || result.GetResult(path) is { Implicit: false })
+                {
+                    throw CommandFailure.Usage("--host and --path are for one address; a file says by itself which hosts lead where.");
+                }
+                console.Output.Write(FileSites.Configure(chosen, ServeFileSource.Read(ServeFileSource.Find(result.GetRequiredValue(address)))));
+                return ExitCode.Success;
+            }
             var where = CheckSocket(ServerAddress.Parse(result.GetRequiredValue(address)));
             var site = new FrontEndSite(where, NameOf(where), CheckHosts(result.GetRequiredValue(host)), CheckPath(result.GetRequiredValue(path)), Socket.OSSupportsIPv6);
-            console.Output.Write(Find(result.GetRequiredValue(frontEnd)).Configure(site));
+            console.Output.Write(chosen.Configure(site));
             return ExitCode.Success;
         });
         return command.WithHelp(s_help);
     }
+
+    // An address has a scheme, and whoever leaves that out is told so.
+    private static bool IsFile(string address) => !address.Contains("://", StringComparison.Ordinal) && (File.Exists(address) || Directory.Exists(address));
 
     /// <summary>What a request from the same machine names.</summary>
     public const string DefaultHostNames = "localhost 127.0.0.1";

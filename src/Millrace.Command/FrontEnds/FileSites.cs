@@ -1,0 +1,48 @@
+// The web server's side of a file of `millrace serve`: one site for each shared address, and for each application that has an address of its own.
+
+using System.Net.Sockets;
+using Millrace.Command.Serving;
+using Millrace.Command.Verbs;
+
+namespace Millrace.Command.FrontEnds;
+
+internal static class FileSites
+{
+    private const string FileName = "millrace";
+
+    /// <exception cref="CommandFailure">The web server's configuration cannot say all of it.</exception>
+    public static string Configure(FrontEnd frontEnd, ServeFile file)
+    {
+        FrontEndSite[] sites = [.. Of(file)];
+        if (sites.Length > 1 && !frontEnd.TakesSeveral)
+        {
+            throw CommandFailure.Usage($"{file.Path} has {sites.Length} sites, and a configuration of {frontEnd.Name} is printed for one at a time: millrace config {frontEnd.Name} ADDRESS --host NAME.");
+        }
+        string[] blocks = [.. sites.Select(frontEnd.Configure)];
+        string first = blocks[0].Replace(frontEnd.FileFor(sites[0]), frontEnd.FileFor(sites[0] with { Name = FileName }), StringComparison.Ordinal);
+        return string.Join('\n', [first, .. blocks.Skip(1).Select(WithoutHead)]);
+    }
+
+    // A shared address has the hosts of its applications. The others have names that lead to this machine, for whoever has none yet (RFC 6761 §6.3).
+    private static IEnumerable<FrontEndSite> Of(ServeFile file)
+    {
+        foreach (AppSettings app in file.Apps)
+        {
+            string[] hosts = app.IsRouter ? HostsOf(file, app.Name) : [];
+            if (app.Urls.Except(app.SharedUrls).FirstOrDefault() is { } url)
+            {
+                string names = hosts.Length > 0 ? string.Join(' ', hosts) : app.IsRouter ? ConfigVerb.DefaultHostNames : $"{app.Name}.localhost";
+                yield return new FrontEndSite(ServerAddress.Parse(url.Split('?')[0]), app.Name, names, "/", Socket.OSSupportsIPv6);
+            }
+        }
+    }
+
+    // front:blog.example/wiki. One that any host leads to has the name of the machine as well.
+    private static string[] HostsOf(ServeFile file, string shared)
+    {
+        string[] named = [.. file.Apps.SelectMany(static app => app.SharedAs).Where(its => its.StartsWith(shared + ":", StringComparison.Ordinal)).Select(its => its[(shared.Length + 1)..its.IndexOf('/', StringComparison.Ordinal)]).Distinct()];
+        return named.Contains("") ? [.. named.Where(static host => host.Length > 0), .. ConfigVerb.DefaultHostNames.Split(' ')] : named;
+    }
+
+    private static string WithoutHead(string block) => string.Join('\n', block.Split('\n').SkipWhile(static line => line.StartsWith('#')));
+}

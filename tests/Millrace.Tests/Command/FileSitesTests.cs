@@ -1,0 +1,75 @@
+// `millrace config FRONT-END FILE`: the sites of a file of `millrace serve`.
+
+namespace Millrace.Tests.Command;
+
+public sealed class FileSitesTests : IDisposable
+{
+    private readonly DirectoryInfo _folder = Directory.CreateTempSubdirectory("millrace-sites-");
+
+    private string FilePath => Path.Combine(_folder.FullName, "millrace.json");
+
+    public void Dispose() => _folder.Delete(recursive: true);
+
+    [Fact]
+    public async Task Each_shared_address_and_each_address_of_its_own_is_a_site()
+    {
+        Write("""
+            { "shared": { "front": "fastcgi://unix:/run/front.sock?mode=660", "plain": "http://127.0.0.1:81" }, "apps": [
+              { "name": "blog", "target": "b", "on": "front", "host": ["blog.example", "*.blog.example"] },
+              { "name": "wiki", "target": "w", "on": "front", "host": "blog.example", "path": "/wiki" },
+              { "name": "rest", "target": "r", "on": "plain" },
+              { "name": "shop", "target": "s", "urls": "fastcgi://unix:/run/shop.sock;http://127.0.0.1:5000" } ] }
+            """);
+
+        var result = await CommandLine.RunAsync("config", "nginx", FilePath);
+
+        Assert.Equal((0, ""), (result.ExitCode, result.Error));
+        string[] lines = result.Output.Split('\n');
+        Assert.Equal("# /etc/nginx/conf.d/millrace.conf, then: nginx -t && nginx -s reload", lines[0]);
+        Assert.DoesNotContain(lines[1..], static line => line.StartsWith("# /etc", StringComparison.Ordinal));
+        Assert.Equal(["upstream shop {", "upstream front {", "upstream plain {"], lines.Where(static line => line.StartsWith("upstream", StringComparison.Ordinal)));
+        Assert.Equal(["server_name shop.localhost;", "server_name blog.example *.blog.example;", "server_name localhost 127.0.0.1;"], lines.Select(static line => line.Trim()).Where(static line => line.StartsWith("server_name", StringComparison.Ordinal)));
+        Assert.Contains("    server unix:/run/front.sock;", lines);
+    }
+
+    [Theory]
+    [InlineData("apache", "<VirtualHost")]
+    [InlineData("caddy", "\treverse_proxy")]
+    public async Task Web_servers_that_take_several_sites_in_a_file_get_them(string frontEnd, string mark)
+    {
+        Write("""{ "apps": [ { "name": "a", "target": "t", "urls": "fastcgi://unix:/run/a.sock" }, { "name": "b", "target": "t", "urls": "fastcgi://unix:/run/b.sock" } ] }""");
+
+        var result = await CommandLine.RunAsync("config", frontEnd, FilePath);
+
+        Assert.Equal(2, result.Output.Split('\n').Count(line => line.StartsWith(mark, StringComparison.Ordinal)));
+        Assert.Contains("a.localhost", result.Output, StringComparison.Ordinal);
+        Assert.Contains("b.localhost", result.Output, StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData("haproxy")]
+    [InlineData("lighttpd")]
+    [InlineData("h2o")]
+    public async Task The_others_get_one_site_or_a_sentence(string frontEnd)
+    {
+        Write("""{ "apps": [ { "name": "a", "target": "t", "urls": "fastcgi://unix:/run/a.sock" } ] }""");
+        Assert.Equal(0, (await CommandLine.RunAsync("config", frontEnd, FilePath)).ExitCode);
+
+        Write("""{ "apps": [ { "name": "a", "target": "t", "urls": "fastcgi://unix:/run/a.sock" }, { "name": "b", "target": "t", "urls": "fastcgi://unix:/run/b.sock" } ] }""");
+        Assert.Equal(
+            new CommandLine(2, "", $"millrace: {FilePath} has 2 sites, and a configuration of {frontEnd} is printed for one at a time: millrace config {frontEnd} ADDRESS --host NAME.\n"),
+            await CommandLine.RunAsync("config", frontEnd, FilePath));
+    }
+
+    [Fact]
+    public async Task A_host_for_a_whole_file_is_a_mistake_and_so_is_one_in_the_file()
+    {
+        Write("""{ "apps": [ { "name": "a", "target": "t", "urls": "fastcgi://unix:/run/a.sock" } ] }""");
+        Assert.StartsWith("millrace: --host and --path are for one address", (await CommandLine.RunAsync("config", "nginx", FilePath, "--host", "x")).Error, StringComparison.Ordinal);
+
+        Write("{ \"apps\": [] }");
+        Assert.StartsWith($"millrace: {FilePath}:1:11: \"apps\" is empty", (await CommandLine.RunAsync("config", "nginx", FilePath)).Error, StringComparison.Ordinal);
+    }
+
+    private void Write(string text) => File.WriteAllText(FilePath, text);
+}
