@@ -153,17 +153,22 @@ internal abstract partial class ClosingConnection<TKernel>
     /// <summary>No request can be served on this connection behind those whose bytes have come.</summary>
     protected bool IsLast => _receivingEnded || Loop.IsDraining;
 
-    /// <param name="hasNext">What has come of a next request is read first: the receiving ends with the last look (<see cref="LookAndClose"/>).</param>
-    private protected void LeaveIfDraining(bool hasNext)
+    /// <param name="mayFollow">A next request is on its way, or may be. Over a Unix socket the connection leaves when it has been quiet, as one that is idle.</param>
+    private protected void LeaveIfDraining(bool mayFollow)
     {
-        if (Loop.IsDraining && !IsMidRequest)
+        if (!Loop.IsDraining || IsMidRequest)
         {
-            _ending = _ending == Ending.None ? Ending.Leaving : _ending;
-            if (!hasNext)
-            {
-                EndReceiving();
-            }
+            return;
         }
+
+        if (mayFollow && !IsTcp && !_receivingEnded)
+        {
+            _lastActiveMs = Loop.NowMs;
+            return;
+        }
+
+        _ending = _ending == Ending.None ? Ending.Leaving : _ending;
+        EndReceiving();
     }
 
     // A last answer that is still being read outlasts the time that is meant for bytes on their way here.

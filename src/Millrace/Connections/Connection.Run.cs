@@ -245,7 +245,7 @@ internal abstract partial class Connection<TKernel>
         OnExchangeEnded(keepsOpen);
         if (keepsOpen)
         {
-            LeaveIfDraining(hasNext: false);
+            LeaveIfDraining(mayFollow: false);
             SetIdleDeadline();
         }
         else
@@ -359,7 +359,7 @@ internal abstract partial class Connection<TKernel>
         }
         else
         {
-            LeaveIfDraining(hasNext);
+            LeaveIfDraining(mayFollow: hasNext || _hasLeftBefore);
         }
 
         if (Stage == Stage.Sending)

@@ -11,6 +11,7 @@ internal abstract partial class SendingConnection<TKernel>
 {
     private protected OutputBuffer? _rest;          // what a detached exchange could not send
     private protected bool _restKeepsOpen;
+    private protected bool _hasLeftBefore;          // its peer has had all of the response since before the exchange ended, and may be sending its next request
     private protected bool _countedByGate;
 
     // The loop's. An exchange that ends looks whether it has left something there.
@@ -55,13 +56,9 @@ internal abstract partial class SendingConnection<TKernel>
         exchange.Life.Seal();
         OutputBuffer? rest;
         bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut;
-        if (keepsOpen && Loop.IsDraining && !HasNextRequest && MayLeaveBehind(exchange))
-        {
-            EndReceiving();     // before the peer has the whole answer, and thinks of its next request
-        }
-
         using (exchange.Sending.Hold())
         {
+            _hasLeftBefore = exchange.Output.IsEmpty;
             SendResult sent = SendOutput(exchange, exchange.Output);
             if (sent == SendResult.Broken)
             {
@@ -70,6 +67,10 @@ internal abstract partial class SendingConnection<TKernel>
             }
 
             _rest = rest = exchange.DetachOutput();
+            if (keepsOpen && rest is null && !_hasLeftBefore)
+            {
+                OnEndSent(exchange);
+            }
         }
 
         LeaveGate();
@@ -170,6 +171,27 @@ internal abstract partial class SendingConnection<TKernel>
             Loop.Kernel.EndReceiving(Descriptor);
         }
     }
+
+    // In the drain, before the peer has the whole answer, and thinks of its next request. Who sends what is left of the response, with its end.
+    private void LeaveBehindEnd(Exchange? exchange, OutputBuffer output)
+    {
+        if (exchange is { Answer.HasEnded: true } && !output.IsEmpty && MayLeave(exchange))
+        {
+            EndReceiving();
+        }
+    }
+
+    // The end of the connection comes with that of the response: nginx has not taken it for an idle one by then, and tries no POST on it.
+    public sealed override void OnEndSent(Exchange exchange)
+    {
+        if (_receivingEnded && MayLeave(exchange) && !HasMoreToSend && Loop.Kernel.Unread(Descriptor) == 0)
+        {
+            Loop.Kernel.Shutdown(Descriptor, both: false);
+        }
+    }
+
+    private bool MayLeave(Exchange exchange) =>
+        Loop.IsDraining && !IsTcp && !exchange.IsCut && !HasNextRequest && MayLeaveBehind(exchange) && KeepsOpen(exchange);
 
     // In the drain a peer that has not been told of the end may have sent its next request when it gets an answer. Behind a body that is not whole
     // that cannot be seen.

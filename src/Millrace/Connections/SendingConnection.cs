@@ -124,6 +124,7 @@ internal abstract partial class SendingConnection<TKernel> : Connection
             return SendResult.Broken;
         }
 
+        LeaveBehindEnd(exchange, output);
         SendResult result = Send(output, int.MaxValue, more: false, isLoops: exchange is null);
         switch (result)
         {
@@ -155,6 +156,7 @@ internal abstract partial class SendingConnection<TKernel> : Connection
 
     public override void SendUpTo(Exchange exchange, OutputBuffer output, int end)
     {
+        LeaveBehindEnd(exchange, output);
         if (!_isBrokenOff && Send(output, end, more: false, isLoops: false) == SendResult.Broken)
         {
             exchange.Life.Abort();

@@ -221,6 +221,7 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
         {
             _end = EndSending.Sent;
             exchange.Life.StopCancelling();
+            exchange.Connection.OnEndSent(exchange);
         }
     }
 

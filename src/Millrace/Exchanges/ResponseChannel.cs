@@ -30,6 +30,9 @@ internal abstract class ResponseChannel(ResponseFraming framing)
     /// <summary>Sends what lies before <paramref name="end"/>.</summary>
     public abstract void SendUpTo(Exchange exchange, OutputBuffer output, int end);
 
+    /// <summary>The handler has ended, and all of its response is in the socket; something may still happen behind it. Within the exchange's send lock.</summary>
+    public abstract void OnEndSent(Exchange exchange);
+
     /// <summary>The loop continues the sending when the socket takes bytes again.</summary>
     public abstract void WantWritable(Exchange exchange);
 

@@ -109,6 +109,9 @@ internal interface IKernel
     /// until all of it has been read. Any thread.</summary>
     int Unsent(int descriptor);
 
+    /// <summary>Bytes that have come and have not been read. Any thread.</summary>
+    int Unread(int descriptor);
+
     /// <summary>Ends the sending side, or both.</summary>
     void Shutdown(int descriptor, bool both);
 

@@ -250,6 +250,12 @@ internal readonly unsafe struct LinuxKernel : IKernel
         return SystemCalls.Ioctl(descriptor, SystemCalls.SIOCOUTQ, &count) < 0 ? 0 : count;
     }
 
+    public int Unread(int descriptor)
+    {
+        int count = 0;
+        return SystemCalls.Ioctl(descriptor, SystemCalls.SIOCINQ, &count) < 0 ? 0 : count;
+    }
+
     public void Shutdown(int descriptor, bool both) =>
         _ = SystemCalls.Shutdown(descriptor, both ? SystemCalls.SHUT_RDWR : SystemCalls.SHUT_WR);
 

@@ -77,6 +77,7 @@ internal static unsafe partial class SystemCalls
     public const int BPF_JSET = 0x40;
 
     // tcp(7), unix(7): the same number for both
+    public const uint SIOCINQ = 0x541B;
     public const uint SIOCOUTQ = 0x5411;
 
     // fcntl(2), open(2)

@@ -41,6 +41,8 @@ internal readonly struct SimulatedKernel(SimulatedWorld world) : IKernel
 
     public int Unsent(int descriptor) => world.Unsent(descriptor);
 
+    public int Unread(int descriptor) => world.Unread(descriptor);
+
     public void Shutdown(int descriptor, bool both) => world.Shutdown(descriptor, both);
 
     public void EndReceiving(int descriptor) => world.EndReceiving(descriptor);

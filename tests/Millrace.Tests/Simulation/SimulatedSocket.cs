@@ -64,6 +64,8 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
     public int PeerCapacity { get; init; } = isTcp ? sendCapacity / 2 : 0;
 
     /// <summary>What the server has sent and the client's system has not taken, told in steps of so many bytes.</summary>
+    public int UnreadByServer => _incoming.Count;
+
     public int Unsent(int step)
     {
         int unsent = UnsentNow(step);

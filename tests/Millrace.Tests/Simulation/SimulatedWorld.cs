@@ -376,6 +376,8 @@ internal sealed class SimulatedWorld(SeededRandom random)
         Find(descriptor, "setsockopt")?.MakeRoom();
     }
 
+    public int Unread(int descriptor) => Find(descriptor, "ioctl")?.UnreadByServer ?? 0;
+
     public int Unsent(int descriptor)
     {
         int unsent = Find(descriptor, "ioctl")?.Unsent(UnsentStep) ?? 0;

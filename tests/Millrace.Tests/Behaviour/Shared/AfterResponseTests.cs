@@ -123,6 +123,69 @@ public abstract class AfterResponseTests(Way way) : SharedTests(way)
             });
     }
 
+    // nginx does not repeat a POST: it must not take the connection for an idle one when it has the response.
+    [Fact]
+    public void In_a_drain_the_end_of_the_connection_comes_with_that_of_the_response_Unix()
+    {
+        var pause = new TaskCompletionSource();
+        var completing = new TaskCompletionSource();
+        RunOverUnix(
+            async call =>
+            {
+                ((HostedCall)call).Context.Response.OnCompleted(() => completing.Task);
+                call.WriteText("begun ");
+                await call.FlushAsync();
+                await pause.Task;
+                call.WriteText("ended");
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Send(caller, caller.Request("/"));
+                bench.Drain();
+                Assert.False(caller.Socket.ReceivingEnded);
+                pause.SetResult();
+                bench.Settle();
+                Assert.Equal("begun ended", Assert.Single(caller.Answers).BodyText);
+                Assert.True(caller.Socket.ReceivingEnded);
+                Assert.True(caller.IsAtEnd);
+                completing.SetResult();
+                bench.Settle();
+                Assert.Equal(0, bench.Connections);
+            });
+    }
+
+    // Its next request may be on its way when the handler ends.
+    [Fact]
+    public void A_connection_whose_response_has_left_before_the_drain_is_closed_when_it_has_been_quiet_Unix()
+    {
+        var completing = new TaskCompletionSource();
+        RunOverUnix(
+            call =>
+            {
+                if (call.Path == "/first")
+                {
+                    ((HostedCall)call).Context.Response.OnCompleted(() => completing.Task);
+                }
+
+                call.WriteText("all of it");
+                return default;
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Send(caller, caller.Request("/first"));
+                Assert.Single(caller.Answers);
+                bench.Drain();
+                completing.SetResult();
+                bench.Settle();
+                Assert.False(caller.Socket.ReceivingEnded || caller.IsAtEnd);
+                bench.Send(caller, caller.Request("/second"));
+                Assert.Equal(2, caller.Answers.Count);
+                Assert.True(caller.IsAtEnd);
+            });
+    }
+
     [Theory]
     [InlineData("")]
     [InlineData("written")]
