@@ -8,7 +8,7 @@ using System.Text.Json.Serialization;
 namespace Millrace.Command.Routing;
 
 /// <param name="App">The application's name.</param>
-/// <param name="Socket">The Unix socket on which it speaks FastCGI.</param>
+/// <param name="Socket">The Unix socket, in the folder that the router is given, on which it speaks FastCGI.</param>
 /// <param name="UpgradeSocket">The Unix socket on which it speaks HTTP, for a switch of protocols; null where no client can ask for one.</param>
 /// <param name="Host">In lower case; "*.example" for all below it, null for any.</param>
 /// <param name="Path">Empty for all, or '/' and segments, without a '/' at the end.</param>
@@ -73,6 +73,9 @@ internal sealed class RouteTable
 [JsonSerializable(typeof(Route[]))]
 internal sealed partial class RouteJson : JsonSerializerContext
 {
+    /// <summary>The variable that says where their sockets lie.</summary>
+    public const string FolderVariable = "MILLRACE_ROUTES_FOLDER";
+
     private const string Variable = "MILLRACE_ROUTES_";
     private const int LengthMax = 100_000;
 

@@ -19,13 +19,14 @@ internal sealed class Router : IDisposable
     private readonly CalmLog _log;
 
     /// <param name="routes">Where to.</param>
+    /// <param name="folder">Where their sockets lie.</param>
     /// <param name="log">Takes sentences.</param>
-    public Router(IReadOnlyList<Route> routes, Action<string> log)
+    public Router(IReadOnlyList<Route> routes, string folder, Action<string> log)
     {
         _table = new RouteTable(routes);
         _log = new CalmLog(log);
         _upstreams = routes.DistinctBy(static route => route.App).ToDictionary(static route => route.App, route =>
-            new Upstream(new ConnectionPool(new UnixDomainSocketEndPoint(route.Socket), ConnectionLimits.Default), route.UpgradeSocket is { } socket ? new UpgradedRequest(new UnixDomainSocketEndPoint(socket), ConnectionLimits.Default) : null, line => _log.Say(route.App + " says", $"{route.App}: {line.TrimEnd()}")), StringComparer.Ordinal);
+            new Upstream(new ConnectionPool(new UnixDomainSocketEndPoint(Path.Combine(folder, route.Socket)), ConnectionLimits.Default), route.UpgradeSocket is { } socket ? new UpgradedRequest(new UnixDomainSocketEndPoint(Path.Combine(folder, socket)), ConnectionLimits.Default) : null, line => _log.Say(route.App + " says", $"{route.App}: {line.TrimEnd()}")), StringComparer.Ordinal);
     }
 
     public async Task AnswerAsync(HttpContext context)

@@ -21,6 +21,7 @@ internal static class RouterSettings
         Target = Path.Combine(AppContext.BaseDirectory, typeof(RouterSettings).Assembly.GetName().Name + ".dll"),
         Urls = shared.Urls,
         Instances = shared.Instances,
+        User = shared.User,
         Arguments = [Verb],
         Environment = RouteJson.Write(routes).Concat(s_runtime).ToDictionary(),
         IsRouter = true,

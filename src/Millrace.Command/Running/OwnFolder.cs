@@ -17,6 +17,9 @@ internal sealed unsafe class OwnFolder : IDisposable
 
     private OwnFolder(int descriptor) => _descriptor = descriptor;
 
+    /// <summary>For a process that inherits it: whoever has it goes on from here, whatever stands on the way.</summary>
+    public int Descriptor => _descriptor;
+
     /// <summary>The names of what is in it.</summary>
     public IEnumerable<string> Names => Directory.GetFileSystemEntries(SystemCalls.PathOf(_descriptor)).Select(static path => Path.GetFileName(path));
 

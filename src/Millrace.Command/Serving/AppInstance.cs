@@ -6,6 +6,7 @@ using System.Globalization;
 using System.IO.Pipes;
 using System.Net.Sockets;
 using System.Text;
+using Millrace.Command.Routing;
 using Millrace.Command.Running;
 using Millrace.Listeners;
 using Millrace.Loops;
@@ -19,7 +20,11 @@ namespace Millrace.Command.Serving;
 /// <param name="Listeners">What it is to accept on when it is told to.</param>
 /// <param name="Directory">Where its own sockets are made.</param>
 /// <param name="Output">Is given what it prints.</param>
-internal sealed record InstanceStart(string Id, AppSettings Settings, RunnableApp App, AppListeners Listeners, string Directory, AppOutput Output);
+internal sealed record InstanceStart(string Id, AppSettings Settings, RunnableApp App, AppListeners Listeners, string Directory, AppOutput Output)
+{
+    /// <summary>The folder that leads a router to applications; null for any other.</summary>
+    public OwnFolder? Shared { get; init; }
+}
 
 /// <summary>A process that has not become what it was to be.</summary>
 internal sealed class InstanceException(string sentence) : Exception(sentence);
@@ -230,7 +235,7 @@ internal sealed class AppInstance : IDisposable
     private (Process Process, AnonymousPipeServerStream Report) Launch() => ProcessStart.With(() =>
     {
         var report = new AnonymousPipeServerStream(PipeDirection.In, HandleInheritability.Inheritable);
-        int[] inherited = [.. _start.Listeners.Descriptors, _private.Descriptor, _channel.Descriptor];
+        int[] inherited = [.. _start.Listeners.Descriptors, _private.Descriptor, _channel.Descriptor, .. _start.Shared is { } shared ? [shared.Descriptor] : Array.Empty<int>()];
         try
         {
             Array.ForEach(inherited, static descriptor => _ = SystemCalls.Fcntl(descriptor, SystemCalls.F_SETFD, 0));
@@ -266,6 +271,10 @@ internal sealed class AppInstance : IDisposable
         foreach (var (name, value) in settings.Environment)
         {
             info.Environment[name] = value;
+        }
+        if (_start.Shared is { } shared)
+        {
+            info.Environment[RouteJson.FolderVariable] = SystemCalls.PathOf(shared.Descriptor);
         }
         info.UserName = settings.User ?? "";
         info.RedirectStandardOutput = true;

@@ -38,8 +38,21 @@ internal sealed unsafe class AppListeners : IDisposable
     /// <summary>Addresses of the descriptors, for whoever inherits them, separated by ';'.</summary>
     public string InheritedUrls => string.Join(';', _sockets.Select(static socket => Inherited(socket.Address, socket.Descriptor)));
 
+    /// <param name="settings">Whose.</param>
+    /// <param name="folders">Where the daemon makes its own.</param>
+    /// <param name="which">Which of them; null: all.</param>
     /// <exception cref="MillraceStartException">One of them cannot be listened on; none is open then.</exception>
-    public static AppListeners Open(IEnumerable<string> urls)
+    /// <exception cref="CommandFailure">The folder of shared sockets cannot be made.</exception>
+    public static AppListeners Open(AppSettings settings, DaemonFolders folders, Func<string, bool>? which = null)
+    {
+        if (settings.SharedUrls.Count > 0)
+        {
+            _ = folders.Shared;
+        }
+        return Open(settings.Urls.Where(which ?? (static _ => true)));
+    }
+
+    private static AppListeners Open(IEnumerable<string> urls)
     {
         var listeners = new AppListeners();
         try

@@ -119,10 +119,10 @@ internal sealed class Daemon : IAsyncDisposable
         var held = _apps.SelectMany(static app => app.Settings.Urls).Select(ServeFileReader.Bare).ToHashSet(StringComparer.Ordinal);
         try
         {
-            AppListeners.Open(settings.Urls.Where(url => !held.Contains(ServeFileReader.Bare(url)))).Dispose();
+            AppListeners.Open(settings, _folders, url => !held.Contains(ServeFileReader.Bare(url))).Dispose();
             return null;
         }
-        catch (MillraceStartException error)
+        catch (Exception error) when (error is MillraceStartException or CommandFailure)
         {
             return $"{settings.Name}: {error.Message}";
         }

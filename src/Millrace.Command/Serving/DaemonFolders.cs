@@ -9,9 +9,26 @@ internal sealed class DaemonFolders(DaemonPlaces places)
 {
     private readonly Lock _lock = new();
     private string? _snapshots;
+    private OwnFolder? _shared;
 
     /// <summary>Of sockets: closed to others.</summary>
     public string Sockets { get; } = Path.GetDirectoryName(places.Control)!;
+
+    /// <summary>Its name below <see cref="Sockets"/>.</summary>
+    public const string SharedName = "shared";
+
+    /// <summary>Of the sockets that lead from routers to applications, below the others: nobody passes those, but a router has this one's descriptor.</summary>
+    /// <exception cref="CommandFailure">It cannot be made.</exception>
+    public OwnFolder Shared
+    {
+        get
+        {
+            lock (_lock)
+            {
+                return _shared ??= MakeShared();
+            }
+        }
+    }
 
     /// <summary>Of this daemon's snapshots alone.</summary>
     /// <exception cref="CommandFailure">It cannot be made, or others may write there.</exception>
@@ -23,6 +40,21 @@ internal sealed class DaemonFolders(DaemonPlaces places)
             {
                 return _snapshots ??= CodeSnapshot.Prepare(places.Snapshots, places.Control);
             }
+        }
+    }
+
+    private OwnFolder MakeShared()
+    {
+        try
+        {
+            using var sockets = OwnFolder.Open(Sockets);
+            var shared = sockets.Make(SharedName);
+            shared.LetPass();
+            return shared;
+        }
+        catch (IOException error)
+        {
+            throw new CommandFailure(ExitCode.Failure, $"{Sockets}/{SharedName} cannot be made: {error.Message}");
         }
     }
 }

@@ -205,10 +205,10 @@ internal sealed class HostedApp : IAsyncDisposable
     {
         try
         {
-            _listeners ??= AppListeners.Open(Settings.Urls);
+            _listeners ??= AppListeners.Open(Settings, _folders);
             return null;
         }
-        catch (Exception error) when (error is MillraceStartException or FormatException)
+        catch (Exception error) when (error is MillraceStartException or FormatException or CommandFailure)
         {
             return error.Message;
         }
@@ -221,7 +221,7 @@ internal sealed class HostedApp : IAsyncDisposable
         try
         {
             var (app, code) = await _code.FindAsync(settings, ++_generations, _ending.Token);
-            next = new Generation(_generations, settings, id => new InstanceStart(id, settings, app, _listeners!, _folders.Sockets, Output), Happened, code);
+            next = new Generation(_generations, settings, id => new InstanceStart(id, settings, app, _listeners!, _folders.Sockets, Output) { Shared = settings.IsRouter ? _folders.Shared : null }, Happened, code);
             await next.StartAsync(settles: _current is not null, _ending.Token);
             await LetGoAsync();
             await next.ListenAsync(_ending.Token);

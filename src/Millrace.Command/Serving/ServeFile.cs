@@ -31,7 +31,8 @@ internal sealed record DaemonPlaces(string Control, string Snapshots);
 /// <param name="Name">As of an application.</param>
 /// <param name="Urls">Where its router listens; at least one.</param>
 /// <param name="Instances">Processes of the router, in [1, 64].</param>
-internal sealed record SharedSettings(string Name, IReadOnlyList<string> Urls, int Instances);
+/// <param name="User">Whom they run as; null: whom the daemon runs as.</param>
+internal sealed record SharedSettings(string Name, IReadOnlyList<string> Urls, int Instances, string? User);
 
 /// <summary>One application.</summary>
 internal sealed record AppSettings

@@ -7,7 +7,7 @@ namespace Millrace.Command.Serving;
 
 internal sealed partial class ServeFileReader
 {
-    public static readonly string[] SharedNames = ["urls", "instances"];
+    public static readonly string[] SharedNames = ["urls", "instances", "user"];
 
     private readonly List<SharedSettings> _shared = [];
     private readonly List<(string Shared, Route Route)> _routes = [];
@@ -29,12 +29,13 @@ internal sealed partial class ServeFileReader
             }
             if (member.Value.Kind != JsonValueKind.Object)
             {
-                _shared.Add(new SharedSettings(member.Name, UrlsOf(member.Value), Instances: 1));
+                _shared.Add(new SharedSettings(member.Name, UrlsOf(member.Value), Instances: 1, User: null));
             }
             else if (Members(member.Value, $"\"{member.Name}\"", SharedNames) is { } its)
             {
                 IReadOnlyList<string> urls = Required(member.Value, its, "urls", AddressText, "A shared address") is { } where ? UrlsOf(where) : [];
-                _shared.Add(new SharedSettings(member.Name, urls, its.TryGetValue("instances", out var instances) ? NumberOf(instances, "instances", 1, InstancesMax) : 1));
+                _shared.Add(new SharedSettings(member.Name, urls, its.TryGetValue("instances", out var instances) ? NumberOf(instances, "instances", 1, InstancesMax) : 1,
+                    its.TryGetValue("user", out var user) ? TextOf(user, "user", "the name of a user") : null));
             }
         }
     }
@@ -55,16 +56,24 @@ internal sealed partial class ServeFileReader
         return [];
     }
 
-    private string SharedSocket(string app) => Path.Combine(_sockets, app + ".app.sock");
+    // As a router sees them: in the folder whose descriptor it has.
+    private static string SharedSocket(string app) => app + ".app.sock";
 
     // For what FastCGI cannot carry: a switch of protocols.
-    private string UpgradeSocket(string app) => Path.Combine(_sockets, app + ".up.sock");
+    private static string UpgradeSocket(string app) => app + ".up.sock";
 
     private bool Upgrades(string shared) => _shared.Any(other => other.Name == shared && other.Urls.Any(static url => url.StartsWith("http:", StringComparison.OrdinalIgnoreCase)));
 
-    private string[] SharedUrls(Dictionary<string, PlacedValue> members, string app) => !members.TryGetValue("on", out var on) ? []
-        : Upgrades(on.Text) ? [$"fastcgi://unix:{SharedSocket(app)}?mode=600", $"http://unix:{UpgradeSocket(app)}?mode=600"]
-        : [$"fastcgi://unix:{SharedSocket(app)}?mode=600"];
+    private string[] SharedUrls(Dictionary<string, PlacedValue> members, string app)
+    {
+        if (!members.TryGetValue("on", out var on))
+        {
+            return [];
+        }
+        string owner = _shared.FirstOrDefault(other => other.Name == on.Text)?.User is { } user ? $"&owner={user}" : "";
+        string UrlOf(string protocol, string socket) => $"{protocol}://unix:{Path.Combine(_sockets, DaemonFolders.SharedName, socket)}?mode=600{owner}";
+        return Upgrades(on.Text) ? [UrlOf("fastcgi", SharedSocket(app)), UrlOf("http", UpgradeSocket(app))] : [UrlOf("fastcgi", SharedSocket(app))];
+    }
 
     // "on": "front", "host": "blog.example", "path": "/wiki"
     private (string Path, string[] As) ReadRoutes(Dictionary<string, PlacedValue> members, string app)

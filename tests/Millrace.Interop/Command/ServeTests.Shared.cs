@@ -138,6 +138,42 @@ public sealed partial class ServeTests
         Assert.Equal((HttpStatusCode.OK, ""), (answer.StatusCode, await answer.Content.ReadAsStringAsync()));
     }
 
+    // What visitors send is read by a process that may do nothing else.
+    [Fact]
+    public async Task A_router_runs_as_the_user_that_is_named_and_reaches_what_nobody_else_of_that_user_reaches()
+    {
+        OpenToAll(_directory.Path);
+        WriteShared(On("blog", "\"environment\": { \"TITLE\": \"Blog\" }"));
+        System.IO.File.WriteAllText(File, System.IO.File.ReadAllText(File)
+            .Replace($"\"front\": \"fastcgi://unix:{Front};{_shop}\"", $"\"front\": {{ \"urls\": \"fastcgi://unix:{Front};{_shop}\", \"user\": \"{(Environment.UserName == "root" ? "nobody" : "root")}\" }}", StringComparison.Ordinal));
+        if (Environment.UserName != "root")
+        {
+            await StartAsync(waitFor: "front: it did not start");
+            return;
+        }
+        string command = CommandProcess.AssemblyOf("src/Millrace.Command", "Millrace.Command");
+        bool mayRead = command.Split('/').Where(static part => part.Length > 0).Aggregate((Path: "", May: true), static (at, part) => (at.Path + "/" + part, at.May && IsOpen(at.Path + "/" + part))).May;
+        await StartAsync(mayRead ? "front: generation 1 serves" : "front: it did not start");
+        await WaitForStatusAsync("blog", "serving");
+        if (!mayRead)
+        {
+            return;     // a clone in root's own folder is nobody else's
+        }
+
+        Assert.Equal("Blog", await AskAsync("x", "/title"));
+        Assert.Matches(@"(?m)^Uid:\t65534\t65534\t65534\t65534$", await System.IO.File.ReadAllTextAsync($"/proc/{ProcessesOf("front", await StatusAsync()).Single()}/status"));
+        string socket = Path.Combine(Path.GetDirectoryName(Control)!, "shared/blog.app.sock");
+        Assert.Equal("600 700", $"{ModeOf(socket)} {ModeOf(Path.GetDirectoryName(Control)!)}");
+        using var other = System.Diagnostics.Process.Start(new System.Diagnostics.ProcessStartInfo("test", ["-e", socket]) { UserName = "nobody" })!;
+        await other.WaitForExitAsync();
+        Assert.Equal(1, other.ExitCode);
+
+        // Stopped and started, its socket is another, and is found all the same.
+        Assert.Equal(0, (await DoAsync("stop", "blog")).ExitCode);
+        Assert.Equal(0, (await DoAsync("start", "blog")).ExitCode);
+        Assert.Equal("Blog", await AskAsync("x", "/title"));
+    }
+
     private async Task SendSignalAsync(string signal)
     {
         using var kill = System.Diagnostics.Process.Start("kill", ["-" + signal, .. ProcessesOf("ill", await StatusAsync()).Select(static process => process.ToString(CultureInfo.InvariantCulture))]);

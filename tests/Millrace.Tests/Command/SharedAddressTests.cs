@@ -14,7 +14,7 @@ public sealed class SharedAddressTests
         ServeFile file = Read("""
             {
               "control": "/run/m/control.sock",
-              "shared": { "front": "fastcgi://unix:/run/front.sock?mode=660", "inner": { "urls": ["http://127.0.0.1:80;http://[::1]:80"], "instances": 3 } },
+              "shared": { "front": "fastcgi://unix:/run/front.sock?mode=660", "inner": { "urls": ["http://127.0.0.1:80;http://[::1]:80"], "instances": 3, "user": "www-data" } },
               "apps": [
                 { "name": "blog", "target": "b", "on": "front", "host": ["Blog.example", "*.blog.example"] },
                 { "name": "wiki", "target": "w", "on": "front", "path": "/wiki/", "urls": "http://127.0.0.1:1" },
@@ -26,19 +26,19 @@ public sealed class SharedAddressTests
 
         Assert.Equal(["blog", "wiki", "own", "admin", "front", "inner"], file.Apps.Select(static app => app.Name));
         Assert.Equal("4 applications", file.CountText);
-        Assert.Equal(["fastcgi://unix:/run/m/blog.app.sock?mode=600"], file.Apps[0].Urls);
-        Assert.Equal(["http://127.0.0.1:1", "fastcgi://unix:/run/m/wiki.app.sock?mode=600"], file.Apps[1].Urls);
+        Assert.Equal(["fastcgi://unix:/run/m/shared/blog.app.sock?mode=600"], file.Apps[0].Urls);
+        Assert.Equal(["http://127.0.0.1:1", "fastcgi://unix:/run/m/shared/wiki.app.sock?mode=600"], file.Apps[1].Urls);
         Assert.Equal(["", "/wiki", "", ""], file.Apps.Take(4).Select(static app => app.PathBase));
         Assert.Equal(["front:blog.example/", "front:*.blog.example/"], file.Apps[0].SharedAs);
         Assert.Equal(["front:/wiki"], file.Apps[1].SharedAs);
-        Assert.Equal(["fastcgi://unix:/run/m/admin.app.sock?mode=600", "http://unix:/run/m/admin.up.sock?mode=600"], file.Apps[3].Urls);
+        Assert.Equal(["fastcgi://unix:/run/m/shared/admin.app.sock?mode=600&owner=www-data", "http://unix:/run/m/shared/admin.up.sock?mode=600&owner=www-data"], file.Apps[3].Urls);
         AppSettings front = file.Apps[4], inner = file.Apps[5];
-        Assert.Equal((true, false, false, 1, 3), (front.IsRouter, front.Snapshot, front.Watch, front.Instances, inner.Instances));
+        Assert.Equal((true, false, false, 1, 3, null, "www-data"), (front.IsRouter, front.Snapshot, front.Watch, front.Instances, inner.Instances, front.User, inner.User));
         Assert.Equal(["http://127.0.0.1:80", "http://[::1]:80"], inner.Urls);
         Assert.EndsWith("Millrace.Command.dll", front.Target, StringComparison.Ordinal);
         Assert.Equal(["route"], front.Arguments);
         Assert.Equal(
-            RouteJson.Write([new("blog", "/run/m/blog.app.sock", null, "blog.example", ""), new("blog", "/run/m/blog.app.sock", null, "*.blog.example", ""), new("wiki", "/run/m/wiki.app.sock", null, null, "/wiki")]),
+            RouteJson.Write([new("blog", "blog.app.sock", null, "blog.example", ""), new("blog", "blog.app.sock", null, "*.blog.example", ""), new("wiki", "wiki.app.sock", null, null, "/wiki")]),
             front.Environment.Where(static variable => variable.Key.StartsWith("MILLRACE_ROUTES", StringComparison.Ordinal)));
     }
 

@@ -22,7 +22,7 @@ public sealed class HostileResponderTests : IAsyncLifetime
 
     public async ValueTask InitializeAsync()
     {
-        _router = new Router([new Route("app", SocketPath, null, null, "")], line =>
+        _router = new Router([new Route("app", SocketPath, null, null, "")], "/", line =>
         {
             lock (_log)
             {

@@ -27,7 +27,7 @@ public sealed class RouterTests : IAsyncLifetime
     {
         string socket = _folder.PathOf("app.sock");
         _app = await HostedApp.StartAsync(Map, address: "fastcgi://unix:" + socket);
-        _router = new Router([new Route("app", socket, null, null, ""), new Route("gone", _folder.PathOf("gone.sock"), null, null, "/gone"), new Route("app", socket, null, "only.example", "/only")], Log);
+        _router = new Router([new Route("app", socket, null, null, ""), new Route("gone", _folder.PathOf("gone.sock"), null, null, "/gone"), new Route("app", socket, null, "only.example", "/only")], "/", Log);
     }
 
     public async ValueTask DisposeAsync()
@@ -236,7 +236,7 @@ public sealed class RouterTests : IAsyncLifetime
     private Task<UnixApp> StartAsync(ApplicationProtocol protocol) => UnixApp.StartAsync(protocol, app => app.Run(_router.AnswerAsync));
 
     private Task<UnixApp> StartNarrowAsync(ApplicationProtocol protocol) =>
-        UnixApp.StartAsync(protocol, app => app.Run(new Router([new Route("app", _folder.PathOf("app.sock"), null, "only.example", "")], Log).AnswerAsync));
+        UnixApp.StartAsync(protocol, app => app.Run(new Router([new Route("app", _folder.PathOf("app.sock"), null, "only.example", "")], "/", Log).AnswerAsync));
 
     private void Log(string line)
     {
