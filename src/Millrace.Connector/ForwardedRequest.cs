@@ -196,6 +196,7 @@ internal sealed class ForwardedRequest : IDisposable
                 ReadResult read = await body.ReadAsync(CancellationToken.None).ConfigureAwait(false);
                 if (read.IsCanceled)
                 {
+                    body.AdvanceTo(read.Buffer.Start);
                     return;
                 }
                 ReadOnlySequence<byte> piece = read.Buffer.Length > StdinMax ? read.Buffer.Slice(0, StdinMax) : read.Buffer;

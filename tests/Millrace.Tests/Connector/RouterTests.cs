@@ -20,6 +20,7 @@ public sealed class RouterTests : IAsyncLifetime
     private readonly TaskCompletionSource _aborted = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private HostedApp _app = null!;
     private Router _router = null!;
+    private Router _narrow = null!;
 
     public static TheoryData<ApplicationProtocol> Protocols => [ApplicationProtocol.FastCgi, ApplicationProtocol.Http];
 
@@ -28,12 +29,14 @@ public sealed class RouterTests : IAsyncLifetime
         string socket = _folder.PathOf("app.sock");
         _app = await HostedApp.StartAsync(Map, address: "fastcgi://unix:" + socket);
         _router = new Router([new Route("app", socket, null, null, ""), new Route("gone", _folder.PathOf("gone.sock"), null, null, "/gone"), new Route("app", socket, null, "only.example", "/only")], "/", Log);
+        _narrow = new Router([new Route("app", socket, null, "only.example", "")], "/", Log);
     }
 
     public async ValueTask DisposeAsync()
     {
         await _app.DisposeAsync();
         _router.Dispose();
+        _narrow.Dispose();
         _folder.Dispose();
     }
 
@@ -139,7 +142,8 @@ public sealed class RouterTests : IAsyncLifetime
         Assert.Equal((418, "418"), await Pair(front.Get("/status/418")));
         Assert.Equal((500, ""), await Pair(front.Get("/throw")));
         Assert.Equal((302, ""), await Pair(front.Get("/redirect")));
-        Assert.Equal((404, "Not found\n"), await Pair((await StartNarrowAsync(protocol)).Get("/elsewhere")));
+        await using UnixApp narrow = await StartNarrowAsync(protocol);
+        Assert.Equal((404, "Not found\n"), await Pair(narrow.Get("/elsewhere")));
     }
 
     [Fact]
@@ -235,8 +239,7 @@ public sealed class RouterTests : IAsyncLifetime
 
     private Task<UnixApp> StartAsync(ApplicationProtocol protocol) => UnixApp.StartAsync(protocol, app => app.Run(_router.AnswerAsync));
 
-    private Task<UnixApp> StartNarrowAsync(ApplicationProtocol protocol) =>
-        UnixApp.StartAsync(protocol, app => app.Run(new Router([new Route("app", _folder.PathOf("app.sock"), null, "only.example", "")], "/", Log).AnswerAsync));
+    private Task<UnixApp> StartNarrowAsync(ApplicationProtocol protocol) => UnixApp.StartAsync(protocol, app => app.Run(_narrow.AnswerAsync));
 
     private void Log(string line)
     {
