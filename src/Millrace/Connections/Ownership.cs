@@ -33,6 +33,9 @@ internal struct OwnershipWord
 
     public bool HasNotedInput => (Now & Ownership.NotedInput) != 0;
 
+    /// <summary>The loop may have bytes in hand that nothing tells of yet.</summary>
+    public bool IsPinned => (Now & Ownership.Pinned) != 0;
+
     public bool WantsWritable => (Now & Ownership.WantsWritable) != 0;
 
     private Ownership Now => (Ownership)Volatile.Read(ref _word);

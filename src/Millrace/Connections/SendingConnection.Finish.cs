@@ -181,17 +181,18 @@ internal abstract partial class SendingConnection<TKernel>
         }
     }
 
-    // The end of the connection comes with that of the response: nginx has not taken it for an idle one by then, and tries no POST on it.
+    // The end of the connection comes with that of the response: nginx has not taken it for an idle one by then, and tries no POST on it. A next request
+    // that has come has its answer first. In this order: what is not in the socket any more has been read, and is in sight once the loop has done with it.
     public sealed override void OnEndSent(Exchange exchange)
     {
-        if (_receivingEnded && MayLeave(exchange) && !HasMoreToSend && Loop.Kernel.Unread(Descriptor) == 0)
+        if (_receivingEnded && Loop.Kernel.Unread(Descriptor) == 0 && !_owner.IsPinned && MayLeave(exchange) && !HasMoreToSend)
         {
             Loop.Kernel.Shutdown(Descriptor, both: false);
         }
     }
 
     private bool MayLeave(Exchange exchange) =>
-        Loop.IsDraining && !IsTcp && !exchange.IsCut && !HasNextRequest && MayLeaveBehind(exchange) && KeepsOpen(exchange);
+        Loop.IsDraining && !IsTcp && !exchange.IsCut && !HasNextRequest && !IsHolding && MayLeaveBehind(exchange) && KeepsOpen(exchange);
 
     // In the drain a peer that has not been told of the end may have sent its next request when it gets an answer. Behind a body that is not whole
     // that cannot be seen.

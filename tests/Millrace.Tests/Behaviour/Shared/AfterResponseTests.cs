@@ -186,6 +186,34 @@ public abstract class AfterResponseTests(Way way) : SharedTests(way)
             });
     }
 
+    // Over HTTP it has been told of the end, and may ask again (RFC 9112 §9.6).
+    [Fact]
+    public void In_a_drain_a_next_request_that_has_come_with_one_whose_response_ends_before_its_handler_is_answered_Unix()
+    {
+        var going = new TaskCompletionSource();
+        RunOverUnix(
+            async call =>
+            {
+                call.WriteText(call.Path);
+                if (call.Path == "/first")
+                {
+                    await ((HostedCall)call).Context.Response.CompleteAsync();
+                    await going.Task;
+                }
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Drain();
+                bench.Send(caller, [.. caller.Request("/first"), .. caller.Request("/second")]);
+                going.SetResult();
+                bench.Settle();
+                string[] answered = caller.Answers[0].Field("Connection") == "close" ? ["/first"] : ["/first", "/second"];
+                Assert.Equal(answered, caller.Answers.Select(static answer => answer.BodyText));
+                Assert.True(caller.IsAtEnd);
+            });
+    }
+
     [Theory]
     [InlineData("")]
     [InlineData("written")]
