@@ -8,19 +8,13 @@ using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.Extensions.Primitives;
 using Microsoft.Net.Http.Headers;
+using Millrace.Protocols.Cgi;
 using Millrace.Protocols.FastCgi;
 
 namespace Millrace.Connector;
 
 internal static class RequestParameters
 {
-    // Fields that end here (RFC 9110 §7.6.1), and Proxy, which would be taken for the variable HTTP_PROXY (CVE-2016-5385). Expect has been answered by whoever has the client.
-    private static readonly HashSet<string> s_ownFields = new(StringComparer.OrdinalIgnoreCase)
-    {
-        HeaderNames.Connection, HeaderNames.KeepAlive, HeaderNames.ProxyConnection, HeaderNames.TE, HeaderNames.Trailer, HeaderNames.TransferEncoding, HeaderNames.Upgrade,
-        HeaderNames.Expect, HeaderNames.ContentLength, HeaderNames.ContentType, "Proxy", "HTTP2-Settings",
-    };
-
     // Variables that are written here, whatever the front server has said.
     private static readonly HashSet<string> s_ownVariables = new(StringComparer.Ordinal)
     {
@@ -91,14 +85,10 @@ internal static class RequestParameters
     {
         foreach (var (name, values) in request.Headers)
         {
-            // X_User and X-User are one variable: whoever may not send the one must not get through with the other.
-            if (s_ownFields.Contains(name) || (isFromHttp && name.Contains('_', StringComparison.Ordinal)))
+            // X_User and X-User are one variable: whoever may not send the one must not get through with the other. Expect has been answered by whoever has the client.
+            if (!(isFromHttp && name.Contains('_', StringComparison.Ordinal)) && !IsAny(name, HeaderNames.Expect, "HTTP2-Settings"))
             {
-                continue;
-            }
-            for (int i = 0; i < values.Count; i++)
-            {
-                Field(writer, name, values[i] ?? "");
+                Field(writer, name, values);
             }
         }
         if (request.ContentType is { } type)
@@ -111,8 +101,20 @@ internal static class RequestParameters
         }
     }
 
-    // User-Agent is HTTP_USER_AGENT.
-    private static void Field(RecordWriter writer, string name, string value)
+    private static bool IsAny(string name, params ReadOnlySpan<string> names)
+    {
+        foreach (string other in names)
+        {
+            if (name.Equals(other, StringComparison.OrdinalIgnoreCase))
+            {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    // User-Agent is HTTP_USER_AGENT. What a responder drops of variables is not sent.
+    private static void Field(RecordWriter writer, string name, StringValues values)
     {
         Span<byte> variable = name.Length <= 250 ? stackalloc byte[256] : new byte[name.Length + 5];
         "HTTP_"u8.CopyTo(variable);
@@ -121,7 +123,10 @@ internal static class RequestParameters
         {
             variable[length++] = c == '-' ? (byte)'_' : (byte)char.ToUpperInvariant(c);
         }
-        Pair(writer, variable[..length], value);
+        for (int i = 0; i < values.Count && HeaderFilter.Judge(variable[5..length]) != HeaderFate.Drop; i++)
+        {
+            Pair(writer, variable[..length], values[i] ?? "");
+        }
     }
 
     private static void Number(RecordWriter writer, string name, long value) => Pair(writer, name, value.ToString(CultureInfo.InvariantCulture));

@@ -15,11 +15,6 @@ internal sealed class ResponseHead
     /// <summary>Bytes of a head, its empty line among them.</summary>
     public const int SizeMax = 64 * 1024;
 
-    private static readonly HashSet<string> s_ownFields = new(StringComparer.OrdinalIgnoreCase)
-    {
-        HeaderNames.Connection, HeaderNames.KeepAlive, HeaderNames.ProxyConnection, HeaderNames.TE, HeaderNames.TransferEncoding, HeaderNames.Upgrade,
-    };
-
     private byte[] _gathered = [];
     private int _length;
 
@@ -108,7 +103,7 @@ internal sealed class ResponseHead
             return;
         }
         string its = NameOf(name);
-        if (s_ownFields.Contains(its))
+        if (ConnectionFields.Contains(its))
         {
             return;
         }

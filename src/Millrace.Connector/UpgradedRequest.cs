@@ -14,8 +14,7 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
 {
     private static readonly HashSet<string> s_ownFields = new(StringComparer.OrdinalIgnoreCase)
     {
-        HeaderNames.Connection, HeaderNames.KeepAlive, HeaderNames.ProxyConnection, HeaderNames.TE, HeaderNames.Trailer, HeaderNames.TransferEncoding, HeaderNames.Upgrade,
-        HeaderNames.Expect, HeaderNames.Host, HeaderNames.ContentLength, "Proxy", "HTTP2-Settings",
+        HeaderNames.Trailer, HeaderNames.Expect, HeaderNames.Host, HeaderNames.ContentLength, "Proxy", "HTTP2-Settings",
     };
 
     private readonly HttpMessageInvoker _client = new(new SocketsHttpHandler
@@ -55,7 +54,7 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
             context.Response.StatusCode = (int)answer.StatusCode;
             foreach (var (name, values) in answer.Headers.NonValidated.Concat(answer.Content.Headers.NonValidated))
             {
-                if (!s_ownFields.Contains(name))
+                if (GoesOn(name))
                 {
                     context.Response.Headers[name] = new Microsoft.Extensions.Primitives.StringValues([.. values]);
                 }
@@ -79,6 +78,8 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
 
     public void Dispose() => _client.Dispose();
 
+    private static bool GoesOn(string name) => !ConnectionFields.Contains(name) && !s_ownFields.Contains(name);
+
     private static HttpRequestMessage Describe(HttpContext context)
     {
         HttpRequest asked = context.Request;
@@ -90,7 +91,7 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
         };
         foreach (var (name, values) in asked.Headers)
         {
-            if (!s_ownFields.Contains(name))
+            if (GoesOn(name))
             {
                 _ = request.Headers.TryAddWithoutValidation(name, values.ToArray());
             }

@@ -28,20 +28,19 @@ internal static class FileSites
     {
         foreach (AppSettings app in file.Apps)
         {
-            string[] hosts = app.IsRouter ? HostsOf(file, app.Name) : [];
             if (app.Urls.Except(app.SharedUrls).FirstOrDefault() is { } url)
             {
-                string names = hosts.Length > 0 ? string.Join(' ', hosts) : app.IsRouter ? ConfigVerb.DefaultHostNames : $"{app.Name}.localhost";
+                string names = app.IsRouter ? string.Join(' ', HostsOf(file, app.Name)) : $"{app.Name}.localhost";
                 yield return new FrontEndSite(ServerAddress.Parse(url.Split('?')[0]), app.Name, names, "/", Socket.OSSupportsIPv6);
             }
         }
     }
 
-    // front:blog.example/wiki. One that any host leads to has the name of the machine as well.
+    // One that any host leads to has the name of the machine as well.
     private static string[] HostsOf(ServeFile file, string shared)
     {
-        string[] named = [.. file.Apps.SelectMany(static app => app.SharedAs).Where(its => its.StartsWith(shared + ":", StringComparison.Ordinal)).Select(its => its[(shared.Length + 1)..its.IndexOf('/', StringComparison.Ordinal)]).Distinct()];
-        return named.Contains("") ? [.. named.Where(static host => host.Length > 0), .. ConfigVerb.DefaultHostNames.Split(' ')] : named;
+        string?[] hosts = [.. file.Apps.SelectMany(static app => app.SharedAs).Where(place => place.Shared == shared).Select(static place => place.Host).Distinct()];
+        return [.. hosts.OfType<string>(), .. hosts.Contains(null) ? ConfigVerb.DefaultHostNames.Split(' ') : []];
     }
 
     private static string WithoutHead(string block) => string.Join('\n', block.Split('\n').SkipWhile(static line => line.StartsWith('#')));

@@ -49,15 +49,10 @@ internal sealed unsafe class AppListeners : IDisposable
         {
             _ = folders.Shared;
         }
-        return Open(settings.Urls.Where(which ?? (static _ => true)));
-    }
-
-    private static AppListeners Open(IEnumerable<string> urls)
-    {
         var listeners = new AppListeners();
         try
         {
-            foreach (var address in urls.SelectMany(ListenAddress.ParseList))
+            foreach (var address in settings.Urls.Where(which ?? (static _ => true)).SelectMany(ListenAddress.ParseList))
             {
                 listeners._sockets.AddRange(ListenSockets.Open(address, loops: 1));
             }

@@ -78,7 +78,7 @@ internal sealed class HostedApp : IAsyncDisposable
                     Settings.Name,
                     State.ToString().ToLowerInvariant(),
                     Reason,
-                    [.. (_listeners?.Shown ?? Settings.Urls).Where(url => !Settings.SharedUrls.Any(own => ServeFileReader.Bare(own) == ServeFileReader.Bare(url))), .. Settings.SharedAs],
+                    [.. (_listeners?.Shown ?? Settings.Urls).Where(url => !Settings.SharedUrls.Any(own => ServeFileReader.Bare(own) == ServeFileReader.Bare(url))), .. Settings.SharedAs.Select(static place => place.ToString())],
                     current?.Number ?? 0,
                     _restarts + (current?.Restarts ?? 0),
                     [.. (current?.Instances ?? []).Where(static instance => !instance.Exited.IsCompleted).Select(static instance => new ProcessStatus(instance.ProcessId, instance.Started, instance.Memory))],

@@ -34,6 +34,15 @@ internal sealed record DaemonPlaces(string Control, string Snapshots);
 /// <param name="User">Whom they run as; null: whom the daemon runs as.</param>
 internal sealed record SharedSettings(string Name, IReadOnlyList<string> Urls, int Instances, string? User);
 
+/// <summary>What of a shared address is for an application; as text "front:blog.example/wiki".</summary>
+/// <param name="Shared">Name of the address.</param>
+/// <param name="Host">Null for any.</param>
+/// <param name="Path">Empty for all.</param>
+internal sealed record SharedPlace(string Shared, string? Host, string Path)
+{
+    public override string ToString() => $"{Shared}:{Host}{(Path.Length == 0 ? "/" : Path)}";
+}
+
 /// <summary>One application.</summary>
 internal sealed record AppSettings
 {
@@ -52,8 +61,8 @@ internal sealed record AppSettings
     /// <summary>Those of <see cref="Urls"/> on which it is reached from shared addresses, which are nobody else's business; none where it is on none.</summary>
     public IReadOnlyList<string> SharedUrls { get; init; } = [];
 
-    /// <summary>What of shared addresses is for it, for people: "front:blog.example/wiki". Its processes know nothing of that.</summary>
-    public IReadOnlyList<string> SharedAs { get; init; } = [];
+    /// <summary>What of shared addresses is for it. Its processes know nothing of that.</summary>
+    public IReadOnlyList<SharedPlace> SharedAs { get; init; } = [];
 
     /// <summary>Whether it passes the requests of a shared address on, and is no application of the file.</summary>
     public bool IsRouter { get; init; }

@@ -76,7 +76,7 @@ internal sealed partial class ServeFileReader
     }
 
     // "on": "front", "host": "blog.example", "path": "/wiki"
-    private (string Path, string[] As) ReadRoutes(Dictionary<string, PlacedValue> members, string app)
+    private (string Path, SharedPlace[] As) ReadRoutes(Dictionary<string, PlacedValue> members, string app)
     {
         PlacedValue? on = members.GetValueOrDefault("on");
         foreach (string name in (string[])["host", "path"])
@@ -107,7 +107,7 @@ internal sealed partial class ServeFileReader
             }
             _routes.Add((shared, route));
         }
-        return (path, [.. hosts.Select(host => $"{shared}:{host}{(path.Length == 0 ? "/" : path)}")]);
+        return (path, [.. hosts.Select(host => new SharedPlace(shared, host, path))]);
     }
 
     // One that nobody is reached by is a mistake somewhere else in the file.

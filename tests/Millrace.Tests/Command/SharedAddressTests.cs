@@ -29,8 +29,8 @@ public sealed class SharedAddressTests
         Assert.Equal(["fastcgi://unix:/run/m/shared/blog.app.sock?mode=600"], file.Apps[0].Urls);
         Assert.Equal(["http://127.0.0.1:1", "fastcgi://unix:/run/m/shared/wiki.app.sock?mode=600"], file.Apps[1].Urls);
         Assert.Equal(["", "/wiki", "", ""], file.Apps.Take(4).Select(static app => app.PathBase));
-        Assert.Equal(["front:blog.example/", "front:*.blog.example/"], file.Apps[0].SharedAs);
-        Assert.Equal(["front:/wiki"], file.Apps[1].SharedAs);
+        Assert.Equal(["front:blog.example/", "front:*.blog.example/"], file.Apps[0].SharedAs.Select(static place => place.ToString()));
+        Assert.Equal(["front:/wiki"], file.Apps[1].SharedAs.Select(static place => place.ToString()));
         Assert.Equal(["fastcgi://unix:/run/m/shared/admin.app.sock?mode=600&owner=www-data", "http://unix:/run/m/shared/admin.up.sock?mode=600&owner=www-data"], file.Apps[3].Urls);
         AppSettings front = file.Apps[4], inner = file.Apps[5];
         Assert.Equal((true, false, false, 1, 3, null, "www-data"), (front.IsRouter, front.Snapshot, front.Watch, front.Instances, inner.Instances, front.User, inner.User));
