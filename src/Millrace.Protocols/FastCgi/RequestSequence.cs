@@ -130,6 +130,9 @@ public struct RequestSequence
     /// <summary>Whether <see cref="SequenceEvent.NextBegun"/> has come for this request.</summary>
     public bool HasNext { get; private set; }
 
+    /// <summary>Whether the web server that has sent it waits no longer for this one: it knows the connection to carry one at a time.</summary>
+    public readonly bool HasNextInstead => HasNext && IsInstead(_nextId);
+
     /// <summary>Whether a request that was refused beside this one has asked for the end of the connection behind it.</summary>
     public bool ClosesBehind { get; private set; }
 
@@ -243,7 +246,7 @@ public struct RequestSequence
         }
 
         bool isNext = IsNext(part.RequestId, progress);
-        if (!isNext && !(isServed && IsInstead(part.RequestId, progress)))
+        if (!isNext && !(isServed && progress != ResponseProgress.None && IsInstead(part.RequestId)))
         {
             return part.RequestId == Id ? SequenceEvent.BegunTwice : SequenceEvent.Multiplexed;
         }
@@ -274,8 +277,7 @@ public struct RequestSequence
     // A web server that knows the connection to carry one request at a time, and sends another one beside the first, waits no longer for
     // the first: HAProxy 2.6 says nothing when a client goes away, and gives the connection to the next one. Refused, that client would have
     // no answer until `timeout server` is over. Both may come in one read: clients that leave at once would else stop all who come after them.
-    private readonly bool IsInstead(ushort id, ResponseProgress progress) =>
-        progress != ResponseProgress.None && id != Id && _begunKnowing && KeepsConnection;
+    private readonly bool IsInstead(ushort id) => id != Id && _begunKnowing && KeepsConnection;
 
     private void Start(ushort id, bool keepsConnection)
     {

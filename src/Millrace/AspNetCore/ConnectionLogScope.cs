@@ -37,7 +37,6 @@ internal sealed class ConnectionLogScope : IReadOnlyList<KeyValuePair<string, ob
 
         _ = logger.BeginScope(new ConnectionLogScope(connection.Id));
         ExecutionContext? within = ExecutionContext.Capture();
-        ExecutionContext.Restore(before);
         return within is null || ReferenceEquals(within, before) ? s_none : within;
     }
 

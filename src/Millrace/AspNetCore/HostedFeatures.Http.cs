@@ -11,13 +11,13 @@ namespace Millrace.AspNetCore;
 
 internal sealed partial class HostedFeatures :
     IHttpUpgradeFeature, IHttpRequestTrailersFeature, IConnectionIdFeature, IConnectionEndPointFeature, IConnectionLifetimeFeature,
-    IConnectionLifetimeNotificationFeature, IConnectionItemsFeature, IPersistentStateFeature
+    IConnectionLifetimeNotificationFeature, IConnectionCompleteFeature, IConnectionItemsFeature, IPersistentStateFeature
 {
     // Within a use.
     private bool IsHttpFeature(Type key) => !Head.IsFastCgi
         && (key == typeof(IHttpUpgradeFeature) || key == typeof(IHttpRequestTrailersFeature) || key == typeof(IConnectionIdFeature)
             || key == typeof(IConnectionEndPointFeature) || key == typeof(IConnectionLifetimeFeature)
-            || key == typeof(IConnectionLifetimeNotificationFeature) || key == typeof(IConnectionItemsFeature) || key == typeof(IPersistentStateFeature));
+            || key == typeof(IConnectionLifetimeNotificationFeature) || key == typeof(IConnectionCompleteFeature) || key == typeof(IConnectionItemsFeature) || key == typeof(IPersistentStateFeature));
 
     // ---- switching protocols, RFC 9110 §7.8 ----
 
@@ -135,7 +135,12 @@ internal sealed partial class HostedFeatures :
 
     CancellationToken IConnectionLifetimeFeature.ConnectionClosed
     {
-        get => ((IHttpRequestLifetimeFeature)this).RequestAborted;
+        get
+        {
+            using ExchangeUse use = Use();
+            return Ending().Closed;
+        }
+
         set => throw ReadOnlyFeature();
     }
 
@@ -143,7 +148,12 @@ internal sealed partial class HostedFeatures :
 
     CancellationToken IConnectionLifetimeNotificationFeature.ConnectionClosedRequested
     {
-        get => ((IHttpRequestLifetimeFeature)this).RequestAborted;
+        get
+        {
+            using ExchangeUse use = Use();
+            return Ending().Requested;
+        }
+
         set => throw ReadOnlyFeature();
     }
 
@@ -151,6 +161,21 @@ internal sealed partial class HostedFeatures :
     {
         using ExchangeUse use = Use();
         Exchange.Connection.RequestClose();
+        Exchange.Connection.ToldOfEnd?.Request();
+    }
+
+    void IConnectionCompleteFeature.OnCompleted(Func<object, Task> callback, object state)
+    {
+        using ExchangeUse use = Use();
+        Ending().OnCompleted(callback, state);
+    }
+
+    // Within a use.
+    private ConnectionEnd Ending()
+    {
+        ConnectionEnd end = Exchange.Connection.EndFor(Exchange.Services);
+        Exchange.Life.Tell(end);
+        return end;
     }
 
     IDictionary<object, object?> IConnectionItemsFeature.Items

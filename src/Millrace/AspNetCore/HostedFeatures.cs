@@ -150,7 +150,7 @@ internal sealed partial class HostedFeatures(Exchange exchange) : RequestBound(e
         typeof(IRequestBodyPipeFeature), typeof(IHttpConnectionFeature), typeof(IHttpRequestIdentifierFeature),
         typeof(IHttpMaxRequestBodySizeFeature), typeof(IHttpBodyControlFeature), typeof(IFastCgiFeature), typeof(IBadRequestExceptionFeature),
         typeof(IHttpUpgradeFeature), typeof(IHttpRequestTrailersFeature), typeof(IConnectionIdFeature), typeof(IConnectionEndPointFeature),
-        typeof(IConnectionLifetimeFeature), typeof(IConnectionLifetimeNotificationFeature), typeof(IConnectionItemsFeature),
+        typeof(IConnectionLifetimeFeature), typeof(IConnectionLifetimeNotificationFeature), typeof(IConnectionCompleteFeature), typeof(IConnectionItemsFeature),
         typeof(IPersistentStateFeature), typeof(IHttpMinRequestBodyDataRateFeature), typeof(IHttpMinResponseDataRateFeature),
     ];
 

@@ -12,7 +12,7 @@ namespace Millrace.Connections;
 
 internal abstract partial class ClosingConnection<TKernel>
 {
-    private int _signSent;
+    private protected int _signSent;
 
     /// <summary>The connection is reset at once, with whatever has not reached the peer: the application has asked for that.</summary>
     protected bool ResetsOnClose { get; set; }
@@ -22,9 +22,39 @@ internal abstract partial class ClosingConnection<TKernel>
     {
         if (Stage != Stage.Lingering)
         {
-            BeginLingering();
+            BeginLingering(keepsHeld: MayGoOn);
             BeginWaitingForPeer(BreakPauseMs);
         }
+    }
+
+    // ---- a peer that waits no longer for the response that failed ----
+
+    /// <summary>The response that failed can be followed by another one, if its peer does not wait for it any more. As long as nothing shows that it failed.</summary>
+    protected virtual bool MayGoOn => false;
+
+    /// <summary>Looks at bytes that came behind a response that failed, or at what was known before.</summary>
+    /// <returns>Whether the peer waits no longer, and has been told of the end: the bytes from <paramref name="start"/> on are to be processed. Otherwise they are for nobody.</returns>
+    protected virtual bool GoesOn(LoopDriver driver, byte[] buffer, ref int start, int end) => false;
+
+    /// <summary>Bytes behind the last answer of this connection are for nobody.</summary>
+    private protected bool Discards(LoopDriver driver, byte[] buffer, ref int start, int end)
+    {
+        if (Stage != Stage.Lingering || GoesOn(driver, buffer, ref start, end))
+        {
+            return false;
+        }
+
+        Discard(end - start);
+        return true;
+    }
+
+    /// <summary>Nothing is shown, and the connection does not end.</summary>
+    protected void GoOn()
+    {
+        _sign = BreakSign.None;
+        _ending = Ending.None;
+        ResetDiscarded();
+        Enter(Stage.Receiving);
     }
 
     private void LookWhetherTaken(long nowMs)

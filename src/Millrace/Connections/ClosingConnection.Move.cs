@@ -30,7 +30,7 @@ internal abstract partial class ClosingConnection<TKernel>
     private protected bool TryGiveAway()
     {
         bool isIdle = Stage == Stage.Receiving && IsAtRest && !IsHolding && !HasMoreToSend
-            && _peerEnd == PeerEnd.Open && !_receivingEnded && !_isBrokenOff && !IsBreaking && _ending == Ending.None;
+            && _peerEnd == PeerEnd.Open && !_receivingEnded && !_isBrokenOff && !IsBreaking;
         if (!isIdle || !Loop.TryGive(this, new MovedConnection(IsFastCgi ? ListenProtocol.FastCgi : ListenProtocol.Http1, IsTcp, Knowledge, Peer)))
         {
             return false;
@@ -45,6 +45,7 @@ internal abstract partial class ClosingConnection<TKernel>
         finally
         {
             Loop.Leave(this);
+            ToldOfEnd?.Complete();        // as far as this server goes
         }
 
         return true;

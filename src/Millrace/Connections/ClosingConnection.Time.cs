@@ -204,6 +204,7 @@ internal abstract partial class ClosingConnection<TKernel>
 
     public sealed override void OnDrain(long nowMs, long begunMs, bool cut)
     {
+        ToldOfEnd?.Request();
         if (Loop.MovesConnections)
         {
             Offer();

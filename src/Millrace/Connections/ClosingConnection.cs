@@ -114,16 +114,20 @@ internal abstract partial class ClosingConnection<TKernel> : LentConnection<TKer
             return;
         }
 
-        BeginLingering();
+        BeginLingering(keepsHeld: false);
         Loop.Kernel.Shutdown(Descriptor, both: false);
         BeginWaitingForPeer(LingerMs);
     }
 
-    private void BeginLingering()
+    private void BeginLingering(bool keepsHeld)
     {
         Enter(Stage.Lingering);
         ResetDiscarded();       // what was read of earlier bodies does not count against this one's answer
-        Unhold();
+        if (!keepsHeld)
+        {
+            Unhold();
+        }
+
         EnsureWatched();
     }
 
@@ -172,6 +176,7 @@ internal abstract partial class ClosingConnection<TKernel> : LentConnection<TKer
         {
             LeaveGate();        // nothing to leave unless a fault came before the end of its request
             Loop.Remove(this, reset && IsTcp);
+            ToldOfEnd?.Complete();
         }
     }
 

@@ -192,12 +192,6 @@ internal abstract partial class Connection<TKernel>
     private void OnPeerFinished()
     {
         _peerEnd = PeerEnd.Seen;
-        if (Stage == Stage.Sending)
-        {
-            CloseWhenSent();
-            return;
-        }
-
         if (IsBreaking)
         {
             CloseIfGone();      // it may still read, and has not been told
@@ -215,13 +209,7 @@ internal abstract partial class Connection<TKernel>
     /// <summary>Processes bytes, then sends what that produced, then goes on with what was held meanwhile.</summary>
     private bool ProcessAll(LoopDriver driver, byte[] buffer, int start, int end)
     {
-        if (Stage == Stage.Lingering)
-        {
-            Discard(end - start);
-            return true;
-        }
-
-        if (!Process(driver, buffer, start, end))
+        if (!Discards(driver, buffer, ref start, end) && !Process(driver, buffer, start, end))
         {
             return false;
         }
@@ -240,7 +228,7 @@ internal abstract partial class Connection<TKernel>
             }
 
             SendDriverOutput(driver);
-            if (Stage != Stage.Receiving || _yields || !IsHolding)
+            if (Stage is not (Stage.Receiving or Stage.Lingering) || _yields || !IsHolding)
             {
                 return true;
             }
@@ -253,7 +241,7 @@ internal abstract partial class Connection<TKernel>
             }
 
             _ = _held.TryTake(out byte[] held, out int from, out int to);
-            bool mine = Process(driver, held, from, to);
+            bool mine = Discards(driver, held, ref from, to) || Process(driver, held, from, to);
             BufferPool.Return(held);
             if (!mine)
             {
@@ -304,6 +292,10 @@ internal abstract partial class Connection<TKernel>
                 return true;
             }
         }
+        else if (Stage == Stage.Lingering && MayGoOn && !ProcessAll(driver, [], 0, 0))
+        {
+            return false;
+        }
 
         if (_readable || _peerEnd == PeerEnd.Seen || _receivingEnded)
         {
@@ -338,7 +330,8 @@ internal abstract partial class Connection<TKernel>
         if (IsClosing)
         {
             FinishClosing();
-            return IsClosed || Receive(driver);     // lingering: the edge of what has come meanwhile is gone
+            _readable = true;       // lingering: the edge of what has come meanwhile is gone
+            return Continue(driver);
         }
 
         SetIdleDeadline();

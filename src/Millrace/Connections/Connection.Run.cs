@@ -302,7 +302,7 @@ internal abstract partial class Connection<TKernel>
         if ((reasons & PostReason.Continue) != 0 && _owner.IsLoops)
         {
             Settle();
-            return Stage == Stage.Lingering ? Receive(driver) : Continue(driver);
+            return Continue(driver);
         }
 
         if ((reasons & PostReason.LastLook) != 0 && _owner.IsLoops)
@@ -318,7 +318,6 @@ internal abstract partial class Connection<TKernel>
                 NoteBodyRoom();
             }
 
-            _readable = true;
             return FeedHeld(driver);
         }
 
@@ -384,7 +383,6 @@ internal abstract partial class Connection<TKernel>
     private bool AfterTurn(LoopDriver driver)
     {
         SendDriverOutput(driver);
-        _readable = true;    // an edge may have come and gone while the exchange had the connection
-        return Stage == Stage.Closed || (Stage == Stage.Lingering ? Receive(driver) : Continue(driver));
+        return Continue(driver);
     }
 }

@@ -568,9 +568,9 @@ READ_AND_FEED:
     if
     :: isPaused || held > 0 || !isOpen ->
 #ifdef BROKEN_NOTE_END
-        readable = readable | isWhole | isPaused | (held > 0);
+        readable = readable | isWhole | (held > 0);
 #else
-        readable = readable | isWhole | finNoted | isPaused | (held > 0);
+        readable = readable | isWhole | finNoted | (held > 0);
 #endif
         if :: readable -> NoteInput() :: else fi;
         goto UNPIN
@@ -621,7 +621,6 @@ POSTED:                             /* OnPosted */
     :: mine ->
         assert(lives);
         if :: isPaused && flushed -> isPaused = 0 :: else fi;     /* OnRoom */
-        readable = 1;
         goto FEED_HELD
     :: else -> goto TURN
     fi;
@@ -638,7 +637,7 @@ TAKE_BACK:
     if
     :: pending -> EnsureWatched(); goto SEND_PENDING
     :: !pending && closing -> Close(); goto TURN
-    :: else -> readable = 1; goto CONTINUE          /* AfterTurn */
+    :: else -> goto CONTINUE          /* AfterTurn */
     fi;
 
 DEADLINE:                           /* OnDeadline */

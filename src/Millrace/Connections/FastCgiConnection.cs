@@ -1,7 +1,7 @@
 // A FastCGI connection, the receiving half: what becomes of the records of the web server, and the request they make. Bytes
 // and their sequence are read in Protocols/FastCgi, variables in Protocols/Cgi, and what a handler sees is in Exchanges/. The
 // sending half is in FastCgiConnection.Respond.cs, a request that waits for its turn in FastCgiConnection.Queue.cs, how long it waits
-// for what is missing in FastCgiConnection.Time.cs.
+// for what is missing in FastCgiConnection.Time.cs, what follows a response that failed in FastCgiConnection.Break.cs.
 //
 // How far a request has arrived, and what a record means then, is the RequestSequence's to say.
 
@@ -22,6 +22,8 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     private readonly FastCgiFraming _frames;
     private RequestSequence _sequence;
     private bool _isTaken;           // the request in progress has a place: it runs, or waits for its turn
+    private bool _endsAtRecord;      // the response that failed: all of its last record is in the output
+    private bool _isGivenUp;         // ... and nobody waited for it any more when it did
 
     private GatheredBytes _query;    // GET_VALUES that comes in pieces
 
@@ -68,6 +70,8 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         if (exchange.IsCut && (!exchange.Life.IsAborted || exchange.Life.IsGivenUp))
         {
             BreakWhenTaken(IsTcp && !exchange.IsUnanswered ? BreakSign.Reset : BreakSign.Bytes);
+            _endsAtRecord = !IsTcp || exchange.File.BytesLeft == 0;
+            _isGivenUp = exchange.Life.IsGivenUp;
         }
 
         return _sequence.KeepsConnection;
@@ -333,20 +337,6 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         ResetDiscarded();
         Exchange!.BeginBehindOutput();      // what has been answered behind its head
         return Dispatch(driver, Exchange);
-    }
-
-    protected override void OnExchangeEnded(bool keepsOpen)
-    {
-        _isTaken = false;
-        if (_sequence.End(keepsOpen))
-        {
-            BeginParams();
-        }
-
-        if (_sequence.ClosesBehind)
-        {
-            CloseWhenSent();
-        }
     }
 
     /// <summary>The connection is of no further use: framing or sequence is lost.</summary>

@@ -149,10 +149,6 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
         {
             exchange.Life.Abort();
         }
-        else if ((ready & Readiness.PeerFinished) != 0)
-        {
-            exchange.Life.Cancel();
-        }
 
         if ((ready & ~Readiness.Write) == 0)
         {
@@ -195,7 +191,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
             {
                 NoteRoom(room);
 
-                _readable |= count == input.Length || _peerEnd != PeerEnd.Open || !room || IsHolding;    // the peer's end may lie behind these bytes
+                _readable |= count == input.Length || _peerEnd != PeerEnd.Open || IsHolding;    // the peer's end may lie behind these bytes
                 if (_readable)
                 {
                     NoteInput();

@@ -67,7 +67,6 @@ internal abstract partial class SendingConnection<TKernel>
                 return;     // all of its response is in the socket
             }
 
-            NoteInput();
             long own = output.Start - output.ResponseStart;     // bytes of it that have left; of earlier answers, where that is negative
             _last = Services.RentOutput();
             _ = WriteLast(exchange, output, _last);

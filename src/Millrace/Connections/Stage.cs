@@ -12,7 +12,8 @@
 //     └─────────▶ Lingering ──▶ Closed                   Closed: from every stage; from Running and Away by a fault of the server alone
 //
 // By way of Receiving, which lasts no longer than the method: from Sending to Lingering, and from Queued to Running or Away. Receiving goes to Sending
-// too, where an answer that ended in its turn does not all leave. Lingering begins once more when a sign has been shown.
+// too, where an answer that ended in its turn does not all leave. Lingering begins once more when a sign has been shown, and goes back to Receiving where
+// the peer waits no longer for the response that failed.
 
 namespace Millrace.Connections;
 
@@ -74,7 +75,7 @@ internal static class Stages
         (Stage.Running, Stage.Receiving or Stage.Away or Stage.Closed) => true,
         (Stage.Away, Stage.Receiving or Stage.Sending or Stage.Closed) => true,
         (Stage.Sending, Stage.Receiving or Stage.Closed) => true,
-        (Stage.Lingering, Stage.Lingering or Stage.Closed) => true,
+        (Stage.Lingering, Stage.Lingering or Stage.Receiving or Stage.Closed) => true,
         _ => false,
     };
 }

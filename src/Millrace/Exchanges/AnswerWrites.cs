@@ -313,7 +313,6 @@ internal sealed class AnswerWrites(Exchange exchange)
         if (error is not null && !isCut)
         {
             exchange.FailInside(error);
-            exchange.Cut();
         }
     }
 

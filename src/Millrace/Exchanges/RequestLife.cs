@@ -58,6 +58,7 @@ internal struct RequestLife(ExchangeServices services)
     private volatile CancelCause _cancelled;            // all three are written under the lock, or while nobody else is there (Begin, SealInline, Reset)
     private volatile ResponseWorth _worth;
     private RequestPhase _phase;
+    private ConnectionEnd? _connection;                 // told as well; under the lock
 
     /// <summary>The response is of no use to anybody any more: its bytes are dropped.</summary>
     public readonly bool IsAborted => _worth != ResponseWorth.Wanted;
@@ -124,9 +125,27 @@ internal struct RequestLife(ExchangeServices services)
             {
                 services.Cancel(source);
             }
+
+            if (cause == CancelCause.Peer)
+            {
+                _connection?.Close();
+            }
         }
 
         return true;
+    }
+
+    /// <summary>The connection's own token fires with a peer that goes, and not with a time limit.</summary>
+    public void Tell(ConnectionEnd connection)
+    {
+        using (_lock.Hold())
+        {
+            _connection = connection;
+            if (_cancelled == CancelCause.Peer)
+            {
+                connection.Close();
+            }
+        }
     }
 
     /// <summary>Nobody waits for the response any more.</summary>
@@ -155,10 +174,13 @@ internal struct RequestLife(ExchangeServices services)
     /// <summary>Keeps the connection the application's to abort until the answer is disposed of; <see cref="TryDrop"/> says whether it is.</summary>
     public readonly SteadyLock.Holder Hold() => _lock.Hold();
 
-    /// <summary>Within <see cref="Hold"/>. Nobody waits for the response any more, because the application says so. False when that is too late.</summary>
+    /// <summary>
+    /// Within <see cref="Hold"/>. Nobody waits for the response any more, because the application says so. False when that is too late: the connection is not
+    /// the application's any more, or its peer has given the request up before, and may have sent another client's on it already.
+    /// </summary>
     public bool TryDrop()
     {
-        if (_phase == RequestPhase.Sealed)
+        if (_phase == RequestPhase.Sealed || IsGivenUp)
         {
             return false;
         }
@@ -200,6 +222,7 @@ internal struct RequestLife(ExchangeServices services)
     {
         _source = null;
         _token = null;
+        _connection = null;
         _cancelled = CancelCause.None;
         _worth = ResponseWorth.Wanted;
     }

@@ -80,6 +80,22 @@ internal abstract class ResponseChannel(ResponseFraming framing)
 
     private Dictionary<object, object?>? _state;
 
+    /// <summary>What an application is told of the end of the connection; null unless it has asked.</summary>
+    public ConnectionEnd? ToldOfEnd => Volatile.Read(ref _end);
+
+    /// <summary>The same, made for the first who asks. On any thread, while an exchange owns the connection.</summary>
+    public ConnectionEnd EndFor(ExchangeServices services)
+    {
+        if (ToldOfEnd is null)
+        {
+            Interlocked.CompareExchange(ref _end, new ConnectionEnd(services), null);
+        }
+
+        return _end!;
+    }
+
+    private ConnectionEnd? _end;
+
     /// <summary>What AspNetCore/ConnectionLogScope.cs keeps with the connection.</summary>
     public object? LogContext { get; set; }
 

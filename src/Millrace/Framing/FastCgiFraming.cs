@@ -191,6 +191,18 @@ internal sealed class FastCgiFraming(bool isTcp) : ResponseFraming(chunkTailMax:
             return;
         }
 
+        WriteEndRecords(output, exchange.AppStatus);
+    }
+
+    /// <summary>The end of a response that failed, for a peer that waits no longer for it: another one may follow.</summary>
+    public void WriteGivenUp(OutputBuffer output)
+    {
+        HasBrokenOff = false;
+        WriteEndRecords(output, appStatus: 1);
+    }
+
+    private void WriteEndRecords(OutputBuffer output, uint appStatus)
+    {
         Span<byte> end = output.Reserve(3 * RecordHeader.Size);
         int at = 0;
         if (_stdoutBegun)
@@ -200,7 +212,7 @@ internal sealed class FastCgiFraming(bool isTcp) : ResponseFraming(chunkTailMax:
         }
 
         RecordHeader.Write(end[at..], RecordType.EndRequest, _id, EndRequest.Size, 0);
-        new EndRequest(exchange.AppStatus, ProtocolStatus.RequestComplete).Write(end[(at + RecordHeader.Size)..]);
+        new EndRequest(appStatus, ProtocolStatus.RequestComplete).Write(end[(at + RecordHeader.Size)..]);
         output.End += at + RecordHeader.Size + EndRequest.Size;
     }
 

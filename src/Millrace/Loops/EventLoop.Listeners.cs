@@ -246,7 +246,6 @@ internal sealed partial class EventLoop<TKernel>
         UnwatchListeners();
         _listeners.Clear();
         _acceptPausedUntilMs = 0;
-        DrainConnections();
     }
 
     /// <summary>Accepts who waits in a queue that nobody watches any more: one at a time, since the handler of one may block and others wait behind it.</summary>

@@ -203,6 +203,8 @@ internal abstract class Bench
 
     public int Connections => Simulation.Services.Connections;
 
+    protected void ForEachClient(Action<IClient> act) => _clients.ForEach(act);
+
     /// <summary>The connection with nobody behind it any more is forgotten, so that many can follow one another in one test.</summary>
     public void Forget(IClient client) => _clients.Remove(client);
 

@@ -115,6 +115,7 @@ public sealed class HeaderTableTests
             head.ContentLength = 7;
             head.ContentType = new Slice(0, 1);
             head.Host = names is ["HOST", ..] ? new Slice(0, 4) : default;
+            head.ServerName = names.Length > 0 ? new Slice(0, 4) : default;      // what the host is called where the field is empty
         }
 
         head.HasHostInTargetOnly = names.Length == 0;

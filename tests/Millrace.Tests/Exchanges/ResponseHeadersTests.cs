@@ -182,7 +182,7 @@ public sealed class ResponseHeadersTests
         string other = new("text/html".AsSpan());
         foreach ((string name, string type) in ((string, string)[])[
             ("Content-Type", "text/plain"), ("Content-Type", "text/plain"), ("Content-Type", "text/plain"), ("content-type", "text/plain"), ("Content-Type", other),
-            ("Content-Type", "text/html"), ("Content-Type", "text/html"), ("Content-Type", "text/plain"), ("Content-Type", new string('x', 300)), ("Content-Type", "text/plain")])
+            ("Content-Type", "text/html"), ("Content-Type", "text/html"), ("Content-Type", "text/java"), ("Content-Type", "text/plain"), ("Content-Type", new string('x', 300)), ("Content-Type", "text/plain")])
         {
             headers.Begin();
             headers[name] = type;

@@ -151,19 +151,7 @@ public sealed class DiagnosticsTests
     [InlineData(true)]
     public async Task Hosting_is_told_of_an_answer_that_is_shorter_than_announced(bool starts)
     {
-        using var listener = new MeterListener
-        {
-            InstrumentPublished = static (instrument, listener) =>
-            {
-                if (instrument.Name == "http.server.request.duration")
-                {
-                    listener.EnableMeasurementEvents(instrument);
-                }
-            },
-        };
-        var types = new ConcurrentQueue<string?>();
-        listener.SetMeasurementEventCallback<double>((_, _, tags, _) => types.Enqueue(tags.ToArray().FirstOrDefault(static tag => tag.Key == "error.type").Value as string));
-        listener.Start();
+        using MeterListener listener = ErrorTypes(out ConcurrentQueue<string?> types);
         await using HostedApp app = await HostedApp.StartAsync(app => app.MapGet("/", async context =>
         {
             context.Response.ContentLength = 10;
@@ -175,6 +163,44 @@ public sealed class DiagnosticsTests
         FastCgiResponse response = app.Get("/");
         Assert.Equal(starts ? 200 : 500, response.Status);
         Assert.True(ProcessState.Becomes(() => types.Contains("System.InvalidOperationException")), string.Join(", ", types));
+    }
+
+    // What hosting says of the failure of each request.
+    private static MeterListener ErrorTypes(out ConcurrentQueue<string?> types)
+    {
+        var listener = new MeterListener
+        {
+            InstrumentPublished = static (instrument, listener) =>
+            {
+                if (instrument.Name == "http.server.request.duration")
+                {
+                    listener.EnableMeasurementEvents(instrument);
+                }
+            },
+        };
+        var seen = types = new ConcurrentQueue<string?>();
+        listener.SetMeasurementEventCallback<double>((_, _, tags, _) => seen.Enqueue(tags.ToArray().FirstOrDefault(static tag => tag.Key == "error.type").Value as string));
+        listener.Start();
+        return listener;
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Hosting_is_told_of_an_unhandled_exception(bool starts)
+    {
+        using MeterListener listener = ErrorTypes(out ConcurrentQueue<string?> types);
+        await using HostedApp app = await HostedApp.StartAsync(app => app.MapGet("/", async context =>
+        {
+            if (starts)
+            {
+                await context.Response.WriteAsync("begun");
+            }
+
+            throw new InvalidTimeZoneException("thrown on purpose");
+        }));
+        Assert.Equal(starts ? 200 : 500, app.Get("/").Status);
+        Assert.True(ProcessState.Becomes(() => types.Contains("System.InvalidTimeZoneException")), string.Join(", ", types));
     }
 
     [Fact]

@@ -1,9 +1,11 @@
 // The request as ASP.NET Core sees it: features, limits, identity, what FastCGI adds.
 
 using System.Globalization;
+using System.Net;
 using System.Net.Sockets;
 using System.Text;
 using Microsoft.AspNetCore.Builder;
+using Microsoft.AspNetCore.Connections.Features;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Millrace.AspNetCore;
@@ -373,6 +375,26 @@ public sealed class RequestFeatureTests
             await context.Response.WriteAsync($"{request.Path}|{request.QueryString}|{request.Query.Count}|{context.Features.GetRequiredFeature<IHttpRequestFeature>().RawTarget}");
         }));
         Assert.Equal("||0|", (await app.Get("/page?token=secret")).Text);
+    }
+
+    // End points can be changed by whoever has them.
+    [Fact]
+    public async Task What_an_application_does_to_an_end_point_is_seen_by_no_other_request_IConnectionEndPointFeature()
+    {
+        await using HostedApp app = await HostedApp.StartAsync(
+            static app => app.Run(static context =>
+            {
+                var feature = context.Features.GetRequiredFeature<IConnectionEndPointFeature>();
+                IPEndPoint local = (IPEndPoint)feature.LocalEndPoint!, remote = (IPEndPoint)feature.RemoteEndPoint!;
+                string text = $"{context.Connection.Id} {local} {remote}";
+                (local.Port, remote.Port, remote.Address) = (1, 2, IPAddress.Any);
+                return context.Response.WriteAsync(text);
+            }),
+            address: "http://127.0.0.1:0");
+        using var client = new HttpClient { BaseAddress = new Uri(app.Address) };
+        string first = await client.GetStringAsync("/", TestContext.Current.CancellationToken);
+        Assert.Contains($" 127.0.0.1:{client.BaseAddress.Port} 127.0.0.1:", first, StringComparison.Ordinal);
+        Assert.Equal(first, await client.GetStringAsync("/", TestContext.Current.CancellationToken));
     }
 
     [Fact]

@@ -101,9 +101,11 @@ public sealed class SendFileTests
     }
 
     [Theory]
-    [InlineData(10_000)]        // read
-    [InlineData(1_000_000)]     // sent by the kernel
-    public async Task A_file_that_becomes_shorter_while_it_is_sent_breaks_the_answer_off(int size)
+    [InlineData(10_000, false)]        // read
+    [InlineData(10_000, true)]
+    [InlineData(1_000_000, false)]     // sent by the kernel
+    [InlineData(1_000_000, true)]
+    public async Task A_file_that_becomes_shorter_while_it_is_sent_breaks_the_answer_off(int size, bool isCounted)
     {
         using var folder = new SocketFolder();
         string file = folder.PathOf("shrinks");
@@ -115,10 +117,33 @@ public sealed class SendFileTests
                 File.WriteAllBytes(file, new byte[size / 2]);   // its length has been looked at
                 return Task.CompletedTask;
             });
-            await context.Response.SendFileAsync(file);
+            await context.Response.SendFileAsync(file, 0, isCounted ? size : null);
         }));
         Assert.False(app.Get("/file").IsWhole);
         Assert.Equal(404, app.Get("/none").Status);
+    }
+
+    // As early as its head, for example by a callback that finds the client gone.
+    [Theory]
+    [MemberData(nameof(Protocols))]
+    public async Task A_file_whose_token_is_cancelled_when_its_head_is_written_is_not_sent_and_its_answer_never_whole(ApplicationProtocol protocol)
+    {
+        using var folder = new SocketFolder();
+        string file = folder.PathOf("page");
+        await File.WriteAllBytesAsync(file, new byte[1_000]);
+        var refused = new TaskCompletionSource<Exception?>();
+        await using UnixApp app = await UnixApp.StartAsync(protocol, web => web.MapGet("/file", async context =>
+        {
+            using var cancellation = new CancellationTokenSource();
+            context.Response.OnStarting(() =>
+            {
+                cancellation.Cancel();
+                return Task.CompletedTask;
+            });
+            refused.SetResult(await Record.ExceptionAsync(() => context.Response.SendFileAsync(file, 0, 1_000, cancellation.Token)));
+        }));
+        Assert.NotNull(await Record.ExceptionAsync(() => app.Get("/file")));
+        Assert.IsAssignableFrom<OperationCanceledException>(await refused.Task.WaitAsync(TimeSpan.FromSeconds(20), TestContext.Current.CancellationToken));
     }
 
     [Theory]

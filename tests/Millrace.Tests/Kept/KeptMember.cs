@@ -9,6 +9,7 @@ using System.Reflection;
 using System.Runtime.CompilerServices;
 using System.Security.Claims;
 using System.Text;
+using Microsoft.AspNetCore.Connections.Features;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.Routing;
@@ -35,6 +36,9 @@ internal sealed class KeptMember(object target, MethodInfo method)
 
     /// <summary>Whether the object's class is the server's own: then it must say that its request has ended.</summary>
     public bool IsOurs => target.GetType().Assembly == typeof(MillraceServer).Assembly;
+
+    /// <summary>What it answers is the connection's own, which outlives the request.</summary>
+    public bool IsOfConnection => method.DeclaringType == typeof(IConnectionLifetimeFeature) || method.DeclaringType == typeof(IConnectionLifetimeNotificationFeature);
 
     /// <summary>All public members of an object, those of interfaces that it implements too.</summary>
     public static IEnumerable<KeptMember> Of(object kept)

@@ -23,6 +23,9 @@ internal sealed class KeptObjects
 
     public List<CancellationToken> Tokens { get; } = [];
 
+    /// <summary>Those that tell of the connection, and not of the request.</summary>
+    public List<CancellationToken> ConnectionTokens { get; } = [];
+
     /// <summary>Names of the classes that were found.</summary>
     public IEnumerable<string> Classes => _seen.Select(static each => each.GetType().Name).Distinct();
 
@@ -41,9 +44,9 @@ internal sealed class KeptObjects
 
     private void Take(object one, Queue<object> waiting)
     {
-        if (one is CancellationToken token)
+        if (one is CancellationToken ofRequest)
         {
-            Tokens.Add(token);
+            Tokens.Add(ofRequest);
             return;
         }
 
@@ -62,7 +65,12 @@ internal sealed class KeptObjects
 
             try
             {
-                if (member.Call() is { } found)
+                object? found = member.Call();
+                if (found is CancellationToken token && member.IsOfConnection)
+                {
+                    ConnectionTokens.Add(token);
+                }
+                else if (found is not null)
                 {
                     waiting.Enqueue(found);
                 }

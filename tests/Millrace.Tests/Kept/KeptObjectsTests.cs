@@ -222,6 +222,7 @@ public sealed class KeptObjectsTests(ITestOutputHelper output) : IDisposable
         Assert.True(calls > _kept.Sum(static each => each.Members.Count), "not every member was called while others were served");
         Assert.True(live > 10_000, "hardly a living request was asked");
         Assert.All(_kept.SelectMany(static each => each.Tokens), static token => Assert.False(token.IsCancellationRequested));
+        Assert.All(_kept.SelectMany(static each => each.ConnectionTokens), static token => Assert.True(token.IsCancellationRequested));     // their own connections have ended
         Assert.Equal(_kept.Count, _kept.Select(static each => each.Tokens.First()).Distinct().Count());
         foreach (string wrong in _wrong.Distinct().Take(20))
         {

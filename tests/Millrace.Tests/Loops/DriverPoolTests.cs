@@ -1,5 +1,6 @@
 // Threads of the pool and handlers that wait for one, also where the system refuses threads.
 
+using System.Runtime.CompilerServices;
 using Microsoft.Extensions.Logging.Abstractions;
 using Millrace.Connections;
 using Millrace.Exchanges;
@@ -115,6 +116,7 @@ public sealed class DriverPoolTests
         using var services = new LoopServices(options, new EndlessHandler(ran, all), new Log(log.CreateLogger("Millrace"), static say => say()));
         using var pool = new DriverPool(services) { StartThread = system.Start, Spares = new SpareThreads { Start = system.Start } };
         var loop = new EventLoop<LinuxKernel>(0, services, default, ConnectionFactory.Create);
+        long before = Environment.TickCount64;
         for (int i = 0; i < 100; i++)
         {
             pool.Run(Waiting(loop));
@@ -131,6 +133,7 @@ public sealed class DriverPoolTests
         system.JoinSpares();
         _ = pool.ServeWaiting();
         Assert.Equal(1, system.Refusals);       // what they have left is not asked for again at once
+        Assert.True(StartAgainOf(pool) - before >= 1_000);
         string said = Assert.Single(log.Lines, static line => line.Contains("refuses another thread", StringComparison.Ordinal));
         Assert.Contains($"beside {pool.Count} that", said, StringComparison.Ordinal);
 
@@ -351,6 +354,38 @@ public sealed class DriverPoolTests
         Assert.True(ran.Wait(10_000), "no other thread will come for it");
         loop.Release();
     }
+
+    [Fact]
+    public void A_thread_that_stands_by_goes_only_where_others_stay_and_nothing_was_given_to_it()
+    {
+        using var services = new LoopServices(new MillraceOptions { Loops = 2, StandbyDriversMin = 2 }, new EndlessHandler(new SemaphoreSlim(0)), new Log(NullLogger.Instance));
+        using var pool = new DriverPool(services) { StartThread = static _ => { } };
+        DriverThread[] drivers = [.. Enumerable.Range(0, 4).Select(_ => (DriverThread)pool.TryReserve()!)];
+        Array.ForEach(drivers, pool.Release);
+        var given = (DriverThread)pool.TryReserve()!;
+        DriverThread[] standing = [.. drivers.Where(driver => driver != given)];
+        Assert.False(pool.MayRetire(given));
+        Assert.True(pool.MayRetire(standing[0]));
+        Assert.False(pool.MayRetire(standing[1]));
+        Assert.Equal(3, pool.Count);
+    }
+
+    [Fact]
+    public void Threads_that_stand_by_end_with_their_pool()
+    {
+        using var services = new LoopServices(new MillraceOptions { Loops = 2 }, new EndlessHandler(new SemaphoreSlim(0)), new Log(NullLogger.Instance));
+        var pool = new DriverPool(services) { StartThread = static _ => { } };
+        DriverThread[] drivers = [.. Enumerable.Range(0, 3).Select(_ => (DriverThread)pool.TryReserve()!)];
+        Array.ForEach(drivers, pool.Release);
+        pool.Dispose();
+        Assert.All(drivers, static driver => Assert.Same(DriverThread.Retire, WorkOf(driver)));
+    }
+
+    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_startAgainAtMs")]
+    private static extern ref long StartAgainOf(DriverPool pool);
+
+    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_work")]
+    private static extern ref object? WorkOf(DriverThread driver);
 
     private static FastCgiConnection<LinuxKernel> Waiting(EventLoop<LinuxKernel> loop) =>
         new(loop, descriptor: -1, isTcp: false) { Exchange = new Exchange(loop.Services) };

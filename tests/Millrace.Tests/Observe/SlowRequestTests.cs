@@ -39,6 +39,26 @@ public sealed partial class SlowRequestTests : IDisposable
         Assert.DoesNotContain(_log.Lines, static line => line.Contains("secret", StringComparison.Ordinal));
     }
 
+    // By the thread that has run its handler, or by who sends what is left of its response.
+    [Fact]
+    public async Task A_slow_request_that_has_blocked_its_thread_is_logged_once()
+    {
+        await using MillraceServer server = await Start(
+            static (request, response) =>
+            {
+                Thread.Sleep(300);
+                return default;
+            },
+            new MillraceOptions { Loops = 1, SlowRequestThreshold = TimeSpan.FromMilliseconds(100) });
+        using FastCgiPeer peer = FastCgiPeer.Connect(server.Addresses[0]);
+        Assert.True(peer.Exchange(new FastCgiRequest("/once")).IsWhole);
+        Assert.True(peer.Exchange(new FastCgiRequest("/again")).IsWhole);
+        _ = await Logged("/again");
+        await server.StopAsync();
+        Assert.Single(_log.Lines, static line => line.Contains("/once", StringComparison.Ordinal));
+        Assert.Single(_log.Lines, static line => line.Contains("/again", StringComparison.Ordinal));
+    }
+
     [Fact]
     public async Task Time_in_the_queue_is_time_spent_waiting()
     {

@@ -71,11 +71,26 @@ internal sealed class SimulatedDrivers(Simulation simulation, int max) : IDriver
     // Nobody refuses a driver here: who waits gets the next that has finished.
     public bool ServeWaiting() => false;
 
-    private void Start(SimulatedDriver driver, Connection connection) => simulation.InPool(() =>
+    /// <summary>A worker is faster than the loop that has sent for it.</summary>
+    public bool RunsAtOnce { get; set; }
+
+    private void Start(SimulatedDriver driver, Connection connection)
     {
-        connection.RunOnWorker(driver.Driver);
-        Return(driver);
-    });
+        if (RunsAtOnce)
+        {
+            simulation.InFrame(null, 0, Work);
+        }
+        else
+        {
+            simulation.InPool(Work);
+        }
+
+        void Work()
+        {
+            connection.RunOnWorker(driver.Driver);
+            Return(driver);
+        }
+    }
 }
 
 internal sealed class SimulatedDriver(Simulation simulation, LoopDriver driver) : IStandbyDriver

@@ -13,6 +13,9 @@ internal sealed class SimulatedPoller(SeededRandom random)
 
     public bool WakePending { get; set; }
 
+    /// <summary>How long the loop wanted to sleep at most when it last did; -1: until it is woken.</summary>
+    public int SleepMs { get; set; }
+
     /// <summary>The loop's place in the simulation.</summary>
     public object? Loop { get; set; }
 

@@ -133,6 +133,7 @@ internal sealed class SimulatedWorld(SeededRandom random)
         Observer.OnLoopCall("wait", null);
         if (timeoutMs != 0 && !queue.HasReady)
         {
+            queue.SleepMs = timeoutMs;
             Observer.OnSleep(queue, timeoutMs);
         }
 
@@ -153,8 +154,12 @@ internal sealed class SimulatedWorld(SeededRandom random)
 
     public void Wake(Poller poller) => Of(poller).WakePending = true;
 
+    /// <summary>What happens while the kernel is told whether room is waited for; null: nothing does.</summary>
+    public Action? InRewatch { get; set; }
+
     public void Rewatch(int descriptor, bool writing)
     {
+        InRewatch?.Invoke();
         if (Find(descriptor, "epoll_ctl")?.Registration is { } registration)
         {
             registration.Writing = writing;
@@ -164,6 +169,9 @@ internal sealed class SimulatedWorld(SeededRandom random)
             }
         }
     }
+
+    /// <summary>What happens while a connection is being registered; null: nothing does.</summary>
+    public Action? InWatch { get; set; }
 
     public bool Watch(Poller poller, int descriptor, ulong token, bool writing)
     {
@@ -184,6 +192,7 @@ internal sealed class SimulatedWorld(SeededRandom random)
             return false;
         }
 
+        InWatch?.Invoke();
         socket.Registration = new Registration(Of(poller), token, isLevel: false, () => socket.State) { Writing = writing };
         if (socket.Registration.State != Readiness.None)
         {
@@ -328,8 +337,12 @@ internal sealed class SimulatedWorld(SeededRandom random)
         return count;
     }
 
+    /// <summary>What happens while the kernel takes bytes; null: nothing does.</summary>
+    public Action? InSend { get; set; }
+
     public int Send(int descriptor, ReadOnlySpan<byte> bytes)
     {
+        InSend?.Invoke();
         int count = Find(descriptor, "send") is { } socket ? socket.Send(bytes) : KernelResult.Broken;
         Observer.Trace("send", descriptor, count);
         return count;

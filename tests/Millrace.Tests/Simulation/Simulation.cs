@@ -61,7 +61,7 @@ internal sealed partial class Simulation : IKernelObserver
         _hasFingerprint = setup.HasFingerprint;
         Drivers = new SimulatedDrivers(this, setup.Options.DriversMax);
         Handler = new WatchedHandler(this, setup.Handler(this));
-        Services = new LoopServices(setup.Options, Handler, new Log(new WatchedLog(Violated), static message => message()), Drivers)
+        Services = new LoopServices(setup.Options, Handler, new Log(new WatchedLog(Said), static message => message()), Drivers)
         {
             QueueUserCode = (action, state) => InPool(() => action(state)),
             CancelToken = static (services, source) => services.RunUserCode(static source => ((CancellationTokenSource)source!).Cancel(), source),
@@ -384,6 +384,19 @@ internal sealed partial class Simulation : IKernelObserver
 
             _depth--;
         }
+    }
+
+    /// <summary>Faults of the server that a test has made; null: there must be none.</summary>
+    public List<string>? FaultsMade { get; set; }
+
+    private void Said(string fault)
+    {
+        if (FaultsMade is null)
+        {
+            Violated(fault);
+        }
+
+        FaultsMade?.Add(fault);
     }
 
     public void Violated(string what)

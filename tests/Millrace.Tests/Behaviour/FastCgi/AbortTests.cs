@@ -264,12 +264,14 @@ public sealed class AbortTests
         }
     }
 
-    [Fact]
-    public void A_drain_waits_for_the_request_that_gave_the_running_one_up() => RunTwo(static () => { }, bench =>
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void A_drain_waits_for_the_request_that_gave_the_running_one_up(bool isBodyOpen) => RunTwo(static () => { }, bench =>
     {
         FrontEnd front = bench.Connect();
         bench.Send(front, Ask("FCGI_MPXS_CONNS"));
-        bench.Send(front, Running("/begun", isBodyOpen: false));
+        bench.Send(front, Running("/begun", isBodyOpen));
         bench.Drain();
         bench.Send(front, Wire.Request("/next", id: 3));
         AssertBothEnded(front);
@@ -348,14 +350,19 @@ public sealed class AbortTests
         Assert.Equal(1, bench.Refused("head-timeout"));
     });
 
-    // What says that a response is broken is not followed by anything, whatever becomes of the request later.
+    // Nothing has shown by then that it is broken, and nobody waits for it any more.
     [Fact]
-    public void A_response_that_was_broken_off_stays_broken_off_when_ABORT_follows_FastCGI_5_4()
+    public void A_response_that_ended_too_short_has_an_end_when_ABORT_follows_before_the_end_of_its_handler_FastCGI_5_4()
     {
         FastCgiBench? current = null;
         FastCgiBench.Run(
             async (request, response) =>
             {
+                if (request.Path == "/next")
+                {
+                    return;
+                }
+
                 Exchange exchange = current!.Simulation.Handler.Current!;
                 response.ContentLength = 1_000;
                 response.WriteText("half");
@@ -373,8 +380,8 @@ public sealed class AbortTests
                 FrontEnd front = bench.Connect();
                 bench.Send(front, [.. Wire.Request("/"), .. Abort(), .. Wire.Request("/next")]);
                 bench.Pass(TimeSpan.FromMilliseconds(200));
-                Assert.True(front.IsAtEnd);
-                Assert.Empty(front.Ended);
+                Assert.Equal([("half", 1), ("", 1)], front.Ended.Select(static ended => (ended.BodyText, ended.Id)));
+                Assert.False(front.IsAtEnd);
             });
     }
 
@@ -473,6 +480,74 @@ public sealed class AbortTests
                 Assert.True(front.IsAtEnd);
                 Assert.Empty(front.Ended);
                 Assert.NotNull(sending);
+            });
+    }
+
+    // What waits for the front server to read is given up with the request, as ASP.NET Core does with files. The front server goes on
+    // reading to END_REQUEST, and has sent another client's request by then.
+    [Theory]
+    [InlineData("file")]
+    [InlineData("write")]
+    [InlineData("flush")]
+    [InlineData("abort")]
+    [InlineData("write, abort")]
+    public void What_an_application_gives_up_of_a_request_that_was_aborted_takes_no_other_along_FastCGI_5_4(string how)
+    {
+        const int File = 78;
+        FastCgiBench? current = null;
+        Exception? thrown = null;
+        FastCgiBench.Run(
+            async (request, response) =>
+            {
+                if (request.Path == "/next")
+                {
+                    response.WriteText("next");
+                    return;
+                }
+
+                Exchange exchange = current!.Simulation.Handler.Current!;
+                CancellationToken aborted = request.Aborted;
+                if (how.EndsWith("abort", StringComparison.Ordinal))
+                {
+                    aborted.Register(() => exchange.AbortByApplication(exchange.Ticket));
+                }
+
+                thrown = await Record.ExceptionAsync(async () =>
+                {
+                    switch (how)
+                    {
+                        case "file":
+                            await exchange.Writes.While(new ValueTask(exchange.SendSimulatedFileAsync(File, 1_000_000)), exchange.Ticket, aborted);
+                            break;
+                        case "flush":
+                            response.Write(new byte[100_000]);
+                            await response.Body.FlushAsync(aborted);
+                            break;
+                        case "abort":
+                            await Bench.Cancelled(aborted);
+                            break;
+                        default:
+                            await response.Body.WriteAsync(new byte[1_000_000], aborted);
+                            break;
+                    }
+                });
+            },
+            bench =>
+            {
+                current = bench;
+                bench.Simulation.World.Files[File] = new byte[1_000_000];
+                bench.Simulation.World.SendCapacityMax = 10_000;
+                FrontEnd front = bench.Connect();
+                bench.Reads = false;
+                bench.Send(front, Wire.Request("/"));
+                bench.Send(front, Abort());
+                bench.Pass(TimeSpan.FromMilliseconds(200));
+                bench.Send(front, Wire.Request("/next", id: 3));
+                bench.Reads = true;
+                bench.Pass(TimeSpan.FromMilliseconds(200));
+                AssertBothEnded(front);
+                Assert.Equal(how == "abort", thrown is null);
+                Assert.Equal("next", bench.Ask(front, Wire.Request("/next")).BodyText);
             });
     }
 

@@ -236,4 +236,168 @@ public sealed class BrokenResponseTests
             Assert.Equal("part", Assert.Single(front.Open).Value.BodyText);
         },
         address: address);
+
+    // ---- a front server that waits no longer for the response, before anything has shown that it failed ----
+
+    // HAProxy, whose client has gone: it says nothing, or ABORT_REQUEST, and the connection is the next client's.
+    [Theory]
+    [InlineData("next", "async", Tcp)]
+    [InlineData("next", "async", Unix)]
+    [InlineData("next", "inline", Tcp)]
+    [InlineData("next", "inline", Unix)]
+    [InlineData("ABORT next", "async", Tcp)]
+    [InlineData("ABORT next", "async", Unix)]
+    [InlineData("ABORT next", "inline", Unix)]
+    [InlineData("ABORT", "async", Tcp)]
+    [InlineData("ABORT", "async", Unix)]
+    [InlineData("ABORT", "inline", Unix)]
+    public void A_request_that_failed_midway_ends_when_the_front_server_gives_it_up_and_the_next_is_served_FastCGI_5_4(string what, string how, string address)
+    {
+        byte[] failing = Wire.Request("/" + how);
+        byte[] follows =
+        [
+            .. what.Contains("ABORT", StringComparison.Ordinal) ? Wire.Record(Wire.Abort, 1, []) : [],
+            .. what.Contains("next", StringComparison.Ordinal) ? Wire.Request("/still", id: 3) : [],
+        ];
+        for (int cut = 0; cut <= follows.Length; cut++)
+        {
+            Fails(address, (bench, fail) =>
+            {
+                FrontEnd front = bench.Connect();
+                bench.Send(front, Wire.Record(Wire.GetValues, 0, Wire.Pairs(("FCGI_MPXS_CONNS", ""))));
+                if (cut % 7 == 3)
+                {
+                    bench.Send(front, [.. failing, .. follows.AsSpan(0, cut)]);     // all in one read
+                }
+                else
+                {
+                    bench.Send(front, failing);
+                    fail();
+                    bench.Pass(TimeSpan.FromMilliseconds(10));
+                    bench.Send(front, follows.AsSpan(0, cut));
+                }
+
+                bench.Send(front, follows.AsSpan(cut));
+                fail();
+                bench.Pass(TimeSpan.FromMilliseconds(500));
+                Assert.Equal((1, 0), (front.Ended[0].Id, front.Ended[0].ProtocolStatus));
+                Assert.Equal(what.Contains("next", StringComparison.Ordinal) ? ["GET /still"] : [], front.Ended.Skip(1).Select(static ended => ended.BodyText));
+                bench.StillServes(front, id: 5);
+                Assert.Equal(0, bench.Refused("multiplexed"));
+                bench.Pass(TimeSpan.FromSeconds(100));
+                bench.StillServes(front);
+            });
+        }
+    }
+
+    // Whoever multiplexes, or may, still waits for the first; what goes on with bytes that are none, or has closed, has nothing to go on with.
+    [Theory]
+    [InlineData("another")]
+    [InlineData("same")]
+    [InlineData("counts another")]
+    [InlineData("asks same")]
+    [InlineData("asks garbage another")]
+    [InlineData("asks faulty another")]
+    [InlineData("asks same abort")]
+    [InlineData("asks filter")]
+    [InlineData("asks late another")]
+    [InlineData("asks closing another")]
+    [InlineData("asks drain another")]
+    public void A_response_that_failed_is_broken_off_while_anybody_may_wait_for_it_FastCGI_5_5(string what)
+    {
+        Fails(Unix, (bench, fail) =>
+        {
+            FrontEnd front = bench.Connect();
+            foreach (string word in what.Split(' '))
+            {
+                switch (word)
+                {
+                    case "asks" or "counts":
+                        bench.Send(front, Wire.Record(Wire.GetValues, 0, Wire.Pairs((word == "asks" ? "FCGI_MPXS_CONNS" : "FCGI_MAX_CONNS", ""))));
+                        break;
+                    case "late":
+                        Begin(keep: true);
+                        bench.Pass(TimeSpan.FromMilliseconds(200));
+                        break;
+                    case "drain":
+                        Begin(keep: true);
+                        bench.Drain();
+                        break;
+                    case "closing":
+                        Begin(keep: false);
+                        break;
+                    case "garbage":
+                        Begin(keep: true);
+                        bench.Send(front, new byte[8]);
+                        break;
+                    case "faulty":
+                        Begin(keep: true);
+                        bench.Send(front, Wire.Record(Wire.Begin, 3, new byte[4]));
+                        break;
+                    case "abort":
+                        bench.Send(front, Wire.Record(Wire.Abort, 1, []));
+                        break;
+                    case "filter":
+                        Begin(keep: true);
+                        bench.Send(front, Wire.BeginRequest(id: 3, role: 3));
+                        break;
+                    default:
+                        Begin(keep: true);
+                        bench.Send(front, Wire.Request("/still", id: word == "same" ? 1 : 3));
+                        break;
+                }
+            }
+
+            bench.Pass(TimeSpan.FromMilliseconds(500));
+            Assert.True(front.IsBrokenOff || what.Contains("closing", StringComparison.Ordinal));
+            Assert.True(front.IsAtEnd);
+            Assert.Empty(front.Ended);
+            Assert.Equal(1_000, front.Open[1].Body.Length);
+
+            void Begin(bool keep)
+            {
+                if (front.Open.Count == 0)
+                {
+                    bench.Send(front, Wire.Request("/async", keep: keep));
+                    fail();
+                }
+            }
+        });
+    }
+
+    private static void Fails(string address, Action<FastCgiBench, Action> test)
+    {
+        var failing = new TaskCompletionSource();
+        FastCgiBench? current = null;
+        FastCgiBench.Run(
+            async (request, response) =>
+            {
+                if (request.Path == "/still")
+                {
+                    response.WriteText("GET /still");
+                    return;
+                }
+
+                await response.WriteAsync(Plan.Bytes("part", 0, 1_000));
+                await response.FlushAsync();
+                if (request.Path == "/async")
+                {
+                    await failing.Task;
+                }
+
+                throw new InvalidOperationException();
+            },
+            bench =>
+            {
+                current = bench;
+                test(bench, Fail);
+            },
+            address: address);
+
+        void Fail()
+        {
+            _ = failing.TrySetResult();
+            current!.Settle();
+        }
+    }
 }

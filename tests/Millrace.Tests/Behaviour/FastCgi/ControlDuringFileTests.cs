@@ -49,7 +49,8 @@ public sealed class ControlDuringFileTests
             Assert.True(front.IsAtEnd);
             Assert.Empty(front.Ended);
             bench.OthersAreServed();
-        });
+        },
+        breaks: true);
 
     [Fact]
     public void Another_version_breaks_the_connection_off_FastCGI_3_3() => WhileAFileIsRead(
@@ -59,10 +60,41 @@ public sealed class ControlDuringFileTests
             Assert.True(front.IsAtEnd);
             Assert.Empty(front.Ended);
             bench.OthersAreServed();
-        });
+        },
+        breaks: true);
+
+    // What came while the socket had no room for the file need not wait for what the handler does behind it.
+    [Fact]
+    public void Management_records_are_answered_where_the_file_ends_FastCGI_4_1()
+    {
+        var ends = new TaskCompletionSource();
+        FastCgiBench? current = null;
+        FastCgiBench.Run(
+            async (request, response) =>
+            {
+                await current!.Simulation.Handler.Current!.SendSimulatedFileAsync(File, Size);
+                await ends.Task;
+            },
+            bench =>
+            {
+                current = bench;
+                bench.Simulation.World.Files[File] = Plan.Bytes("file", 0, Size);
+                bench.Simulation.World.SendCapacityMax = 18_000;
+                FrontEnd front = bench.Connect();
+                bench.Reads = false;
+                bench.Send(front, Wire.Request("/"));
+                bench.Send(front, Ask("FCGI_MAX_CONNS"));
+                bench.Reads = true;
+                bench.Settle();
+                Assert.Equal((1, 0), (front.Management.Count, front.Ended.Count));
+                ends.SetResult();
+                bench.Settle();
+                Assert.Equal(Plan.Bytes("file", 0, Size), Assert.Single(front.Ended).Body);
+            });
+    }
 
     // The locks of the server know threads: what must not wait for the file is done by another than sends it.
-    private static void WhileAFileIsRead(byte[] sent, Action<FastCgiBench, FrontEnd> check)
+    private static void WhileAFileIsRead(byte[] sent, Action<FastCgiBench, FrontEnd> check, bool breaks = false)
     {
         var pause = new TaskCompletionSource();
         bool wasThere = false;
@@ -95,6 +127,7 @@ public sealed class ControlDuringFileTests
                     {
                         bench.Send(front, sent);
                         bench.OthersAreServed();
+                        Assert.Equal(breaks, front.Socket.WasReset);
                     }).Wait(s_patience), "It waits for the file.");
                 };
                 pause.SetResult();

@@ -16,6 +16,8 @@ public sealed class DescriptorTests
         FrontEnd[] fronts = [.. Enumerable.Range(0, 5).Select(_ => bench.ConnectOnly())];
         bench.Settle();
         Assert.Equal((2, 1), (bench.Connections, bench.Refused("descriptors-exhausted")));
+        _ = bench.Simulation.Loops[0].Turn(-1);
+        Assert.InRange(bench.Simulation.Loops[0].Poller.SleepMs, 1, 100);
         long turns = bench.Simulation.Loops[0].Loop.Turns;
         bench.Pass(TimeSpan.FromSeconds(2));
         Assert.InRange(bench.Refused("descriptors-exhausted"), 10, 22);

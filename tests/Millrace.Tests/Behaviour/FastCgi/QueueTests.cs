@@ -148,6 +148,32 @@ public sealed class QueueTests
             Assert.Equal("/runs 0", Assert.Single(front.Ended).BodyText);
         });
 
+    // An abort may lie behind it.
+    [Fact]
+    public void Of_the_body_of_a_request_that_waits_no_more_than_a_part_is_read_FastCGI_5_4() => Run(bench =>
+    {
+        FrontEnd front = bench.Connect();
+        bench.Send(front, [.. Wire.BeginRequest(), .. Wire.Stream(Wire.Params, 1, Wire.Pairs(Wire.Get("/waits", "POST", ("CONTENT_LENGTH", "200000"))))]);
+        bench.Send(front, Wire.Stream(Wire.Stdin, 1, new byte[200_000]));
+        Assert.InRange(front.Socket.TakenByServer, 64 * 1024, 128 * 1024);
+        Ends(bench);
+        Ends(bench);
+        Assert.Equal("/waits 200000", Assert.Single(front.Ended).BodyText);
+    });
+
+    [Fact]
+    public void A_role_that_is_refused_under_the_id_of_a_waiting_request_is_ended_behind_it_FastCGI_5_5() => Run(bench =>
+    {
+        FrontEnd front = bench.Connect();
+        bench.Send(front, Wire.Request("/waits"));
+        bench.Send(front, Wire.BeginRequest(role: 2));
+        Ends(bench);
+        Assert.Empty(front.Ended);
+        Ends(bench);
+        Assert.Equal([0, 3], front.Ended.Select(static response => (int)response.ProtocolStatus));
+        Assert.Equal("/waits 0", front.Ended[0].BodyText);
+    });
+
     [Fact]
     public void Broken_framing_behind_a_waiting_request_ends_the_connection_and_frees_its_place_FastCGI_3_3() => Run(bench =>
     {
@@ -158,4 +184,67 @@ public sealed class QueueTests
         Assert.Equal(1, bench.Refused("fastcgi-version"));
         AssertPlaceIsFree(bench);
     });
+
+    // Its exchange may be writing at this moment, on any thread.
+    [Fact]
+    public void An_answer_to_a_management_record_is_sent_while_nobody_else_can_send_FastCGI_4_1()
+    {
+        var gate = new TaskCompletionSource();
+        Millrace.Exchanges.Exchange? its = null;
+        bool? isHeld = null;
+        FastCgiBench.Run(
+            async (request, response) =>
+            {
+                its = new PlainCall(request, response).Exchange;
+                await gate.Task;
+            },
+            bench =>
+            {
+                FrontEnd front = bench.Connect();
+                bench.Send(front, Wire.Request("/"));
+                Task another = Task.CompletedTask;
+                bench.Simulation.World.InSend = () =>
+                {
+                    bench.Simulation.World.InSend = null;
+                    another = Task.Run(() => its!.Sending.Hold().Dispose());
+                    isHeld = !another.Wait(100);
+                };
+                bench.Send(front, Wire.Record(Wire.GetValues, 0, Wire.Pairs(("FCGI_MAX_CONNS", ""))));
+                Assert.Single(front.Management);
+                Assert.True(isHeld);
+                another.Wait();
+                gate.SetResult();
+                bench.Settle();
+            });
+    }
+
+    // The socket has taken a part of a record, and has a little room again that nothing tells of.
+    [Fact]
+    public void An_answer_to_a_management_record_waits_for_the_end_of_the_record_that_has_begun_FastCGI_3_3()
+    {
+        var gate = new TaskCompletionSource();
+        FastCgiBench.Run(
+            async (request, response) =>
+            {
+                response.Write(Plan.Bytes("part", 0, 3_000));
+                _ = response.FlushAsync().AsTask();
+                await gate.Task;
+            },
+            bench =>
+            {
+                bench.Simulation.World.SendCapacityMax = 1_000;
+                FrontEnd front = bench.Connect();
+                bench.Reads = false;
+                bench.Send(front, Wire.Request("/"));
+                Assert.Equal(1_000, front.Socket.SentByServer);
+                _ = front.Read(100);
+                bench.Send(front, Wire.Record(Wire.GetValues, 0, Wire.Pairs(("FCGI_MAX_CONNS", ""))));
+                bench.Reads = true;
+                bench.Settle();
+                Assert.Single(front.Management);
+                gate.SetResult();
+                bench.Settle();
+                Assert.Equal(Plan.Bytes("part", 0, 3_000), Assert.Single(front.Ended).Body);
+            });
+    }
 }

@@ -191,6 +191,7 @@ public sealed class StdinTests
     [InlineData(1)]
     [InlineData(4)]
     [InlineData(12)]
+    [InlineData(16)]
     public void A_head_that_began_while_a_request_was_answered_has_its_time_from_the_end_of_that_one_HeadTimeout(int bytes)
     {
         var answer = new TaskCompletionSource();

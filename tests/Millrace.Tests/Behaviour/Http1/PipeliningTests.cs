@@ -51,11 +51,13 @@ public sealed class PipeliningTests
             bench.StillServes(peer);
         });
 
-    // A web server has the whole response, and has begun to send the next request, somebody else's: what is missing of it still comes.
+    // A web server has the whole response, or all but its end, and has begun to send the next request, somebody else's: what is missing of it still comes.
     [Theory]
-    [InlineData(null)]
-    [InlineData("http://unix:/run/simulated.sock")]
-    public void A_next_request_of_which_a_part_has_come_before_the_end_of_the_handler_is_answered_in_a_drain_RFC9112_9_3(string? address)
+    [InlineData(null, true)]
+    [InlineData(null, false)]
+    [InlineData("http://unix:/run/simulated.sock", true)]
+    [InlineData("http://unix:/run/simulated.sock", false)]
+    public void A_next_request_of_which_a_part_has_come_before_the_end_of_the_handler_is_answered_in_a_drain_RFC9112_9_3(string? address, bool hasWhole)
     {
         byte[] next = Encoding.ASCII.GetBytes("POST /second HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n0123456789");
         for (int cut = 1; cut < next.Length; cut += 10)
@@ -66,7 +68,7 @@ public sealed class PipeliningTests
                 {
                     if (request.Path == "/first")
                     {
-                        response.ContentLength = 5;
+                        response.ContentLength = hasWhole ? 5 : null;       // otherwise its last chunk comes with the end of the handler
                         await response.WriteAsync("first"u8.ToArray());
                         await response.FlushAsync();
                         await pause.Task;
@@ -158,4 +160,20 @@ public sealed class PipeliningTests
             Assert.True(peer.Answers[1].Closes);
             Assert.True(peer.IsAtEnd);
         });
+
+    // It has more on its way: closed over that, its connection would be reset over the answer.
+    [Theory]
+    [InlineData("GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")]
+    [InlineData("GET /last HTTP/1.0\r\n\r\n")]
+    public void A_client_that_goes_on_asking_behind_its_last_request_has_no_reset_over_the_answer_RFC9112_9_6(string last) => HttpBench.Run(bench =>
+    {
+        HttpPeer peer = bench.Connect();
+        bench.Send(peer, last + Plain);
+        Assert.Equal(200, Assert.Single(peer.Answers).Status);
+        Assert.True(peer.IsAtEnd);
+        bench.Send(peer, Plain);
+        Assert.False(peer.Socket.WasReset);
+        bench.Pass(TimeSpan.FromSeconds(3));
+        Assert.Equal((1, 0), (bench.Simulation.Handler.Started, bench.Connections));
+    });
 }

@@ -104,16 +104,51 @@ public sealed class RateTests
             });
     }
 
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void The_rate_of_one_answer_holds_when_its_handler_has_ended_IHttpMinResponseDataRateFeature(bool outlivesItsTurn)
+    {
+        HttpBench? on = null;
+        HttpBench.RunHosted(
+            async context =>
+            {
+                context.Features.GetRequiredFeature<IHttpMinResponseDataRateFeature>().MinDataRate = null;
+                if (outlivesItsTurn)
+                {
+                    await on!.Simulation.Pause();
+                }
+
+                context.Response.ContentLength = Size;
+                System.Buffers.BuffersExtensions.Write(context.Response.BodyWriter, new byte[Size]);
+            },
+            bench =>
+            {
+                on = bench;
+                Assert.Equal(300, CutAfter(bench, 1));
+            });
+    }
+
+    // Fewer bytes than it must take in the grace it has, and then enough: it is as good as any.
     [Fact]
-    public void The_rate_of_one_answer_holds_when_its_handler_has_ended_IHttpMinResponseDataRateFeature() => HttpBench.RunHosted(
-        static context =>
+    public void A_client_that_was_too_slow_and_has_caught_up_is_not_cut_MinResponseBytesPerSecond() => HttpBench.RunHosted(
+        Large,
+        static bench =>
         {
-            context.Features.GetRequiredFeature<IHttpMinResponseDataRateFeature>().MinDataRate = null;
-            context.Response.ContentLength = Size;
-            System.Buffers.BuffersExtensions.Write(context.Response.BodyWriter, new byte[Size]);
-            return Task.CompletedTask;
-        },
-        static bench => Assert.Equal(300, CutAfter(bench, 1)));
+            HttpPeer peer = bench.Connect();
+            bench.Reads = false;
+            bench.Send(peer, Get);
+            for (int seconds = 0; seconds < 30; seconds++)
+            {
+                _ = peer.Read(seconds == 8 ? 16 * 1024 : 1);
+                bench.Pass(TimeSpan.FromSeconds(1));
+            }
+
+            Assert.False(peer.Socket.ServerClosed);
+            Assert.Equal(0, bench.RefusedInAll);
+            peer.Socket.ClientReset();
+            bench.Reads = true;
+        });
 
     // ---- bodies ----
 
@@ -148,6 +183,23 @@ public sealed class RateTests
                 Assert.Equal(switchesOff ? [200, 408] : [408], peer.Answers.Select(static answer => answer.Status));
             });
     }
+
+    // Nothing comes, and nothing tells of it: its time goes on.
+    [Fact]
+    public void A_body_that_stops_is_too_slow_when_what_has_come_is_too_little_for_the_time_MinBodyBytesPerSecond() => HttpBench.RunHosted(
+        static context => context.Request.Body.CopyToAsync(Stream.Null),
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            peer.Expect("POST");
+            bench.Send(peer, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000\r\n\r\n");
+            bench.Send(peer, new byte[2_400]);
+            bench.Pass(TimeSpan.FromSeconds(9));
+            Assert.Empty(peer.Answers);
+            bench.Pass(TimeSpan.FromSeconds(5));
+            Assert.Equal(408, Assert.Single(peer.Answers).Status);
+        },
+        static options => options.BodyTimeout = TimeSpan.FromSeconds(1_000));
 
     // 1,000 bytes, or as many as are answered.
     private static void Post(HttpBench bench, HttpPeer peer, string path, int bytesPerSecond)
@@ -228,6 +280,17 @@ public sealed class RateTests
     public void The_rest_of_a_body_that_nobody_reads_must_come_as_fast_as_any_body_MinBodyBytesPerSecond(bool chunked, int bytes, int everySeconds) => HttpBench.Run(
         LeaveUnread,
         bench => Assert.InRange(ClosedAfter(bench, Begin(bench, chunked), bytes, everySeconds), 6, 10));
+
+    // Its connection comes back without the loop.
+    [Fact]
+    public void The_rest_of_a_body_whose_handler_ended_on_a_worker_before_the_loop_looked_has_its_time_UnreadBodyTimeout() => HttpBench.Run(
+        LeaveUnread,
+        static bench =>
+        {
+            bench.Simulation.Drivers.RunsAtOnce = true;
+            Assert.InRange(ClosedAfter(bench, Begin(bench, chunked: false), 1_000, 1), 30, 34);
+        },
+        static options => options.Dispatch = DispatchMode.Workers);
 
     [Theory]
     [InlineData(false)]

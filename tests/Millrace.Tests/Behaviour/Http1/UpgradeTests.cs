@@ -133,6 +133,71 @@ public sealed class UpgradeTests
         static options => options.MaxUpgradedConnections = 2);
 
     [Fact]
+    public void A_request_that_offers_no_switch_is_not_switched_RFC9110_7_8() => HttpBench.RunHosted(
+        static async context =>
+        {
+            var feature = context.Features.GetRequiredFeature<IHttpUpgradeFeature>();
+            Assert.False(feature.IsUpgradableRequest);
+            InvalidOperationException error = await Assert.ThrowsAsync<InvalidOperationException>(feature.UpgradeAsync);
+            Assert.Contains("cannot be upgraded", error.Message, StringComparison.Ordinal);
+            await context.Response.WriteAsync("as ever");
+        },
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            HttpAnswer answer = bench.Ask(peer, "GET /chat HTTP/1.1\r\nHost: a\r\n\r\n");
+            Assert.Equal((200, "as ever", false), (answer.Status, answer.BodyText, answer.Closes));
+        });
+
+    [Fact]
+    public void A_connection_is_switched_once_and_whoever_asks_again_is_told_so() => HttpBench.RunHosted(
+        static async context =>
+        {
+            var feature = context.Features.GetRequiredFeature<IHttpUpgradeFeature>();
+            await using Stream stream = await feature.UpgradeAsync();
+            InvalidOperationException error = await Assert.ThrowsAsync<InvalidOperationException>(feature.UpgradeAsync);
+            Assert.Contains("was already called", error.Message, StringComparison.Ordinal);
+            await stream.WriteAsync("one"u8.ToArray());
+        },
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            Assert.Equal(101, bench.Ask(peer, Ask).Status);
+            Assert.Equal("one", Text(peer));
+        });
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void OnStarting_runs_before_a_switch_and_its_fields_are_in_the_101(bool later)
+    {
+        var pause = new TaskCompletionSource();
+        HttpBench.RunHosted(
+            context =>
+            {
+                context.Response.OnStarting(async () =>
+                {
+                    await (later ? pause.Task : Task.CompletedTask);
+                    context.Response.Headers["X-Started"] = "yes";
+                });
+                return Shout(context);
+            },
+            bench =>
+            {
+                HttpPeer peer = bench.Connect();
+                bench.Send(peer, Ask);
+                Assert.Equal(later ? 0 : 1, peer.Answers.Count);
+                pause.SetResult();
+                bench.Settle();
+                HttpAnswer answer = Assert.Single(peer.Answers);
+                Assert.Equal((101, "yes"), (answer.Status, answer.Field("X-Started")));
+                peer.Socket.ClientFinish();
+                bench.Settle();
+                Assert.Equal("BYE", Text(peer));
+            });
+    }
+
+    [Fact]
     public void After_101_the_bytes_of_both_sides_are_the_applications_RFC9110_7_8() => HttpBench.RunHosted(Shout, static bench =>
     {
         HttpPeer peer = bench.Connect();
@@ -402,7 +467,8 @@ public sealed class UpgradeTests
                     "BodyWriter.GetMemory" => () => response.BodyWriter.GetMemory(8),
                     "BodyWriter.GetSpan" => () => response.BodyWriter.GetSpan(8),
                     "BodyWriter.Advance" => () => response.BodyWriter.Advance(memory.Length),
-                    _ => () => response.BodyWriter.Complete(),
+                    "BodyWriter.Complete" => () => response.BodyWriter.Complete(),
+                    _ => static () => { },
                 };
                 act();
             });

@@ -142,6 +142,12 @@ public abstract class AfterResponseTests(Way way) : SharedTests(way)
             {
                 Caller caller = bench.Connect();
                 bench.Send(caller, caller.Request("/"));
+                if (!IsHttp)
+                {
+                    caller.Socket.SpuriousEdge(lies: true);     // a look of the loop leaves nothing behind
+                    bench.Settle();
+                }
+
                 bench.Drain();
                 Assert.False(caller.Socket.ReceivingEnded);
                 pause.SetResult();
@@ -404,6 +410,82 @@ public abstract class AfterResponseTests(Way way) : SharedTests(way)
                 Assert.Equal("first", Assert.Single(caller.Answers).BodyText);
                 Assert.Equal(socket.SentByServer, sentByThen);
                 bench.StillServes(caller);
+            });
+    }
+
+    // Before anything of the application's runs behind it, not when the driver finds its handler slow.
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void A_response_has_left_when_OnCompleted_begins(bool later)
+    {
+        var pause = new TaskCompletionSource();
+        SimulatedSocket? socket = null;
+        long sentByThen = -1;
+        Run(
+            async call =>
+            {
+                ((HostedCall)call).Context.Response.OnCompleted(() =>
+                {
+                    sentByThen = socket!.SentByServer;
+                    return Task.CompletedTask;
+                });
+                await (later ? pause.Task : Task.CompletedTask);
+                call.WriteText("first");
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                socket = caller.Socket;
+                bench.Send(caller, caller.Request("/"));
+                pause.SetResult();
+                bench.Settle();
+                Assert.Equal("first", Assert.Single(caller.Answers).BodyText);
+                Assert.Equal(socket.SentByServer, sentByThen);
+            });
+    }
+
+    // It has all that it asked for, and aborts nothing.
+    [Fact]
+    public void A_peer_that_leaves_with_its_whole_response_while_the_context_is_disposed_of_cancels_nothing()
+    {
+        Simulation.Simulation? simulation = null;
+        SimulatedSocket? socket = null;
+        CancellationToken aborted = default;
+        long sentByThen = -1;
+        Run(
+            call =>
+            {
+                if (call.Path != "/first")
+                {
+                    return default;
+                }
+
+                aborted = call.Aborted;
+                ((HostedCall)call).Context.Items[HandlerFaces.AtDisposal] = (Action)(() =>
+                {
+                    for (int i = 0; i < 10; i++)
+                    {
+                        simulation!.Block(stepsMax: 400);
+                        if (i == 4)
+                        {
+                            sentByThen = socket!.SentByServer;
+                            socket.ClientClose();
+                        }
+                    }
+                });
+                call.WriteText("first");
+                return default;
+            },
+            bench =>
+            {
+                simulation = bench.Simulation;
+                Caller caller = bench.Connect();
+                socket = caller.Socket;
+                bench.Send(caller, caller.Request("/first"));
+                Assert.Equal(socket.SentByServer, sentByThen);
+                Assert.False(aborted.IsCancellationRequested);
+                bench.OthersAreServed();
             });
     }
 }

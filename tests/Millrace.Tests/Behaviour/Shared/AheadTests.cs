@@ -84,13 +84,7 @@ public abstract class AheadTests(Way way) : SharedTests(way)
         SharedBench? on = null;
         Caller? other = null;
         Run(
-            call => Handle(call, () =>
-            {
-                other!.Socket.ClientSend(other.Request("/other"));      // takes the place that this one leaves, on another loop
-                other.Socket.Deliver(int.MaxValue);
-                _ = on!.Simulation.Loops[1].Turn(0);
-                _ = on.Simulation.Loops[1].Turn(0);
-            }),
+            call => Handle(call, () => TakesThePlace(on!, other!)),
             bench =>
             {
                 on = bench;
@@ -100,11 +94,50 @@ public abstract class AheadTests(Way way) : SharedTests(way)
                 Arrives(bench, caller, Both(caller));
                 Assert.Equal("/other", other.Answers[0].BodyText);
             },
-            static options =>
+            OneRunsAndOthersWait);
+    }
+
+    [Fact]
+    public void An_answer_arrives_whole_although_the_request_behind_it_waits_for_its_turn_too_long_RequestQueueTimeout()
+    {
+        SharedBench? on = null;
+        Caller? other = null;
+        Run(
+            call => Handle(call, () => TakesThePlace(on!, other!)),
+            bench =>
             {
-                options.Loops = 2;
-                options.MaxConcurrentRequests = 1;
-            });
+                on = bench;
+                bench.Simulation.World.SendCapacityMax = Room;
+                other = ConnectTo(bench, 1);
+                Caller caller = ConnectTo(bench, 0);
+                bench.Reads = false;
+                bench.Send(caller, Both(caller));
+                bench.Pass(TimeSpan.FromSeconds(32));
+                Assert.Equal(IsHttp ? 1 : 0, bench.Refused("queue-timeout"));       // over FastCGI it is not looked at before they have left
+                bench.Reads = true;
+                bench.Settle();
+                Assert.Equal(s_text, caller.Answers[0].BodyText);
+                Assert.Equal(IsHttp ? 2 : 1, caller.Answers.Count);
+                _gate.SetResult();
+                bench.Settle();
+                Assert.Equal("/other", other.Answers[0].BodyText);
+            },
+            OneRunsAndOthersWait);
+    }
+
+    private static void OneRunsAndOthersWait(MillraceOptions options)
+    {
+        options.Loops = 2;
+        options.MaxConcurrentRequests = 1;
+    }
+
+    // The place that this one leaves, on another loop.
+    private static void TakesThePlace(SharedBench bench, Caller other)
+    {
+        other.Socket.ClientSend(other.Request("/other"));
+        other.Socket.Deliver(int.MaxValue);
+        _ = bench.Simulation.Loops[1].Turn(0);
+        _ = bench.Simulation.Loops[1].Turn(0);
     }
 
     private static Caller ConnectTo(SharedBench bench, int loop)
@@ -159,6 +192,33 @@ public sealed class FastCgiAheadTests() : AheadTests(Way.FastCgiToPlain)
                 gate.SetResult();
                 bench.Settle();
                 Assert.Equal("/waits", caller.Answers[^1].BodyText);
+                bench.StillServes(caller);
+            },
+            static options => options.MaxConcurrentRequests = 1);
+    }
+
+    [Fact]
+    public void ABORT_that_comes_while_refusals_are_on_their_way_ends_the_waiting_request_when_they_have_left_FastCGI_5_4()
+    {
+        const int Refused = 60;
+        byte[] bad = [.. Wire.BeginRequest(), .. Wire.Stream(Wire.Params, 1, Wire.Pairs([("REQUEST_URI", "/")])), .. Wire.Record(Wire.Stdin, 1, [])];
+        var gate = new TaskCompletionSource();
+        Run(
+            async call => await gate.Task,
+            bench =>
+            {
+                bench.Simulation.World.SendCapacityMax = 1_000;
+                Caller other = bench.Connect();
+                bench.Send(other, other.Request("/other"));
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, [.. Enumerable.Repeat(bad, Refused).SelectMany(static bytes => bytes), .. caller.Request("/waits"), .. Wire.Record(Wire.Abort, 1, [])]);
+                bench.Reads = true;
+                bench.Settle();
+                Assert.Equal(Refused + 1, caller.Answers.Count);
+                gate.SetResult();
+                bench.Settle();
+                Assert.Equal(1, bench.Simulation.Handler.Started);
                 bench.StillServes(caller);
             },
             static options => options.MaxConcurrentRequests = 1);

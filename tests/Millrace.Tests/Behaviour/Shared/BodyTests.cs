@@ -398,6 +398,36 @@ public abstract class BodyTests(Way way) : SharedTests(way)
             Assert.Contains("\nbody 60 ", Assert.Single(slow.Answers).BodyText, StringComparison.Ordinal);
         },
         static options => options.MinBodyBytesPerSecond = 0);
+
+    // Its peer is there, and may send on: nobody would tell the handler.
+    [Fact]
+    public void A_handler_that_waits_for_its_body_is_told_of_a_fault_of_the_server()
+    {
+        Exception? seen = null;
+        Millrace.Loops.Connection? its = null;
+        Run(
+            async call =>
+            {
+                its = (Millrace.Loops.Connection)call.Exchange.Connection;
+                byte[] buffer = new byte[100];
+                seen = await Record.ExceptionAsync(async () =>
+                {
+                    while (await call.ReadAsync(buffer) > 0)
+                    {
+                    }
+                });
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Send(caller, [.. caller.Head("/", "POST", 100), .. caller.Part(new byte[10])]);
+                Assert.Null(seen);
+                bench.Simulation.Post(_ => its!.EndByFault());
+                bench.Settle();
+                Assert.Contains("The server failed", Assert.IsType<IOException>(seen).Message, StringComparison.Ordinal);
+                Assert.Equal(0, bench.Connections);
+            });
+    }
 }
 
 public sealed class FastCgiBodyTests() : BodyTests(Way.FastCgiToPlain);

@@ -54,9 +54,17 @@ public abstract class DrainTests(Way way) : SharedTests(way)
     public void No_request_is_lost_that_is_sent_as_its_connection_is_closed_Unix(string when, bool atClose)
     {
         var gate = new TaskCompletionSource();
+        SharedBench? on = null;
+        bool isCancelled = false;
         RunOverUnix(
             async call =>
             {
+                if (call.Path == "/last")
+                {
+                    await on!.Simulation.Pause();       // its peer can send nothing more, and is there
+                    isCancelled = call.Aborted.IsCancellationRequested;
+                }
+
                 if (call.Path == "/later")
                 {
                     call.WriteText("begun");
@@ -71,6 +79,7 @@ public abstract class DrainTests(Way way) : SharedTests(way)
             },
             bench =>
             {
+                on = bench;
                 Caller caller = bench.Connect();
                 _ = bench.Get(caller, "/first");
                 bool isSent = false;
@@ -115,6 +124,7 @@ public abstract class DrainTests(Way way) : SharedTests(way)
                 Assert.Equal(!(IsHttp && when == "answered in its turn"), isSent);
                 Assert.Equal(atClose && isSent, caller.Socket.RefusedToClient);
                 Assert.Equal(!atClose && isSent, caller.Answers[^1].BodyText.StartsWith("GET /last\n", StringComparison.Ordinal));
+                Assert.False(isCancelled);
                 Assert.True(caller.IsAtEnd);
                 bench.Pass(isSent ? TimeSpan.Zero : TimeSpan.FromSeconds(5));      // whoever is told of the end may have been sending
                 Assert.Equal(0, bench.Connections);
@@ -240,6 +250,76 @@ public abstract class DrainTests(Way way) : SharedTests(way)
             Assert.Equal(1, bench.Refused("peer-not-allowed"));
         },
         parameters: "?allow=10.0.0.5");
+
+    // What is accepted one by one does not end with those of whom nothing comes.
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void Who_waits_behind_others_of_whom_nothing_comes_is_served_in_the_drain(bool haveGone) => Run(
+        AtOnce(static _ => { }),
+        bench =>
+        {
+            for (int i = 0; i < 5; i++)
+            {
+                Caller nobody = bench.ConnectOnly("/", System.Net.IPAddress.Parse(haveGone ? "10.0.0.5" : "10.0.0.6"));
+                if (haveGone)
+                {
+                    nobody.Socket.ClientReset();
+                }
+            }
+
+            Caller patient = bench.ConnectOnly("/patient", System.Net.IPAddress.Parse("10.0.0.5"));
+            _ = bench.Simulation.BeginDrain();
+            bench.Settle();
+            Assert.Equal(200, Assert.Single(patient.Answers).Status);
+            Assert.True(bench.Simulation.Listener.IsClosed);
+        },
+        parameters: "?allow=10.0.0.5");
+
+    [Fact]
+    public void Nobody_joins_a_queue_that_is_accepted_for_the_last_time_Unix()
+    {
+        SharedBench? on = null;
+        bool mayJoin = true;
+        RunOverUnix(
+            AtOnce(_ => mayJoin = !on!.Simulation.Listener.Refuses),
+            bench =>
+            {
+                on = bench;
+                Caller last = bench.ConnectOnly("/last");
+                _ = bench.Simulation.BeginDrain();
+                bench.Settle();
+                Assert.Single(last.Answers);
+                Assert.False(mayJoin);
+            });
+    }
+
+    // Its handler has ended just now, and its loop has not heard of that.
+    [Fact]
+    public void A_request_that_has_ended_when_the_drain_time_is_over_does_not_count_as_cut_DrainTimeout()
+    {
+        var gate = new TaskCompletionSource();
+        Run(
+            async call =>
+            {
+                await gate.Task;
+                call.Write(Plan.Bytes("drain", 0, 700_000));
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/"));
+                bench.Drain();
+                bench.Simulation.Post(static loop => loop.Cut());
+                gate.SetResult();
+                bench.Settle();
+                Assert.Equal((1L, 0L), (bench.Simulation.Services.OffLoop.EndedInDrain, bench.Simulation.Loops[0].Loop.Counters.CutInDrain));
+                bench.Reads = true;
+                bench.Settle();
+                Assert.Equal(Plan.Bytes("drain", 0, 700_000), Assert.Single(caller.Answers).Body);
+            });
+    }
 
     [Fact]
     public void A_queue_that_never_empties_does_not_keep_the_server_listening() => Run(

@@ -133,6 +133,32 @@ public abstract class HalfCloseTests(Way way) : SharedTests(way)
         },
         static options => options.RequestTimeout = TimeSpan.FromSeconds(5));
 
+    // Its peer was the first to end it: what the handler does about that is no matter of time, however long it takes.
+    [Fact]
+    public void A_request_that_its_peer_gave_up_before_its_time_was_over_is_not_answered_RequestTimeout()
+    {
+        var gate = new TaskCompletionSource();
+        Run(
+            async call =>
+            {
+                await Bench.Cancelled(call.Aborted);
+                await gate.Task;
+                throw new OperationCanceledException(call.Aborted);
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Send(caller, caller.Request("/"));
+                caller.Socket.ClientFinish();
+                bench.Pass(TimeSpan.FromSeconds(6));
+                gate.SetResult();
+                bench.Settle();
+                IsUnanswered(bench, caller);
+                Assert.Equal(0, bench.Simulation.Services.OffLoop.Refusals.Sum(static pair => pair.Value));
+            },
+            static options => options.RequestTimeout = TimeSpan.FromSeconds(5));
+    }
+
     // 499 is an application's to use where nobody has given up.
     [Fact]
     public void An_applications_own_499_is_sent_to_who_waits_for_it() => Answers(

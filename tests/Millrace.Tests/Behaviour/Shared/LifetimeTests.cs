@@ -1,6 +1,8 @@
 // How requests and connections begin and end over either protocol: requests in sequence, time limits, drain, and how many
 // there may be. RFC 9112 §9, FastCGI 1.0 §5.
 
+using System.Runtime.CompilerServices;
+using Millrace.Loops;
 using Millrace.Tests.Simulation;
 
 namespace Millrace.Tests.Behaviour.Shared;
@@ -390,6 +392,50 @@ public abstract class LifetimeTests(Way way) : SharedTests(way)
         Assert.Equal(200, Assert.Single(waiting.Answers).Status);
         Assert.True(bench.Refused("descriptors-exhausted") > 0);
     });
+
+    [Fact]
+    public void A_loop_whose_connections_have_all_gone_keeps_nothing_of_them_and_sleeps_until_it_is_woken() => Run(static bench =>
+    {
+        DrivenLoop loop = bench.Simulation.Loops[0];
+        for (int i = 0; i < 5; i++)
+        {
+            Caller caller = bench.Connect();
+            _ = bench.Get(caller, "/");
+            Assert.Equal(i + 1, TableOf(loop.Loop).All().Count);
+        }
+
+        _ = loop.Turn(-1);
+        Assert.InRange(loop.Poller.SleepMs, 1, 100_000);
+        bench.Simulation.World.NowMs += 100;
+        bench.LeaveAll();
+        Assert.Equal(0, bench.Connections);
+        Assert.Empty(TableOf(loop.Loop).All());
+        _ = loop.Turn(-1);
+        Assert.Equal(-1, loop.Poller.SleepMs);
+    });
+
+    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_connections")]
+    private static extern ref ConnectionTable TableOf(EventLoop<SimulatedKernel> loop);
+
+    [Fact]
+    public void A_new_connection_goes_to_the_loop_that_has_fewer_of_them_whichever_accepts_it() => Run(
+        static bench =>
+        {
+            (DrivenLoop full, DrivenLoop empty) = (bench.Simulation.Loops[0], bench.Simulation.Loops[1]);
+            Caller[] callers = [.. Enumerable.Range(0, 30).Select(_ => bench.Connect())];
+            Array.ForEach([.. callers.Where(caller => caller.Socket.Reader == empty)], static caller => caller.Socket.ClientClose());
+            bench.Settle();
+            int before = full.Loop.ConnectionCount;
+            Assert.InRange(before, 10, 20);
+            Assert.Equal(0, empty.Loop.ConnectionCount);
+            for (int i = 0; i < before - 2; i++)
+            {
+                _ = bench.Connect();
+            }
+
+            Assert.Equal((before, before - 2), (full.Loop.ConnectionCount, empty.Loop.ConnectionCount));
+        },
+        static options => options.Loops = 2);
 }
 
 public sealed class FastCgiLifetimeTests() : LifetimeTests(Way.FastCgiToPlain);

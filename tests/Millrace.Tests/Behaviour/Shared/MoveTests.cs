@@ -1,6 +1,7 @@
 // Connections that move to another server without their peers noticing: each byte of theirs is answered once, by the one or by the other.
 // The two servers are two loops here, that have nothing in common but the channel.
 
+using Millrace.Exchanges;
 using Millrace.Loops;
 using Millrace.Tests.Simulation;
 
@@ -198,6 +199,56 @@ public abstract class MoveTests(Way way) : SharedTests(way)
             Assert.Equal(200, bench.Get(later, "/").Status);
             Assert.Same(New(bench), later.Socket.Reader);
         }
+    });
+
+    // An application has what it keeps for a connection in the process that it was served by.
+    [Fact]
+    public void To_the_application_a_connection_ends_where_it_leaves()
+    {
+        ConnectionEnd? told = null;
+        Move(
+            call =>
+            {
+                told ??= call.Exchange.Connection.EndFor(call.Exchange.Services);
+                return Call.Echo(call);
+            },
+            (bench, caller) =>
+            {
+                _ = bench.Get(caller, "/before");
+                Assert.False(told!.Closed.IsCancellationRequested);
+                Begin(bench);
+                bench.Settle();
+                Assert.Same(New(bench), caller.Socket.Reader);
+                Assert.True(told.Closed.IsCancellationRequested);
+                Assert.StartsWith("GET /after\n", bench.Get(caller, "/after").BodyText, StringComparison.Ordinal);
+            });
+    }
+
+    // The others of its loop have their turn, and then it has its own, before it goes.
+    [Fact]
+    public void Requests_that_have_been_read_and_wait_for_the_turn_of_others_are_all_answered() => Move(AtOnce(static _ => { }), static (bench, caller) =>
+    {
+        caller.Socket.ClientSend([.. Enumerable.Range(0, 400).SelectMany(i => caller.Request($"/{i}"))]);
+        caller.Socket.Deliver(int.MaxValue);
+        _ = Old(bench).Turn(0);     // the event is there
+        Begin(bench);               // and this is posted before the connection gives the others their turn
+        bench.Settle();
+        Assert.Equal(400, caller.Answers.Count);
+        _ = bench.Get(caller, "/next");
+        Assert.Same(New(bench), caller.Socket.Reader);
+    });
+
+    // It ends as it would without a successor.
+    [Fact]
+    public void Where_nobody_takes_it_any_more_a_connection_ends_in_the_drain() => Move(Call.Echo, static (bench, caller) =>
+    {
+        _ = bench.Get(caller, "/before");
+        bench.Simulation.BeginMove(Array.IndexOf(bench.Simulation.Loops, Old(bench)), capacity: 1);
+        bench.Simulation.Channel!.HasEnded = true;
+        bench.Drain();
+        bench.PassInDrain(TimeSpan.FromMilliseconds(100));
+        bench.PassInDrain(TimeSpan.FromMilliseconds(400));
+        Assert.True(caller.IsAtEnd);
     });
 
     // ---- two servers ----

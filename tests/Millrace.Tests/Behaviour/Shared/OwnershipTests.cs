@@ -200,6 +200,88 @@ public abstract class OwnershipTests(Way way) : SharedTests(way)
             }
         });
 
+    // What it waits on would give it bytes of the next one's body.
+    [Fact]
+    public void What_a_read_still_waits_on_when_its_request_ends_serves_no_other()
+    {
+        var waitedOn = new List<object>();
+        var others = new List<object>();
+        Run(
+            call =>
+            {
+                (call.Path == "/reads" ? waitedOn : others).Add(call.Exchange);
+                if (call.Path == "/reads")
+                {
+                    _ = call.ReadAsync(new byte[10]).AsTask();
+                }
+
+                return default;
+            },
+            bench =>
+            {
+                Caller other = bench.Connect();
+                for (int i = 0; i < 3; i++)
+                {
+                    bench.StillServes(other);
+                    Caller caller = bench.Connect();
+                    bench.Send(caller, caller.Head("/reads", "POST", 100));
+                    for (int j = 0; j < 3; j++)
+                    {
+                        bench.StillServes(other);
+                    }
+
+                    caller.Socket.ClientClose();
+                    bench.Settle();
+                }
+
+                Assert.Equal((3, 12), (waitedOn.Count, others.Count));
+                for (int i = 0; i < waitedOn.Count; i++)
+                {
+                    Assert.DoesNotContain(waitedOn[i], others.Skip((i * 4) + 1));
+                }
+            });
+    }
+
+    // Where the time of a request goes is asked of each anew.
+    [Fact]
+    public void Time_that_one_request_has_waited_for_its_peer_is_not_the_next_one_s()
+    {
+        var slow = new List<object>();
+        var others = new List<(object Exchange, long BlockedMs)>();
+        Run(
+            async call =>
+            {
+                if (call.Path == "/slow")
+                {
+                    slow.Add(call.Exchange);
+                    await call.WriteAsync(new byte[1_000_000]);
+                    Assert.InRange(call.Exchange.BlockedMs, 1_000, 10_000);
+                }
+                else
+                {
+                    others.Add((call.Exchange, call.Exchange.BlockedMs));
+                }
+            },
+            bench =>
+            {
+                Caller other = bench.Connect();
+                for (int i = 0; i < 5; i++)
+                {
+                    Caller caller = bench.Connect();
+                    bench.Reads = false;
+                    bench.Send(caller, caller.Request("/slow"));
+                    bench.Pass(TimeSpan.FromSeconds(2));
+                    bench.Reads = true;
+                    bench.Settle();
+                    Assert.Single(caller.Answers);
+                    bench.StillServes(other);
+                }
+
+                Assert.Contains(others, one => slow.Contains(one.Exchange));
+                Assert.All(others, static one => Assert.Equal(0, one.BlockedMs));
+            });
+    }
+
     // What another thread leaves half done in the fields stops the head in its middle: that is no response, and no other may follow it.
     [Theory]
     [InlineData(false)]
@@ -234,6 +316,32 @@ public abstract class OwnershipTests(Way way) : SharedTests(way)
 
     [System.Runtime.CompilerServices.UnsafeAccessor(System.Runtime.CompilerServices.UnsafeAccessorKind.Field, Name = "_count")]
     private static extern ref int Count(Millrace.Exchanges.HeaderTable table);
+
+    // Its loop has not heard of the end yet, and holds what the socket did not take.
+    [Fact]
+    public void From_the_end_of_its_handler_on_nobody_acts_for_a_request()
+    {
+        var gate = new TaskCompletionSource();
+        Call? kept = null;
+        Run(
+            async call =>
+            {
+                kept = call;
+                await gate.Task;
+                call.Write(new byte[700_000]);
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/"));
+                gate.SetResult();
+                Assert.ThrowsAny<ObjectDisposedException>(() => kept!.Status);
+                bench.Reads = true;
+                bench.Settle();
+                Assert.Equal(700_000, Assert.Single(caller.Answers).Body.Length);
+            });
+    }
 }
 
 public sealed class FastCgiOwnershipTests() : OwnershipTests(Way.FastCgiToPlain);

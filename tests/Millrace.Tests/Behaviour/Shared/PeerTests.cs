@@ -63,6 +63,36 @@ public abstract class PeerTests(Way way) : SharedTests(way)
     }
 
     [Fact]
+    public void A_peer_that_goes_away_cancels_no_request_that_comes_later()
+    {
+        var before = new List<bool>();
+        Run(
+            async call =>
+            {
+                before.Add(call.Aborted.IsCancellationRequested);
+                if (call.Path == "/wait")
+                {
+                    await Bench.Cancelled(call.Aborted);
+                }
+            },
+            bench =>
+            {
+                Caller other = bench.Connect();
+                for (int i = 0; i < 5; i++)
+                {
+                    Caller caller = bench.Connect();
+                    bench.Send(caller, caller.Request("/wait"));
+                    caller.Socket.ClientClose();
+                    bench.Settle();
+                    bench.StillServes(other);
+                }
+
+                Assert.Equal(10, before.Count);
+                Assert.DoesNotContain(true, before);
+            });
+    }
+
+    [Fact]
     public void A_peer_that_is_found_gone_when_the_handler_has_ended_cancels_nothing()
     {
         var gate = new TaskCompletionSource();
@@ -212,11 +242,95 @@ public abstract class PeerTests(Way way) : SharedTests(way)
             bench.Reads = true;
         },
         static options => options.SendTimeout = TimeSpan.FromSeconds(10));
+
+    [Fact]
+    public void An_answer_to_a_peer_that_has_reset_its_connection_is_for_nobody()
+    {
+        var gate = new TaskCompletionSource();
+        Call? its = null;
+        Run(
+            async call =>
+            {
+                its = call;
+                await gate.Task;
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Send(caller, caller.Request("/"));
+                Assert.False(its!.Exchange.Life.IsAborted);
+                caller.Socket.ClientReset();
+                bench.Settle();
+                Assert.True(its.Exchange.Life.IsAborted);
+                gate.SetResult();
+                bench.Settle();
+                Assert.Equal(0, bench.Connections);
+            });
+    }
+
+    // The loop hears of its end later than the handler that writes to it.
+    [Fact]
+    public void A_handler_whose_answer_cannot_be_sent_is_told_by_that_alone()
+    {
+        var writing = new TaskCompletionSource();
+        var ending = new TaskCompletionSource();
+        CancellationToken aborted = default;
+        RunOverUnix(
+            async call =>
+            {
+                aborted = call.Aborted;
+                await writing.Task;
+                call.WriteText("to nobody");
+                _ = await Record.ExceptionAsync(async () => await call.FlushAsync());
+                await ending.Task;
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Send(caller, caller.Request("/"));
+                caller.Socket.ClientClose();
+                writing.SetResult();
+                while (bench.Simulation.PoolStep())
+                {
+                }
+
+                Assert.True(aborted.IsCancellationRequested);
+                ending.SetResult();
+                bench.Settle();
+                Assert.Equal(0, bench.Connections);
+            });
+    }
 }
 
 public sealed class FastCgiPeerTests() : PeerTests(Way.FastCgiToPlain);
 
-public sealed class HttpPeerTests() : PeerTests(Way.HttpToPlain);
+public sealed class HttpPeerTests() : PeerTests(Way.HttpToPlain)
+{
+    // It has been sent before its peer went, and nobody has looked at it yet.
+    [Fact]
+    public void A_request_behind_one_whose_answer_cannot_be_sent_is_not_run()
+    {
+        var gate = new TaskCompletionSource();
+        RunOverUnix(
+            async call =>
+            {
+                await gate.Task;
+                call.WriteText("to nobody");
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Send(caller, caller.Request("/first"));
+                caller.Socket.ClientSend(caller.Request("/second"));
+                caller.Socket.ClientClose();
+                caller.Socket.Deliver(int.MaxValue);
+                gate.SetResult();
+                bench.Settle();
+                Assert.Equal(1, bench.Simulation.Handler.Started);
+                Assert.Equal(0, bench.Connections);
+            });
+    }
+}
 
 public sealed class FastCgiHostedPeerTests() : PeerTests(Way.FastCgiToHosted);
 

@@ -133,6 +133,27 @@ public abstract class QueueTests(Way way) : SharedTests(way)
         OneRunsAndOneWaits);
 
     [Fact]
+    public void Who_is_gone_when_its_turn_has_come_leaves_it_to_others_MaxConcurrentRequests() => Run(
+        Wait,
+        bench =>
+        {
+            Caller first = bench.Connect();
+            Caller gone = bench.Connect();
+            bench.Send(first, first.Request("/first"));
+            bench.Send(gone, gone.Request("/gone"));
+            gone.Socket.ClientReset();
+            _ = bench.Simulation.Loops[0].Turn(0);      // its end is the next event
+            _running.Dequeue().SetResult();             // its turn comes with the work behind the events
+            bench.Settle();
+            Assert.Equal(["/first"], _run);
+            Caller next = bench.Connect();
+            bench.Send(next, next.Request("/next"));
+            Ends(bench);
+            Assert.Equal("/next", Assert.Single(next.Answers).BodyText);
+        },
+        OneRunsAndOneWaits);
+
+    [Fact]
     public void Who_waits_too_long_is_refused_RequestQueueTimeout() => Run(
         Wait,
         bench =>

@@ -67,6 +67,13 @@ internal sealed class SharedBench : Bench
         }
     }
 
+    /// <summary>Everybody closes.</summary>
+    public void LeaveAll()
+    {
+        ForEachClient(static client => client.Socket.ClientClose());
+        Settle();
+    }
+
     private void Leave(Caller caller)
     {
         caller.Socket.ClientClose();

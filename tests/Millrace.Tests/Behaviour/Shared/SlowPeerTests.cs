@@ -214,6 +214,87 @@ public abstract class SlowPeerTests(Way way) : SharedTests(way)
                 bench.Reads = true;
             });
     }
+
+    // Each byte that a peer takes would wake the loop.
+    [Fact]
+    public void The_kernel_is_not_asked_to_tell_of_room_any_more_when_nobody_waits_for_it() => Run(
+        AtOnce(static call => call.Write(new byte[call.Path == "/large" ? 700_000 : 7])),
+        static bench =>
+        {
+            Caller caller = bench.Connect();
+            bench.Reads = false;
+            bench.Send(caller, caller.Request("/large"));
+            Assert.True(caller.Socket.Registration!.Writing);
+            bench.Reads = true;
+            bench.Settle();
+            Assert.Single(caller.Answers);
+            bench.StillServes(caller);
+            Assert.False(caller.Socket.Registration!.Writing);
+        });
+
+    // Another thread begins to wait for room while the loop has the connection watched for the first time.
+    [Fact]
+    public void Room_is_told_of_that_somebody_waits_for_since_his_connection_was_being_registered()
+    {
+        var writing = new TaskCompletionSource();
+        Run(
+            async call =>
+            {
+                await writing.Task;
+                await call.WriteAsync(Plan.Bytes("slow", 0, 700_000));
+            },
+            bench =>
+            {
+                bench.Reads = false;
+                Caller caller = bench.ConnectOnly("/");
+                bench.Simulation.World.InWatch = () =>
+                {
+                    bench.Simulation.World.InWatch = null;
+                    writing.SetResult();
+                };
+                bench.Settle();
+                Assert.True(writing.Task.IsCompleted);
+                bench.Reads = true;
+                bench.Settle();
+                Assert.Equal(Plan.Bytes("slow", 0, 700_000), Assert.Single(caller.Answers).Body);
+            });
+    }
+
+    // The loop has just found that nobody waits for room, and another thread begins to.
+    [Fact]
+    public void Room_is_told_of_that_somebody_waits_for_since_nobody_did()
+    {
+        var writing = new TaskCompletionSource();
+        Run(
+            async call =>
+            {
+                call.Length = 1_400_000;
+                await call.WriteAsync(Plan.Bytes("slow", 0, 700_000));
+                await writing.Task;
+                await call.WriteAsync(Plan.Bytes("slow", 700_000, 700_000));
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/"));
+                bench.Reads = true;
+                bench.Settle();
+                Assert.True(caller.Socket.Registration!.Writing);
+                bench.Reads = false;
+                bench.Simulation.World.InRewatch = () =>
+                {
+                    bench.Simulation.World.InRewatch = null;
+                    writing.SetResult();
+                };
+                caller.Socket.SpuriousEdge(lies: false);
+                bench.Settle();
+                Assert.True(writing.Task.IsCompleted);
+                bench.Reads = true;
+                bench.Settle();
+                Assert.Equal(Plan.Bytes("slow", 0, 1_400_000), Assert.Single(caller.Answers).Body);
+            });
+    }
 }
 
 public sealed class FastCgiSlowPeerTests() : SlowPeerTests(Way.FastCgiToPlain);

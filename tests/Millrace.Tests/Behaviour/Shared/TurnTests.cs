@@ -114,6 +114,60 @@ public abstract class TurnTests(Way way) : SharedTests(way)
                 Assert.Equal(["/blocks", "/behind"], caller.Answers.Select(static answer => answer.BodyText));
             });
     }
+
+    // Its worker has ended before the loop has looked behind it.
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void A_request_behind_one_whose_worker_was_faster_than_the_loop_is_answered(bool inOneRead) => Run(
+        AtOnce(static call => call.WriteText(call.Path)),
+        bench =>
+        {
+            bench.Simulation.Drivers.RunsAtOnce = true;
+            Caller caller = bench.Connect();
+            byte[] first = caller.Request("/first"), second = caller.Request("/second");
+            if (inOneRead)
+            {
+                bench.Send(caller, [.. first, .. second]);
+            }
+            else
+            {
+                bench.Send(caller, first);
+                bench.Send(caller, second);
+            }
+
+            Assert.Equal(["/first", "/second"], caller.Answers.Select(static answer => answer.BodyText));
+            Assert.Equal(2, bench.Simulation.Loops[0].Loop.Counters.Workers);
+        },
+        static options => options.Dispatch = DispatchMode.Workers);
+
+
+    // The loop is told of it when the exchange has ended, and before it has the connection again.
+    [Fact]
+    public void A_request_whose_event_comes_between_the_end_of_the_one_before_it_and_the_loop_is_answered()
+    {
+        var gate = new TaskCompletionSource();
+        Run(
+            async call =>
+            {
+                if (call.Path == "/first")
+                {
+                    await gate.Task;
+                }
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Send(caller, caller.Request("/first"));
+                caller.Socket.ClientSend(caller.Request("/second"));
+                caller.Socket.Deliver(int.MaxValue);
+                _ = bench.Simulation.Loops[0].Turn(0);      // it is the next event
+                gate.SetResult();                           // what is posted comes behind the events
+                bench.Settle();
+                Assert.Equal(2, caller.Answers.Count);
+            },
+            static options => options.IdleTimeout = TimeSpan.FromSeconds(10));      // so short that the connection comes back by way of the loop
+    }
 }
 
 public sealed class FastCgiTurnTests() : TurnTests(Way.FastCgiToPlain);

@@ -184,6 +184,67 @@ public abstract class UnawaitedTests(Way way) : SharedTests(way)
             });
     }
 
+    // As of a handler that throws behind all that it has announced: nothing of the response is missing, and its connection goes on.
+    [Fact]
+    public void Bytes_beyond_the_Content_Length_behind_a_flush_are_never_sent_and_take_nothing_along_RFC9112_6_3() => Writes(
+        static (call, bench) =>
+        {
+            call.Length = Size + 4;
+            call.Write(Large);
+            Task flushed = call.FlushAsync().AsTask();
+            call.WriteText("four");
+            call.WriteText("more");
+            Assert.False(flushed.IsCompleted);
+            return Task.CompletedTask;
+        },
+        static (bench, caller) =>
+        {
+            Assert.Equal([.. Large, .. "four"u8], Assert.Single(caller.Answers).Body);
+            bench.StillServes(caller);
+        });
+
+    [Fact]
+    public void Bytes_that_are_missing_behind_a_flush_leave_no_response_that_looks_whole_RFC9112_6_3() => Writes(
+        static (call, bench) =>
+        {
+            call.Length = Size + 4;
+            call.Write(Large);
+            _ = call.FlushAsync().AsTask();
+            call.WriteText("too many");
+            return Task.CompletedTask;
+        },
+        static (bench, caller) =>
+        {
+            Assert.Empty(caller.Answers);
+            Assert.True(caller.IsAtEnd);
+            bench.OthersAreServed();
+        });
+
+    // Nobody waits for what is kept: the end of the response tells of it.
+    [Fact]
+    public void A_failure_of_bytes_that_were_kept_behind_a_write_is_not_forgotten()
+    {
+        bool isWhole = false;
+        bool hasFailed = false;
+        Writes(
+            async (call, bench) =>
+            {
+                call.Length = Size + 1;
+                Task first = call.WriteAsync(Large).AsTask();
+                call.WriteText("a");
+                call.WriteText("more");
+                Task last = call.FlushAsync().AsTask();
+                await first;
+                await last;
+                (isWhole, hasFailed) = (call.Exchange.Answer.IsWholeToPeer, call.Exchange.HasFailed);
+            },
+            (bench, caller) =>
+            {
+                Assert.Equal((true, true), (isWhole, hasFailed));
+                bench.OthersAreServed();
+            });
+    }
+
     [Fact]
     public void Sixteen_MiB_wait_for_a_peer_that_does_not_read_and_arrive() => Writes(
         static async (call, bench) =>
@@ -199,6 +260,25 @@ public abstract class UnawaitedTests(Way way) : SharedTests(way)
             byte[] body = Assert.Single(caller.Answers).Body;
             Assert.Equal(Size + (Room * part.Length), body.Length);
             Assert.True(Enumerable.Range(0, Room).All(i => body.AsSpan(Size + (i * part.Length), part.Length).SequenceEqual(part)));
+            bench.StillServes(caller);
+        });
+
+    // Only what waits counts, and not what has waited.
+    [Fact]
+    public void Ten_MiB_may_wait_again_once_the_peer_has_taken_those_before() => Writes(
+        static async (call, bench) =>
+        {
+            byte[] part = Plan.Bytes("part", 0, Mebibyte);
+            for (int round = 0; round < 3; round++)
+            {
+                Task[] writes = [call.WriteAsync(Large).AsTask(), .. Enumerable.Range(0, 10).Select(_ => call.WriteAsync(part).AsTask())];
+                Assert.False(writes[^1].IsCompleted);
+                await Task.WhenAll(writes);
+            }
+        },
+        static (bench, caller) =>
+        {
+            Assert.Equal(3 * (Size + (10 * Mebibyte)), Assert.Single(caller.Answers).Body.Length);
             bench.StillServes(caller);
         });
 

@@ -1,0 +1,81 @@
+// What follows a response. The next one; and behind one that failed, before anything shows that it did, a web server that has given it up by
+// then, and goes on with the connection: HAProxy gives it to its next client when one goes away, and expects it to be there.
+
+using Millrace.Loops;
+using Millrace.Protocols.FastCgi;
+
+namespace Millrace.Connections;
+
+internal sealed partial class FastCgiConnection<TKernel>
+{
+    // Not in a drain: the connection is about to end.
+    protected override bool MayGoOn =>
+        IsBreaking && !IsBrokenOff && _signSent == 0 && _endsAtRecord && !Loop.IsDraining
+        && _sequence.State == SequenceState.Whole && _sequence.KeepsConnection && !_sequence.ClosesBehind;
+
+    protected override void OnExchangeEnded(bool keepsOpen)
+    {
+        _isTaken = false;
+        if (!keepsOpen && MayGoOn)
+        {
+            return;         // it is not over before its peer has been told
+        }
+
+        if (_sequence.End(keepsOpen))
+        {
+            BeginParams();
+        }
+
+        if (_sequence.ClosesBehind)
+        {
+            CloseWhenSent();
+        }
+    }
+
+    protected override bool GoesOn(LoopDriver driver, byte[] buffer, ref int start, int end)
+    {
+        if (!MayGoOn)
+        {
+            return false;
+        }
+
+        if (!_isGivenUp && !(_sequence.HasNext ? _sequence.HasNextInstead : IsGivenUpBy(buffer, ref start, end)))
+        {
+            return false;
+        }
+
+        GoOn();
+        _frames.WriteGivenUp(driver.Output);
+        if (_sequence.End(keepsOpen: true))
+        {
+            BeginParams();
+        }
+
+        SetIdleDeadline();
+        return true;
+    }
+
+    // Abort, or the next request of a web server that knows the connection to carry one at a time. Anything else does not count any more.
+    private bool IsGivenUpBy(byte[] buffer, ref int start, int end)
+    {
+        for (int at = start; ;)
+        {
+            SequenceEvent its = _sequence.Read(buffer.AsSpan(at, end - at), ResponseProgress.Awaited, out int consumed, out _);
+            at += consumed;
+            switch (its)
+            {
+                case SequenceEvent.NeedMore:
+                    return false;
+                case SequenceEvent.Aborted or SequenceEvent.NextBegunInstead:
+                    Loop.Counters.Aborts++;
+                    start = at;
+                    return true;
+                case SequenceEvent.NextBegun or SequenceEvent.BegunTwice:
+                    return false;
+                case SequenceEvent.Faulty or SequenceEvent.BeginFaulty:
+                    _endsAtRecord = false;      // there is nothing to go on with
+                    return false;
+            }
+        }
+    }
+}
