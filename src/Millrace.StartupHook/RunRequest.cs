@@ -24,6 +24,7 @@ internal static partial class RunRequest
     private const string ShownUrlsVariable = "MILLRACE_SERVE_SHOWN";
     private const string MoveVariable = "MILLRACE_SERVE_MOVE";
     private const string BaseVariable = "MILLRACE_SERVE_BASE";
+    private const string LimitsVariable = "MILLRACE_SERVE_LIMITS";
 
     // The process sockets were passed to: the command, which passes them on.
     private const string ListenVariable = "MILLRACE_RUN_LISTEN_PID";
@@ -32,6 +33,7 @@ internal static partial class RunRequest
     private const int SetDescriptorFlags = 2;    // F_SETFD
     private const int CloseOnExec = 1;           // FD_CLOEXEC
     private const int DuplicateDescriptor = 1030;   // F_DUPFD_CLOEXEC
+    private const int OpenFiles = 7;             // RLIMIT_NOFILE
 
     private static int s_reportDescriptor = -1;
     private static string? s_hostUrlsBefore;
@@ -56,6 +58,9 @@ internal static partial class RunRequest
 
     /// <summary>The path that leads to the application at an address that it shares with others; empty where there is none.</summary>
     public static string PathBase { get; private set; } = "";
+
+    /// <summary>Whether the kernel keeps the process to an amount of memory.</summary>
+    public static bool HasMemoryLimit { get; private set; }
 
     public static void TakeFromEnvironment()
     {
@@ -95,6 +100,7 @@ internal static partial class RunRequest
             ShownAddresses = ListOf(Environment.GetEnvironmentVariable(ShownUrlsVariable));
             PathBase = Environment.GetEnvironmentVariable(BaseVariable) ?? "";
             Keep(channel);
+            TakeLimits(Environment.GetEnvironmentVariable(LimitsVariable) ?? "");
             TakeMoveDescriptors(Environment.GetEnvironmentVariable(MoveVariable));
             foreach (string address in LaterAddresses.Concat(Addresses ?? []))
             {
@@ -106,6 +112,23 @@ internal static partial class RunRequest
         Environment.SetEnvironmentVariable(ShownUrlsVariable, null);
         Environment.SetEnvironmentVariable(MoveVariable, null);
         Environment.SetEnvironmentVariable(BaseVariable, null);
+        Environment.SetEnvironmentVariable(LimitsVariable, null);
+    }
+
+    // DESCRIPTORS,memory. Before the application's first instruction, and for all that it starts: the runtime has taken as many as it may have, and may have no more than this from now on.
+    private static void TakeLimits(string limits)
+    {
+        string[] both = limits.Split(',');
+        string descriptors = both[0];
+        HasMemoryLimit = both is [_, "memory"];
+        if (ulong.TryParse(descriptors, NumberStyles.None, CultureInfo.InvariantCulture, out ulong most))
+        {
+            var limit = new ResourceLimit { Soft = most, Hard = most };
+            if (SetResourceLimit(OpenFiles, ref limit) != 0)
+            {
+                Console.Error.WriteLine($"millrace: this process cannot be limited to {descriptors} descriptors (error {Marshal.GetLastSystemError()}).");
+            }
+        }
     }
 
     // GIVES,TAKES
@@ -187,6 +210,16 @@ internal static partial class RunRequest
             Console.Error.WriteLine($"millrace: `millrace run` could not be told \"{line}\": {error.Message}");
         }
     }
+
+    [StructLayout(LayoutKind.Sequential)]
+    private struct ResourceLimit
+    {
+        public ulong Soft;
+        public ulong Hard;
+    }
+
+    [LibraryImport("libc", EntryPoint = "setrlimit")]
+    private static partial int SetResourceLimit(int resource, ref ResourceLimit limit);
 
     // Variadic in C; on x64 and arm64 Linux an integer argument travels like any other.
     [LibraryImport("libc", EntryPoint = "fcntl")]

@@ -3,6 +3,8 @@
 //
 //   listen      accept on the addresses of the application, and serve the connections of the generation before     ok | ! and why not
 //   move        accept no more, and give connections to the next generation, each when it is idle                   ok | ! and why not
+//   count       how many requests have begun, and how many of them are not yet answered                             ok 1200 3
+//   measure     the same, and how long requests have taken since somebody has begun to ask, as INDEX:COUNT       ok 1200 3 70:11 71:4
 
 using System.Net.Sockets;
 
@@ -43,6 +45,22 @@ internal static class ServedChannel
 
     private sealed class Commands(Func<Task> listen, Func<Task> move)
     {
+        // The collector looks for its limit when the process starts, which may be a moment before the process is put under one.
+        private static void LookAtMemory()
+        {
+            try
+            {
+                if (RunRequest.HasMemoryLimit)
+                {
+                    GC.RefreshMemoryLimit();
+                }
+            }
+            catch (InvalidOperationException)
+            {
+                // The application has settings of its own for the collector.
+            }
+        }
+
         /// <summary>What is answered to a line.</summary>
         public async Task<string> DoAsync(string line)
         {
@@ -51,11 +69,16 @@ internal static class ServedChannel
                 switch (line)
                 {
                     case "listen":
+                        LookAtMemory();
                         await listen().ConfigureAwait(false);
                         return "ok";
                     case "move":
                         await move().ConfigureAwait(false);
                         return "ok";
+                    case "count":
+                        return "ok " + Traffic.Count();
+                    case "measure":
+                        return "ok " + Traffic.Measure();
                     default:
                         return $"! '{line}' is nothing that this application knows";
                 }

@@ -91,6 +91,18 @@ internal static class Served
             }
             await socket.CloseAsync(System.Net.WebSockets.WebSocketCloseStatus.NormalClosure, "said all", CancellationToken.None);
         });
+        app.MapGet("/most", static () => string.Create(System.Globalization.CultureInfo.InvariantCulture, $"{GC.GetGCMemoryInfo().TotalAvailableMemoryBytes / 1_048_576} {Environment.ProcessorCount}"));
+        app.MapPost("/grow/{mb:int}", static (int mb) =>
+        {
+            for (int i = 0; i < mb; i++)
+            {
+                nint part = System.Runtime.InteropServices.Marshal.AllocHGlobal(1_048_576);
+                for (int at = 0; at < 1_048_576; at += 4_096)
+                {
+                    System.Runtime.InteropServices.Marshal.WriteByte(part, at, 1);
+                }
+            }
+        });
         app.MapPost("/sicken", static () => { s_isIll = true; });
         await app.RunAsync();
         return 0;

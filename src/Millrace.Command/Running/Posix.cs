@@ -88,6 +88,23 @@ internal static partial class Posix
         }
     }
 
+    /// <summary>Descriptors that a process may have at most which this one starts.</summary>
+    public static unsafe long DescriptorsMost()
+    {
+        SystemCalls.ResourceLimit limit;
+        return SystemCalls.GetResourceLimit(SystemCalls.RLIMIT_NOFILE, &limit) == 0 ? (long)Math.Min(limit.Hard, long.MaxValue) : long.MaxValue;
+    }
+
+    /// <summary>Whether a file has an extended attribute that says "1".</summary>
+    public static bool HasAttribute(string path, string name)
+    {
+        var value = new byte[16];
+        return GetAttribute(path, name, value, value.Length) == 1 && value[0] == (byte)'1';
+    }
+
+    [LibraryImport("libc", EntryPoint = "getxattr", StringMarshalling = StringMarshalling.Utf8)]
+    private static partial nint GetAttribute(string path, string name, [Out] byte[] value, nint size);
+
     [LibraryImport("libc", EntryPoint = "getsid")]
     private static partial int GetSession(int process);
 

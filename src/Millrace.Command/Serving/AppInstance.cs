@@ -24,6 +24,9 @@ internal sealed record InstanceStart(string Id, AppSettings Settings, RunnableAp
 {
     /// <summary>The folder that leads a router to applications; null for any other.</summary>
     public OwnFolder? Shared { get; init; }
+
+    /// <summary>Where it is put under its limits.</summary>
+    public required ControlGroups Groups { get; init; }
 }
 
 /// <summary>A process that has not become what it was to be.</summary>
@@ -44,10 +47,13 @@ internal sealed class AppInstance : IDisposable
     private readonly ListenSocket _channel;
     private readonly AnonymousPipeServerStream _report;
     private readonly HttpClient _client;
+    private readonly ControlGroup? _group;
     private readonly Process _process;
     private readonly Task _printed;
     private readonly CancellationTokenSource _ended = new();
     private int _disposed;
+    private int _asking;
+    private long _answered;
 
     private AppInstance(InstanceStart start)
     {
@@ -57,6 +63,9 @@ internal sealed class AppInstance : IDisposable
         {
             _channel = ListenSockets.Open(ListenAddress.Parse($"http://unix:{start.Directory}/{start.Id}.channel?mode=600"), loops: 1)[0];
             _client = PrivateSocket.HttpClient(_private.Address.Path!);
+            var lacking = new Dictionary<string, string>();
+            _group = start.Settings.Limits.NeedsGroup ? start.Groups.TryMake(start.Id, start.Settings.Limits, lacking) : null;
+            Limits = new LimitsInForce(start.Settings.Limits, lacking, Posix.DescriptorsMost());
             (_process, _report) = Launch();
             _printed = Task.WhenAll(Print(_process.StandardOutput), Print(_process.StandardError));
         }
@@ -73,6 +82,9 @@ internal sealed class AppInstance : IDisposable
     public int ProcessId => _process.Id;
 
     public DateTimeOffset Started { get; } = DateTimeOffset.UtcNow;
+
+    /// <summary>What keeps it to its limits.</summary>
+    public LimitsInForce Limits { get; }
 
     /// <summary>How it has ended, as a sentence's end: "ended with exit code 3".</summary>
     public Task<string> Exited { get; }
@@ -152,10 +164,12 @@ internal sealed class AppInstance : IDisposable
         using var request = new HttpRequestMessage(HttpMethod.Get, new Uri("http://app" + path, new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true }));
         request.Headers.Host = _start.Settings.HealthHost;
         request.Headers.UserAgent.ParseAdd("millrace");
+        Interlocked.Increment(ref _asking);
         try
         {
             using var response = await _client.SendAsync(request, HttpCompletionOption.ResponseHeadersRead, limit.Token);
             await response.Content.CopyToAsync(Stream.Null, limit.Token);       // as long as it may be, nothing of it is kept
+            Interlocked.Increment(ref _answered);
             return (int)response.StatusCode;
         }
         catch (HttpRequestException)
@@ -170,17 +184,58 @@ internal sealed class AppInstance : IDisposable
         {
             return null;    // the answer is not whole
         }
+        finally
+        {
+            Interlocked.Decrement(ref _asking);
+        }
     }
 
     /// <summary>Has it accept on the application's addresses.</summary>
     /// <exception cref="InstanceException">It cannot, or has not done so when its time to start is over.</exception>
-    public Task ListenAsync(CancellationToken ct) => TellAsync("listen", _start.Settings.StartTimeout, ct);
+    public async Task ListenAsync(CancellationToken ct) => _ = await TellAsync("listen", _start.Settings.StartTimeout, ct);
 
     /// <summary>Has it give its connections to the next generation, each when it is idle.</summary>
     /// <exception cref="InstanceException">It cannot, or does not answer.</exception>
-    public Task MoveAsync() => TellAsync("move", s_movePatience, CancellationToken.None);
+    public async Task MoveAsync() => _ = await TellAsync("move", s_movePatience, CancellationToken.None);
 
-    private async Task TellAsync(string what, TimeSpan patience, CancellationToken ct)
+    /// <summary>What it has served so far; null where it does not say so in time.</summary>
+    public async Task<RequestCount?> CountAsync(TimeSpan patience, CancellationToken ct)
+    {
+        try
+        {
+            return RequestCount.Read(await TellAsync("count", patience, ct));
+        }
+        catch (InstanceException)
+        {
+            return null;
+        }
+    }
+
+    /// <summary>What it serves, and how fast; null where it does not say so in time. It measures as long as it is asked at least every few seconds.</summary>
+    public async Task<Measured?> MeasureAsync(TimeSpan patience, CancellationToken ct)
+    {
+        try
+        {
+            return Measured.Read(await TellAsync("measure", patience, ct));
+        }
+        catch (InstanceException)
+        {
+            return null;
+        }
+    }
+
+    /// <summary>The same without what the daemon has asked for; null also where it asks just now.</summary>
+    public async Task<RequestCount?> VisitsAsync(TimeSpan patience, CancellationToken ct)
+    {
+        long answered = Volatile.Read(ref _answered);
+        bool isQuiet = Volatile.Read(ref _asking) == 0;
+        var count = await CountAsync(patience, ct);
+        isQuiet = isQuiet && Volatile.Read(ref _asking) == 0 && Volatile.Read(ref _answered) == answered;
+        return isQuiet && count is { } its ? its with { Requests = its.Requests - answered } : null;
+    }
+
+    // What is answered behind "ok".
+    private async Task<string> TellAsync(string what, TimeSpan patience, CancellationToken ct)
     {
         using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct, _ended.Token);
         limit.CancelAfter(patience);
@@ -190,10 +245,7 @@ internal sealed class AppInstance : IDisposable
             await stream.WriteAsync(Encoding.ASCII.GetBytes(what + "\n"), limit.Token);
             using var reader = new StreamReader(stream);
             string? answer = await new LineReader(reader, LineMax).ReadAsync(limit.Token);
-            if (answer != "ok")
-            {
-                throw new InstanceException(answer?.TrimStart('!', ' ') ?? "The process has not answered.");
-            }
+            return answer is ['o', 'k', .. var rest] ? rest.Trim() : throw new InstanceException(answer?.TrimStart('!', ' ') ?? "The process has not answered.");
         }
         catch (Exception error) when (error is IOException or SocketException)
         {
@@ -230,6 +282,15 @@ internal sealed class AppInstance : IDisposable
         _channel?.Dispose();
         _private.Dispose();
         _process?.Dispose();
+        LeaveGroup();
+    }
+
+    private void LeaveGroup()
+    {
+        if (_group is not null)
+        {
+            _start.Groups.Leave(_group);
+        }
     }
 
     private (Process Process, AnonymousPipeServerStream Report) Launch() => ProcessStart.With(() =>
@@ -239,7 +300,8 @@ internal sealed class AppInstance : IDisposable
         try
         {
             Array.ForEach(inherited, static descriptor => _ = SystemCalls.Fcntl(descriptor, SystemCalls.F_SETFD, 0));
-            return (Process.Start(Describe(report.GetClientHandleAsString())) ?? throw new InstanceException("The application could not be started."), report);
+            var info = Describe(report.GetClientHandleAsString());
+            return (_group is null ? Process.Start(info)! : _group.Start(() => Process.Start(info)!), report);
         }
         catch
         {
@@ -264,6 +326,7 @@ internal sealed class AppInstance : IDisposable
         info.Environment["MILLRACE_SERVE_URLS"] = _start.Listeners.InheritedUrls;
         info.Environment["MILLRACE_SERVE_MOVE"] = _start.Listeners.MoveDescriptors;
         info.Environment["MILLRACE_SERVE_BASE"] = settings.PathBase;
+        info.Environment["MILLRACE_SERVE_LIMITS"] = string.Create(CultureInfo.InvariantCulture, $"{Limits.Descriptors},{(Limits.KeepsMemory ? "memory" : "")}");
         info.Environment["MILLRACE_SERVE_SHOWN"] = string.Join(';', _start.Listeners.Shown);
         info.Environment["Millrace__DrainTimeout"] = settings.DrainTimeout.ToString("c", CultureInfo.InvariantCulture);
         info.Environment["DOTNET_SHUTDOWNTIMEOUTSECONDS"] = ((int)Math.Ceiling(settings.DrainTimeout.TotalSeconds) + 1).ToString(CultureInfo.InvariantCulture);
@@ -307,6 +370,12 @@ internal sealed class AppInstance : IDisposable
         await _ended.CancelAsync().ConfigureAwait(false);
         await Task.WhenAny(_printed, Task.Delay(s_lastWordPatience)).ConfigureAwait(false);
         int code = _process.ExitCode;
+        int endedForMemory = _group?.EndedForMemory ?? 0;
+        LeaveGroup();
+        if (code == 128 + Posix.SigKill && endedForMemory > 0)
+        {
+            return $"was ended by the kernel: it had come to its limit of memory, {Size.Text(_start.Settings.Limits.Memory ?? 0)}";
+        }
         return code > 128 ? string.Create(CultureInfo.InvariantCulture, $"was ended by signal {code - 128}") : string.Create(CultureInfo.InvariantCulture, $"ended with exit code {code}");
     }
 

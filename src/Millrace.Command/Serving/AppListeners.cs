@@ -32,6 +32,15 @@ internal sealed unsafe class AppListeners : IDisposable
     /// <summary>As they were asked for, with real ports and without what only concerns the listener.</summary>
     public IReadOnlyList<string> Shown => [.. _sockets.Select(static socket => socket.Address.Url).Distinct()];
 
+    /// <summary>Those that are listened on.</summary>
+    public IEnumerable<int> Listening => _sockets.Select(static socket => socket.Descriptor);
+
+    /// <summary>The end of the channel at which connections are given.</summary>
+    public int Gives => _gives;
+
+    /// <summary>That at which they are taken.</summary>
+    public int Takes => _takes;
+
     /// <summary>The descriptors, for whoever inherits them.</summary>
     public IEnumerable<int> Descriptors => [.. _sockets.Select(static socket => socket.Descriptor), _gives, _takes];
 

@@ -10,6 +10,9 @@ internal enum AppState
     /// <summary>A generation serves.</summary>
     Serving,
 
+    /// <summary>It has no process; the first who connects starts it.</summary>
+    Idle,
+
     /// <summary>A generation serves, and the next is on its way.</summary>
     Deploying,
 

@@ -22,7 +22,7 @@ internal sealed class ControlClient : IDisposable
     /// <exception cref="CommandFailure">There is no daemon, or it may not be asked.</exception>
     public async Task<DaemonStatus> StatusAsync(CancellationToken ct)
     {
-        using var response = await SendAsync(HttpMethod.Get, "status", ct);
+        using var response = await SendAsync(HttpMethod.Get, "status?traffic=1", ct);
         return await ReadAsync(response, ControlJson.Default.DaemonStatus, ct);
     }
 

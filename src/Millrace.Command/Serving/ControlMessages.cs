@@ -17,10 +17,19 @@ internal sealed record DaemonStatus(int Process, string Version, string File, Da
 /// <param name="Urls">Where it listens.</param>
 /// <param name="Generation">The one that serves; 0 for none.</param>
 /// <param name="Restarts">Processes that have been replaced since the daemon was started.</param>
+/// <param name="Recycles">Processes that have been replaced while they were well, for what they had used.</param>
+/// <param name="Limits">What its processes are kept to, and by whom; null where they have no limits.</param>
+/// <param name="Traffic">What it has to do; null unless somebody has asked for it (<c>/status?traffic=1</c>) within the last seconds, and for as long as there is no answer.</param>
 /// <param name="Processes">Of the generation that serves.</param>
 /// <param name="Events">What has happened, oldest first; at most 100.</param>
 internal sealed record AppStatus(
-    string Name, string State, string? Reason, IReadOnlyList<string> Urls, int Generation, int Restarts, IReadOnlyList<ProcessStatus> Processes, IReadOnlyList<AppEvent> Events);
+    string Name, string State, string? Reason, IReadOnlyList<string> Urls, int Generation, int Restarts, int Recycles, string? Limits, TrafficStatus? Traffic, IReadOnlyList<ProcessStatus> Processes, IReadOnlyList<AppEvent> Events);
+
+/// <param name="RequestsPerSecond">Over the last seconds.</param>
+/// <param name="Running">Requests that are under way.</param>
+/// <param name="P50Ms">Half of them were answered within so long; null where there were none.</param>
+/// <param name="P99Ms">And of a hundred all but one.</param>
+internal sealed record TrafficStatus(double RequestsPerSecond, long Running, double? P50Ms, double? P99Ms);
 
 /// <param name="Process">Its number.</param>
 /// <param name="Since">When it was started.</param>

@@ -1,10 +1,10 @@
 // The daemon's control socket: HTTP and JSON on a Unix socket of mode 0600, so that root and the daemon's user alone can ask. The verbs of the
 // command are its clients, and `curl --unix-socket` is another.
 //
-//   GET  /status                     what there is
+//   GET  /status                     what there is; ?traffic=1 with what the applications have to do, from the second second on
 //   POST /reload                     the file is read again
 //   POST /stop                       the daemon ends
-//   POST /apps/NAME/ACTION           start, reload, restart, stop, hold (with a page as its body), release
+//   POST /apps/NAME/ACTION           start, reload, restart, stop, hold (with a page as its body), release, scale (with a number)
 //   GET  /apps/NAME/logs?lines=N     what it has printed; &follow=1 goes on
 
 using System.Globalization;
@@ -61,6 +61,10 @@ internal sealed class ControlServer : IAsyncDisposable
         switch (request.Method, path)
         {
             case ("GET", ["status"]):
+                if (request.QueryString == "?traffic=1" || request.QueryString == "traffic=1")
+                {
+                    _daemon.WantTraffic();
+                }
                 await SendAsync(response, 200, _daemon.Status, ControlJson.Default.DaemonStatus);
                 return;
             case ("POST", ["reload"]):
@@ -105,13 +109,21 @@ internal sealed class ControlServer : IAsyncDisposable
             case "hold":
                 error = await app.HoldAsync("as somebody has asked", body.Length > 0 ? body : null);
                 break;
+            case "scale" when Number(body) is not { } count:
+                return new ControlAnswer(false, string.Create(CultureInfo.InvariantCulture, $"An application has 1 to {ServeFileReader.InstancesMax} processes. `millrace stop` ends them all."));
+            case "scale":
+                error = await app.ScaleAsync(Number(body)!.Value);
+                break;
             default:
-                return new ControlAnswer(false, $"'{action}' is nothing that can be done to an application. There are start, reload, restart, stop, hold and release.");
+                return new ControlAnswer(false, $"'{action}' is nothing that can be done to an application. There are start, reload, restart, stop, hold, release and scale.");
         }
         return error is null
             ? new ControlAnswer(true, $"{app.Settings.Name}: {app.State.ToString().ToLowerInvariant()}")
             : new ControlAnswer(false, $"{app.Settings.Name}: {error}");
     }
+
+    private static int? Number(byte[] body) =>
+        int.TryParse(Encoding.ASCII.GetString(body), NumberStyles.None, CultureInfo.InvariantCulture, out int number) && number is >= 1 and <= ServeFileReader.InstancesMax ? number : null;
 
     private static async Task<byte[]> ReadAsync(Request request)
     {

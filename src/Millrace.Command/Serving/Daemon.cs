@@ -31,7 +31,16 @@ internal sealed class Daemon : IAsyncDisposable
     public DaemonStatus Status => new(Environment.ProcessId, Version, _file.Path, _since, [.. _apps.Select(static app => app.Status)]);
 
     /// <summary>How many of its applications serve, for a sentence.</summary>
-    public string Summary => string.Create(CultureInfo.InvariantCulture, $"{_apps.Count(static app => app.State is AppState.Serving or AppState.Deploying)} of {_file.CountText} serve");
+    public string Summary => string.Create(CultureInfo.InvariantCulture, $"{_apps.Count(static app => app.State is AppState.Serving or AppState.Deploying or AppState.Idle)} of {_file.CountText} serve");
+
+    /// <summary>Somebody wants to know what the applications have to do.</summary>
+    public void WantTraffic()
+    {
+        foreach (var app in _apps.Where(static app => app.State is AppState.Serving or AppState.Deploying))
+        {
+            app.Traffic.Want();
+        }
+    }
 
     public HostedApp? Find(string name) => _apps.FirstOrDefault(app => app.Settings.Name == name);
 
@@ -39,7 +48,7 @@ internal sealed class Daemon : IAsyncDisposable
     public async Task StartAsync()
     {
         _apps = [.. _file.Apps.Select(settings => new HostedApp(settings, _folders, _console))];
-        var deploys = _apps.Select(static app => Task.Run(() => app.DeployAsync())).ToArray();     // to look at its files may take its time
+        var deploys = _apps.Select(static app => Task.Run(() => app.BeginAsync())).ToArray();     // to look at its files may take its time
         _one.Release();
         await Task.WhenAll(deploys);
     }
@@ -72,6 +81,7 @@ internal sealed class Daemon : IAsyncDisposable
         await _ending.CancelAsync();
         Interlocked.MemoryBarrier();        // a reload that is under way shows its applications here, or sees there that it is over
         await Task.WhenAll(_apps.Select(static app => app.DisposeAsync().AsTask()));
+        _folders.Dispose();
     }
 
     private async Task<ControlAnswer> ApplyAsync(ServeFile file)
@@ -128,5 +138,5 @@ internal sealed class Daemon : IAsyncDisposable
         }
     }
 
-    private static async Task<(string Name, string? Error)> DeployAsync(HostedApp app, AppSettings settings) => (settings.Name, await Task.Run(() => app.DeployAsync(settings)));
+    private static async Task<(string Name, string? Error)> DeployAsync(HostedApp app, AppSettings settings) => (settings.Name, await Task.Run(() => app.BeginAsync(settings)));
 }

@@ -5,7 +5,7 @@ using Millrace.Command.Running;
 namespace Millrace.Command.Serving;
 
 /// <param name="places">As the file says.</param>
-internal sealed class DaemonFolders(DaemonPlaces places)
+internal sealed class DaemonFolders(DaemonPlaces places) : IDisposable
 {
     private readonly Lock _lock = new();
     private string? _snapshots;
@@ -30,6 +30,9 @@ internal sealed class DaemonFolders(DaemonPlaces places)
         }
     }
 
+    /// <summary>Where processes are put under their limits.</summary>
+    public ControlGroups Groups { get; } = new();
+
     /// <summary>Of this daemon's snapshots alone.</summary>
     /// <exception cref="CommandFailure">It cannot be made, or others may write there.</exception>
     public string Snapshots
@@ -42,6 +45,8 @@ internal sealed class DaemonFolders(DaemonPlaces places)
             }
         }
     }
+
+    public void Dispose() => Groups.Dispose();
 
     private OwnFolder MakeShared()
     {

@@ -22,4 +22,12 @@ internal static class Duration
         time = isNumber && unitMs is not null ? TimeSpan.FromMilliseconds(number * unitMs.Value) : default;
         return isNumber && unitMs is not null;
     }
+
+    /// <summary>In the largest unit that says it exactly.</summary>
+    public static string Text(TimeSpan time)
+    {
+        long ms = (long)time.TotalMilliseconds;
+        var (unit, text) = ms % 3_600_000 == 0 ? (3_600_000, "h") : ms % 60_000 == 0 ? (60_000, "m") : ms % 1_000 == 0 ? (1_000, "s") : (1, "ms");
+        return string.Create(CultureInfo.InvariantCulture, $"{ms / unit}{text}");
+    }
 }

@@ -1,6 +1,6 @@
 // One state of an application's files and settings, and the processes that run it. It is started beside the one before it, is asked for its
-// health and warmed up while nobody else can reach it, accepts when all its processes are ready, and is drained when the next one accepts. A
-// process of it that crashes or hangs is replaced, sooner at first and later when it goes on.
+// health and warmed up while nobody else can reach it, accepts when all its processes are ready, and is drained when the next one accepts. What
+// becomes of a process that crashes, hangs or has served long enough is the matter of its place (Slot).
 //
 //   Starting ---> Ready ---> Serving ---> Draining ---> Ended
 //       \___________\___________\____________________/
@@ -11,38 +11,38 @@ namespace Millrace.Command.Serving;
 
 internal sealed class Generation : IDisposable
 {
-    private static readonly TimeSpan s_askAgain = TimeSpan.FromMilliseconds(100);
-    private static readonly TimeSpan s_killPatience = TimeSpan.FromSeconds(5);
-    private static readonly TimeSpan s_restartPauseMax = TimeSpan.FromSeconds(30);
     private const int CrashesMax = 5;
-    private const int WarmUpRoundsMax = 20;
     private static readonly TimeSpan s_crashWindow = TimeSpan.FromSeconds(60);
+    private static readonly TimeSpan s_countPatience = TimeSpan.FromSeconds(1);
 
     private readonly Func<string, InstanceStart> _describe;
     private readonly AppSettings _settings;
     private readonly Action<string> _happened;
     private readonly CodeSnapshot? _code;
     private readonly CancellationTokenSource _ending = new();
-    private readonly AppInstance?[] _instances;
-    private readonly List<Task> _slots = [];
+    private readonly List<Slot> _slots = [];
+    private readonly List<Slot> _others = [];       // on their way, or leaving
+    private readonly List<Task> _leaving = [];
     private readonly List<DateTimeOffset> _crashes = [];
     private readonly Lock _lock = new();
     private readonly TaskCompletionSource<string> _failed = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private int _started;
+    private (int Restarts, int Recycles) _gone;     // of places that are no more
 
     /// <param name="number">Counted from 1.</param>
     /// <param name="settings">Those of the application.</param>
     /// <param name="describe">What to start for a process, by its id.</param>
     /// <param name="happened">Is told what happens, a sentence each.</param>
     /// <param name="code">What its processes run from; goes with it. Null: the files themselves.</param>
-    public Generation(int number, AppSettings settings, Func<string, InstanceStart> describe, Action<string> happened, CodeSnapshot? code)
+    /// <param name="instances">How many processes it begins with.</param>
+    public Generation(int number, AppSettings settings, Func<string, InstanceStart> describe, Action<string> happened, CodeSnapshot? code, int instances)
     {
         Number = number;
         _settings = settings;
         _describe = describe;
         _happened = happened;
         _code = code;
-        _instances = new AppInstance?[settings.Instances];
+        _slots.AddRange(Enumerable.Range(0, instances).Select(_ => NewSlot()));
     }
 
     public int Number { get; }
@@ -52,16 +52,43 @@ internal sealed class Generation : IDisposable
     /// <summary>Ends with the reason when its processes crash again and again, and it is given up.</summary>
     public Task<string> Failed => _failed.Task;
 
-    /// <summary>Processes that have been started in the place of another.</summary>
-    public int Restarts { get; private set; }
+    /// <summary>Processes that have been started in the place of another that crashed or hung.</summary>
+    public int Restarts => _gone.Restarts + Slots.Sum(static slot => slot.Restarts);
 
-    public IReadOnlyList<AppInstance> Instances
+    /// <summary>The same for those that were well.</summary>
+    public int Recycles => _gone.Recycles + Slots.Sum(static slot => slot.Recycles);
+
+    /// <summary>One for each of its places.</summary>
+    public IReadOnlyList<AppInstance> Instances => [.. Slots.Select(static slot => slot.Current).OfType<AppInstance>()];
+
+    /// <summary>What keeps its processes to their limits, as they run now; empty where they have none.</summary>
+    public string Limits => string.Join(" | ", Instances.Select(static instance => instance.Limits.ToString()).Where(static limits => limits.Length > 0).Distinct());
+
+    /// <summary>What visitors have asked of its processes, or that one of them does not say.</summary>
+    public async Task<(bool IsUnknown, RequestCount Count)> VisitsAsync(CancellationToken ct)
+    {
+        var counts = await Task.WhenAll(Instances.Select(instance => instance.VisitsAsync(s_countPatience, ct)));
+        return (counts.Any(static count => count is null), new RequestCount(counts.Sum(static count => count?.Requests ?? 0), counts.Sum(static count => count?.Running ?? 0)));
+    }
+
+    private Slot[] All
     {
         get
         {
             lock (_lock)
             {
-                return [.. _instances.OfType<AppInstance>()];
+                return [.. _slots, .. _others];
+            }
+        }
+    }
+
+    private Slot[] Slots
+    {
+        get
+        {
+            lock (_lock)
+            {
+                return [.. _slots];
             }
         }
     }
@@ -75,8 +102,8 @@ internal sealed class Generation : IDisposable
         using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct, _ending.Token);
         try
         {
-            await Task.WhenAll(Enumerable.Range(0, _instances.Length).Select(slot => StartOneAsync(slot, limit.Token)));
-            await Task.WhenAll(settles ? Instances.Select(instance => SettleAsync(instance, limit.Token)) : []);
+            await Task.WhenAll(Slots.Select(slot => slot.StartAsync(limit.Token)));
+            await Task.WhenAll(settles ? Slots.Select(slot => slot.SettleAsync(limit.Token)) : []);
         }
         catch (Exception error) when (error is InstanceException or OperationCanceledException)
         {
@@ -90,11 +117,56 @@ internal sealed class Generation : IDisposable
     /// <exception cref="InstanceException">One of them cannot accept, or has ended meanwhile.</exception>
     public async Task ListenAsync(CancellationToken ct)
     {
-        await Task.WhenAll(Instances.Select(instance => instance.ListenAsync(ct)));      // one that takes its time takes none of the others'
-        for (int slot = 0; slot < _instances.Length; slot++)
+        await Task.WhenAll(Slots.Select(slot => slot.ListenAsync(ct)));      // one that takes its time takes none of the others'
+        Array.ForEach(Slots, static slot => slot.Watch());
+    }
+
+    /// <summary>Has it run so many processes. Those that are too many give their connections to the others, and what they serve is answered first.</summary>
+    /// <param name="count">At least 1.</param>
+    /// <param name="ct">Gives it up.</param>
+    /// <exception cref="InstanceException">A further one did not come about; all is as it was.</exception>
+    public async Task ScaleAsync(int count, CancellationToken ct)
+    {
+        using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct, _ending.Token);
+        Slot[] more = [.. Enumerable.Range(0, Math.Max(0, count - Slots.Length)).Select(_ => NewSlot())];
+        lock (_lock)
         {
-            int its = slot;
-            _slots.Add(Task.Run(() => WatchSlotAsync(its), CancellationToken.None));
+            _others.AddRange(more);
+        }
+        try
+        {
+            await Task.WhenAll(more.Select(slot => slot.StartAsync(limit.Token)));
+            await Task.WhenAll(more.Select(slot => slot.ListenAsync(limit.Token)));
+        }
+        catch
+        {
+            await limit.CancelAsync();
+            await Task.WhenAll(more.Select(slot => DropAsync(slot)));
+            throw;
+        }
+        Slot[] fewer;
+        lock (_lock)
+        {
+            _others.RemoveAll(more.Contains);
+            _slots.AddRange(more);
+            fewer = [.. _slots.Skip(count)];
+            _slots.RemoveRange(count, fewer.Length);
+            _others.AddRange(fewer);
+        }
+        Array.ForEach(more, static slot => slot.Watch());
+        _leaving.RemoveAll(static task => task.IsCompleted);
+        _leaving.AddRange(fewer.Select(slot => Task.Run(() => DropAsync(slot))));
+    }
+
+    // Its process may accept already: whom it has it answers.
+    private async Task DropAsync(Slot slot)
+    {
+        await slot.DrainAsync(hasSuccessor: true);
+        slot.Dispose();
+        lock (_lock)
+        {
+            _others.Remove(slot);
+            _gone = (_gone.Restarts + slot.Restarts, _gone.Recycles + slot.Recycles);
         }
     }
 
@@ -103,237 +175,23 @@ internal sealed class Generation : IDisposable
     public async Task DrainAsync(bool hasSuccessor)
     {
         await _ending.CancelAsync();
-        await Task.WhenAll(_slots);
-        var instances = Instances;
-        foreach (var instance in instances)
-        {
-            if (hasSuccessor)
-            {
-                await TryMoveAsync(instance);
-            }
-            instance.Terminate();
-        }
-        var exits = Task.WhenAll(instances.Select(static instance => instance.Exited));
-        if (await Task.WhenAny(exits, Task.Delay(_settings.DrainTimeout + s_killPatience)) != exits)
-        {
-            _happened($"generation {Number} was killed: it had not ended {_settings.DrainTimeout.TotalSeconds:0.#} s after it was told to");
-            KillAll();
-            await exits;
-        }
-        DisposeAll();
-    }
-
-    // One that cannot is drained without it: its connections are closed as they become idle.
-    private async Task TryMoveAsync(AppInstance instance)
-    {
-        try
-        {
-            await instance.MoveAsync();
-        }
-        catch (InstanceException error)
-        {
-            _happened($"process {instance.ProcessId} did not give its connections to the next generation: {error.Message}");
-        }
+        await Task.WhenAll([.. Slots.Select(slot => slot.DrainAsync(hasSuccessor)), .. _leaving]);
     }
 
     /// <summary>Ends all processes now.</summary>
-    public void KillAll()
-    {
-        foreach (var instance in Instances)
-        {
-            instance.Kill();
-        }
-    }
+    public void KillAll() => Array.ForEach(All, static slot => slot.Kill());
 
     public void Dispose()
     {
         _ending.Cancel();
-        DisposeAll();
+        Array.ForEach(All, static slot => slot.Dispose());
         _code?.Dispose();
         _ending.Dispose();
     }
 
-    private void DisposeAll()
-    {
-        foreach (var instance in Instances)
-        {
-            instance.Dispose();
-        }
-    }
+    private Slot NewSlot() => new(new SlotSetting(_settings, StartOne, _happened, IsGivenUp));
 
-    // ---- one process ----
-
-    private async Task<AppInstance> StartOneAsync(int slot, CancellationToken ct)
-    {
-        using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct);
-        limit.CancelAfter(_settings.StartTimeout);
-        var instance = AppInstance.Start(_describe(string.Create(CultureInfo.InvariantCulture, $"{_settings.Name}-{Number}-{Interlocked.Increment(ref _started)}")));
-        lock (_lock)
-        {
-            _instances[slot]?.Dispose();
-            _instances[slot] = instance;
-        }
-        try
-        {
-            await instance.WaitForStartAsync(limit.Token);
-            await WaitForHealthAsync(instance, limit.Token);
-            await WarmUpAsync(instance, limit.Token);
-            return instance;
-        }
-        catch (OperationCanceledException) when (!ct.IsCancellationRequested)
-        {
-            string why = await WhyNotReadyAsync(instance);
-            throw new InstanceException(string.Create(CultureInfo.InvariantCulture, $"Process {instance.ProcessId} was not ready {_settings.StartTimeout.TotalSeconds:0.#} s after its start ({why})."));
-        }
-    }
-
-    private async Task<string> WhyNotReadyAsync(AppInstance instance)
-    {
-        if (_settings.Health is not { } path)
-        {
-            return "it does not listen, or does not answer its warm-up paths";
-        }
-        int? status = await instance.AskAsync(path, TimeSpan.FromSeconds(1), CancellationToken.None);
-        return status is null ? $"{path} is not answered" : string.Create(CultureInfo.InvariantCulture, $"{path} answers {status}");
-    }
-
-    private async Task WaitForHealthAsync(AppInstance instance, CancellationToken ct)
-    {
-        while (_settings.Health is { } path && !IsRight(await instance.AskAsync(path, _settings.StartTimeout, ct)))
-        {
-            ThrowIfEnded(instance);
-            await Task.Delay(s_askAgain, ct);
-        }
-        ThrowIfEnded(instance);
-    }
-
-    private async Task SettleAsync(AppInstance instance, CancellationToken ct)
-    {
-        long until = Environment.TickCount64 + (long)_settings.SettleTimeout.TotalMilliseconds;
-        while (Environment.TickCount64 < until)
-        {
-            await Task.Delay(s_askAgain, ct);
-            ThrowIfEnded(instance);
-            if (_settings.Health is { } path && !IsRight(await instance.AskAsync(path, _settings.StartTimeout, ct)))
-            {
-                ThrowIfEnded(instance);
-                throw new InstanceException($"Process {instance.ProcessId} did not stay well: {await WhyNotReadyAsync(instance)}.");
-            }
-        }
-    }
-
-    // Until the answers come steadily: the first request of each path compiles what it needs.
-    private async Task WarmUpAsync(AppInstance instance, CancellationToken ct)
-    {
-        double before = double.MaxValue;
-        for (int round = 0; round < WarmUpRoundsMax && _settings.WarmUp.Count > 0; round++)
-        {
-            long begun = System.Diagnostics.Stopwatch.GetTimestamp();
-            foreach (string path in _settings.WarmUp)
-            {
-                if (await instance.AskAsync(path, _settings.StartTimeout, ct) is not { } status || status >= 500)
-                {
-                    ThrowIfEnded(instance);
-                    throw new InstanceException($"The warm-up path {path} has failed.");
-                }
-            }
-            double took = System.Diagnostics.Stopwatch.GetElapsedTime(begun).TotalMilliseconds;
-            if (round > 1 && took > before * 0.8)
-            {
-                return;
-            }
-            before = took;
-        }
-    }
-
-    private static void ThrowIfEnded(AppInstance instance)
-    {
-        if (instance.Exited.IsCompleted)
-        {
-            throw new InstanceException($"Process {instance.ProcessId} {instance.Exited.Result}.");
-        }
-    }
-
-    private static bool IsRight(int? status) => status is >= 200 and < 400;
-
-    // ---- while it serves ----
-
-    private async Task WatchSlotAsync(int slot)
-    {
-        var instance = _instances[slot]!;
-        while (!_ending.IsCancellationRequested)
-        {
-            if (await WatchAsync(instance) is not { } how)
-            {
-                return;
-            }
-            _happened($"process {instance.ProcessId} {how}");
-            if (IsGivenUp(how))
-            {
-                return;
-            }
-            if (await ReplaceAsync(slot) is not { } next)
-            {
-                return;
-            }
-            instance = next;
-        }
-    }
-
-    // How it has ended; null when the generation ends.
-    private async Task<string?> WatchAsync(AppInstance instance)
-    {
-        var ending = Task.Delay(Timeout.InfiniteTimeSpan, _ending.Token);
-        var hung = HasHungAsync(instance);
-        var first = await Task.WhenAny(instance.Exited, hung, ending);
-        if (_ending.IsCancellationRequested)
-        {
-            return null;
-        }
-        if (first == hung && !instance.Exited.IsCompleted)
-        {
-            instance.Kill();
-            await instance.Exited;
-            return string.Create(CultureInfo.InvariantCulture, $"was killed: {_settings.Health} was without a right answer for {_settings.HangTimeout.TotalSeconds:0.#} s");
-        }
-        return await instance.Exited;
-    }
-
-    private async Task HasHungAsync(AppInstance instance)
-    {
-        if (_settings.Health is not { } path)
-        {
-            await Task.WhenAny(Task.Delay(Timeout.InfiniteTimeSpan, _ending.Token));
-            return;
-        }
-        TimeSpan period = TimeSpan.FromMilliseconds(Math.Clamp(_settings.HangTimeout.TotalMilliseconds / 5, 50, 5_000));
-        TimeSpan fair = TimeSpan.FromMilliseconds(Math.Min(_settings.HangTimeout.TotalMilliseconds, 1_000));
-        long lastRight = System.Diagnostics.Stopwatch.GetTimestamp();
-        TimeSpan Left() => _settings.HangTimeout - System.Diagnostics.Stopwatch.GetElapsedTime(lastRight);
-        try
-        {
-            while (true)
-            {
-                await Task.Delay(period, _ending.Token);
-                bool isRight = IsRight(await instance.AskAsync(path, Left() > fair ? Left() : fair, _ending.Token));
-
-                // Its time may have passed while the daemon itself stood still (a machine that sleeps, SIGSTOP): the last question is asked and answered in time that is.
-                isRight = isRight || (Left() <= TimeSpan.Zero && IsRight(await instance.AskAsync(path, fair, _ending.Token)));
-                if (isRight)
-                {
-                    lastRight = System.Diagnostics.Stopwatch.GetTimestamp();
-                }
-                else if (Left() <= TimeSpan.Zero)
-                {
-                    return;
-                }
-            }
-        }
-        catch (OperationCanceledException)
-        {
-            // The generation ends.
-        }
-    }
+    private AppInstance StartOne() => AppInstance.Start(_describe(string.Create(CultureInfo.InvariantCulture, $"{_settings.Name}-{Number}-{Interlocked.Increment(ref _started)}")));
 
     private bool IsGivenUp(string how)
     {
@@ -350,42 +208,4 @@ internal sealed class Generation : IDisposable
         _failed.TrySetResult(string.Create(CultureInfo.InvariantCulture, $"{CrashesMax} processes ended within {s_crashWindow.TotalSeconds:0} s, the last {how}"));
         return true;
     }
-
-    // Null when the generation ends.
-    private async Task<AppInstance?> ReplaceAsync(int slot)
-    {
-        for (int attempt = 0; !_ending.IsCancellationRequested; attempt++)
-        {
-            try
-            {
-                if (attempt > 0)
-                {
-                    await Task.Delay(Pause(attempt), _ending.Token);
-                }
-                var next = await StartOneAsync(slot, _ending.Token);
-                await next.ListenAsync(_ending.Token);
-                Restarts++;
-                _happened($"process {next.ProcessId} serves in its place");
-                return next;
-            }
-            catch (Exception error) when (error is not OperationCanceledException)      // whatever it is: a slot that nobody watches is never filled again
-            {
-                _happened($"no process could be put in its place: {error.Message}");
-                _instances[slot]?.Kill();
-                if (IsGivenUp("did not start"))
-                {
-                    return null;
-                }
-            }
-            catch (OperationCanceledException)
-            {
-                return null;
-            }
-        }
-        return null;
-    }
-
-    // 1, 2, 4 s ..., and up to a quarter more or less: what has crashed together does not start together.
-    private static TimeSpan Pause(int attempt) =>
-        TimeSpan.FromMilliseconds(Math.Min(s_restartPauseMax.TotalMilliseconds, 1_000 * Math.Pow(2, attempt - 1)) * (0.75 + (Random.Shared.NextDouble() / 2)));
 }

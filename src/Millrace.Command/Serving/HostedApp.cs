@@ -4,8 +4,9 @@
 //   Starting --> Serving <--> Deploying (the old generation serves until the new one does)
 //      |            |
 //      v            v
-//   Waiting       Held       Stopped
-//   (tries again) (until it is started or reloaded)
+//   Waiting       Held       Stopped      Idle
+//   (tries again) (until it is started    (until somebody comes)
+//                  or reloaded)
 
 using System.Globalization;
 using Millrace.Command.Running;
@@ -13,9 +14,8 @@ using Millrace.Command.Terminals;
 
 namespace Millrace.Command.Serving;
 
-internal sealed class HostedApp : IAsyncDisposable
+internal sealed partial class HostedApp : IAsyncDisposable
 {
-    private const int EventsMax = 100;
     private const string Over = "it has been taken out of the file, or the daemon stops";
     private static readonly TimeSpan s_tryAgainMin = TimeSpan.FromSeconds(1);
     private static readonly TimeSpan s_tryAgainMax = TimeSpan.FromSeconds(60);
@@ -25,7 +25,6 @@ internal sealed class HostedApp : IAsyncDisposable
     private readonly SemaphoreSlim _one = new(1);
     private readonly CancellationTokenSource _ending = new();
     private readonly Lock _lock = new();
-    private readonly Queue<AppEvent> _events = [];
     private readonly List<Task> _draining = [];
     private readonly List<Generation> _retiring = [];
     private readonly AppCode _code;
@@ -35,10 +34,12 @@ internal sealed class HostedApp : IAsyncDisposable
     private Generation? _current;
     private int _generations;
     private int _restarts;
+    private int _recycles;
     private int _attempts;
     private int _deployments;
     private Task? _ended;
     private bool _isHeldOnRequest;
+    private int? _scaled;
 
     /// <param name="settings">What it is.</param>
     /// <param name="folders">Where the daemon keeps what it makes.</param>
@@ -50,6 +51,7 @@ internal sealed class HostedApp : IAsyncDisposable
         _console = console;
         Output = new AppOutput(line => console.Steady.PrintAsync($"{settings.Name} | {line}"));
         _code = new AppCode(folders, Output);
+        Traffic = new TrafficWatch(() => _current?.Instances ?? []);
     }
 
     public AppSettings Settings { get; private set; }
@@ -61,36 +63,17 @@ internal sealed class HostedApp : IAsyncDisposable
 
     public AppOutput Output { get; }
 
+    public TrafficWatch Traffic { get; }
+
     /// <summary>Whether it has been told to be this already, and is not kept from it by a deployment that did not come about.</summary>
     public bool Is(AppSettings settings) => Settings.IsSame(settings) && _current?.Settings.IsSame(settings) != false;
 
     /// <summary>The file has been read again, and it is to be what it is.</summary>
     public void Keep(AppSettings settings) => Settings = settings;
 
-    public AppStatus Status
-    {
-        get
-        {
-            var current = _current;
-            lock (_lock)
-            {
-                return new AppStatus(
-                    Settings.Name,
-                    State.ToString().ToLowerInvariant(),
-                    Reason,
-                    [.. (_listeners?.Shown ?? Settings.Urls).Where(url => !Settings.SharedUrls.Any(own => ServeFileReader.Bare(own) == ServeFileReader.Bare(url))), .. Settings.SharedAs.Select(static place => place.ToString())],
-                    current?.Number ?? 0,
-                    _restarts + (current?.Restarts ?? 0),
-                    [.. (current?.Instances ?? []).Where(static instance => !instance.Exited.IsCompleted).Select(static instance => new ProcessStatus(instance.ProcessId, instance.Started, instance.Memory))],
-                    [.. _events]);
-            }
-        }
-    }
-
     /// <summary>Starts it, or its next generation where one serves. The answer is why that has not come about, or null.</summary>
-    public Task<string?> DeployAsync(AppSettings? settings = null) => DoAsync(async () =>
+    public Task<string?> DeployAsync() => DoAsync(async () =>
     {
-        Settings = settings ?? Settings;
         _attempts = 0;
         _watching ??= Task.Run(DeployChangesAsync);
         return await DeployOnceAsync();
@@ -117,6 +100,7 @@ internal sealed class HostedApp : IAsyncDisposable
         if (error is null)
         {
             await HoldOnAsync();
+            await LeaveDoorAsync();
             if (_held is { } held)
             {
                 held.Page = page;
@@ -196,6 +180,7 @@ internal sealed class HostedApp : IAsyncDisposable
             return error;
         }
         await HoldOnAsync();
+        await LeaveDoorAsync();
         Become(AppState.Waiting, error, $"it did not start: {error}");
         TryAgainLater(number);
         return error;
@@ -221,10 +206,12 @@ internal sealed class HostedApp : IAsyncDisposable
         try
         {
             var (app, code) = await _code.FindAsync(settings, ++_generations, _ending.Token);
-            next = new Generation(_generations, settings, id => new InstanceStart(id, settings, app, _listeners!, _folders.Sockets, Output) { Shared = settings.IsRouter ? _folders.Shared : null }, Happened, code);
+            next = new Generation(_generations, settings, id => new InstanceStart(id, settings, app, _listeners!, _folders.Sockets, Output) { Shared = settings.IsRouter ? _folders.Shared : null, Groups = _folders.Groups }, Happened, code, _scaled ?? settings.Instances);
             await next.StartAsync(settles: _current is not null, _ending.Token);
+            SayLimits(next);
             await LetGoAsync();
             await next.ListenAsync(_ending.Token);
+            await LeaveDoorAsync();
         }
         catch (Exception error)     // whatever it is: the application is as it was, and can be asked again
         {
@@ -235,6 +222,7 @@ internal sealed class HostedApp : IAsyncDisposable
         var before = _current;
         _current = next;
         _ = WatchAsync(next);
+        _ = settings is { OnDemand: true, Idle: { } idle } ? StopWhenIdleAsync(next, idle) : null;
         Retire(before, hasSuccessor: true);
         return null;
     }
@@ -249,7 +237,7 @@ internal sealed class HostedApp : IAsyncDisposable
                 await _code.WaitForChangeAsync(_ending.Token);
                 await DoAsync(async () =>
                 {
-                    if (State == AppState.Stopped || _isHeldOnRequest)
+                    if (State is AppState.Stopped or AppState.Idle || _isHeldOnRequest)
                     {
                         _code.LeaveUnwatched();
                         return null;
@@ -299,7 +287,7 @@ internal sealed class HostedApp : IAsyncDisposable
             {
                 return;
             }
-            await DoAsync(async () => State == AppState.Waiting && _deployments == deployment ? await DeployOnceAsync() : null);
+            await DoAsync(async () => State == AppState.Waiting && _deployments == deployment ? await (_listeners is null ? BeginOnceAsync() : DeployOnceAsync()) : null);
         });
     }
 
@@ -332,6 +320,7 @@ internal sealed class HostedApp : IAsyncDisposable
             {
                 _retiring.Remove(generation);
                 _restarts += generation.Restarts;
+                _recycles += generation.Recycles;
             }
             generation.Dispose();
         }));
@@ -358,37 +347,11 @@ internal sealed class HostedApp : IAsyncDisposable
 
     private void CloseListeners()
     {
+        _doorman?.Dispose();
+        _doorman = null;
         _held?.EndAsync(successor: null).AsTask().GetAwaiter().GetResult();
         _held = null;
         _listeners?.Dispose();
         _listeners = null;
-    }
-
-    // ---- what happens ----
-
-    private void Become(AppState state, string? reason, string? what)
-    {
-        lock (_lock)
-        {
-            State = state;
-            Reason = reason;
-        }
-        if (what is not null)
-        {
-            Happened(what);
-        }
-    }
-
-    private void Happened(string what)
-    {
-        lock (_lock)
-        {
-            _events.Enqueue(new AppEvent(DateTimeOffset.UtcNow, what));
-            if (_events.Count > EventsMax)
-            {
-                _events.Dequeue();
-            }
-        }
-        _console.Steady.Print(CommandConsole.Readable($"{Settings.Name}: {what}"));
     }
 }

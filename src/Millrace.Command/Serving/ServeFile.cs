@@ -88,6 +88,18 @@ internal sealed record AppSettings
     /// <summary>Processes that serve it, in [1, 64].</summary>
     public int Instances { get; init; } = 1;
 
+    /// <summary>Whether it is started by the first who connects.</summary>
+    public bool OnDemand { get; init; }
+
+    /// <summary>After how long without a request it is stopped, until somebody connects; null: never.</summary>
+    public TimeSpan? Idle { get; init; }
+
+    /// <summary>What each of its processes may use at most.</summary>
+    public AppLimits Limits { get; init; } = AppLimits.None;
+
+    /// <summary>When each of its processes is replaced by a fresh one.</summary>
+    public AppRecycling Recycling { get; init; } = AppRecycling.None;
+
     /// <summary>A path that answers 200 to 399 as long as the application is well; null: nobody asks.</summary>
     public string? Health { get; init; }
 

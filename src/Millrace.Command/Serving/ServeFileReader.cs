@@ -14,7 +14,7 @@ internal sealed record Mistake(Place Place, string Sentence);
 internal sealed partial class ServeFileReader
 {
     private const int AppsMax = 1000;
-    private const int InstancesMax = 64;
+    public const int InstancesMax = 64;
     private const int NameMax = 40;
     private const string NameText = "a name of letters a to z, digits, '-' and '_'";
     private const string AddressText = "an address such as \"fastcgi://unix:/run/shop.sock\"";
@@ -22,7 +22,7 @@ internal sealed partial class ServeFileReader
     public static readonly string[] FileNames = ["$schema", "control", "snapshots", "shared", "apps"];
 
     public static readonly string[] AppNames =
-        ["name", "target", "urls", "on", "host", "path", "arguments", "environment", "workingDirectory", "user", "instances", "health", "healthHost", "warmUp", "snapshot", "watch", "timeouts"];
+        ["name", "target", "urls", "on", "host", "path", "arguments", "environment", "workingDirectory", "user", "instances", "health", "healthHost", "warmUp", "snapshot", "watch", "timeouts", "limits", "recycle", "onDemand", "idle"];
 
     public static readonly string[] TimeoutNames = ["start", "settle", "hang", "drain"];
 
@@ -95,7 +95,7 @@ internal sealed partial class ServeFileReader
         PlacedValue? timeouts = members.GetValueOrDefault("timeouts");
         var times = timeouts is null ? null : Members(timeouts, "\"timeouts\"", TimeoutNames);
         var settings = new AppSettings { Name = name, Target = target ?? "", Urls = urls, SharedUrls = sharedUrls, PathBase = routes.Path, SharedAs = routes.As };
-        return settings with
+        settings = settings with
         {
             Arguments = members.TryGetValue("arguments", out var arguments) ? TextsOf(arguments, "arguments") : [],
             Environment = members.TryGetValue("environment", out var environment) ? VariablesOf(environment) : settings.Environment,
@@ -111,7 +111,14 @@ internal sealed partial class ServeFileReader
             SettleTimeout = TimeOf(times, "settle", settings.SettleTimeout),
             HangTimeout = TimeOf(times, "hang", settings.HangTimeout),
             DrainTimeout = TimeOf(times, "drain", settings.DrainTimeout),
+            Limits = members.TryGetValue("limits", out var limits) ? LimitsOf(limits) : settings.Limits,
+            Recycling = members.TryGetValue("recycle", out var recycle) ? RecyclingOf(recycle) : settings.Recycling,
+            OnDemand = members.TryGetValue("onDemand", out var onDemand) && IsTrue(onDemand, "onDemand"),
+            Idle = members.ContainsKey("idle") ? TimeOf(members, "idle", s_idleMin, s_idleMin, s_timeMax) : null,
         };
+        RequireRecycledFirst(members, settings);
+        RequireOnDemand(members);
+        return settings;
     }
 
     // The sockets of the processes lie beside it, and have longer names.
@@ -341,45 +348,6 @@ internal sealed partial class ServeFileReader
             }
         }
         return variables;
-    }
-
-    private int NumberOf(PlacedValue value, string name, int min, int max)
-    {
-        string range = string.Create(CultureInfo.InvariantCulture, $"a whole number from {min} to {max}");
-        if (!Require(value, JsonValueKind.Number, name, range))
-        {
-            return min;
-        }
-        if (int.TryParse(value.Text, NumberStyles.AllowLeadingSign, CultureInfo.InvariantCulture, out int number) && number >= min && number <= max)
-        {
-            return number;
-        }
-        Add(value.Place, $"\"{name}\" is {value.Text}; it must be {range}.");
-        return min;
-    }
-
-    private bool IsTrue(PlacedValue value, string name)
-    {
-        if (value.Kind is not (JsonValueKind.True or JsonValueKind.False))
-        {
-            Add(value.Place, $"\"{name}\" is true or false, without quotes, and this is {value.KindText}.");
-        }
-        return value.Kind == JsonValueKind.True;
-    }
-
-    private TimeSpan TimeOf(Dictionary<string, PlacedValue>? times, string name, TimeSpan fallback)
-    {
-        const string what = "a time with its unit, such as \"500ms\", \"30s\", \"5m\" or \"1h\"";
-        if (times is null || !times.TryGetValue(name, out var value) || !Require(value, JsonValueKind.String, name, what))
-        {
-            return fallback;
-        }
-        if (Duration.TryParse(value.Text, out TimeSpan time) && time >= TimeSpan.FromMilliseconds(100) && time <= TimeSpan.FromHours(24))
-        {
-            return time;
-        }
-        Add(value.Place, $"\"{name}\" is \"{value.Text}\"; it must be {what}, from 100ms to 24h.");
-        return fallback;
     }
 
     private void Add(Place place, string sentence) => _mistakes.Add(new Mistake(place, sentence));

@@ -8,7 +8,7 @@ namespace Millrace.Command.Serving;
 
 internal static class StatusTable
 {
-    private static readonly string[] s_heads = ["APP", "STATE", "GEN", "PROCESSES", "UP", "MEMORY", "RESTARTS", "ADDRESSES"];
+    private static readonly string[] s_heads = ["APP", "STATE", "GEN", "PROCESSES", "UP", "MEMORY", "REQ/S", "ACTIVE", "P50", "P99", "RESTARTS", "ADDRESSES"];
 
     /// <param name="status">What the daemon has said.</param>
     /// <param name="now">For how long something has been up.</param>
@@ -22,6 +22,10 @@ internal static class StatusTable
         {
             string line = string.Join("  ", rows[i].Select((cell, column) => column == s_heads.Length - 1 ? cell : cell.PadRight(widths[column])));
             text.AppendLine(colour ? Coloured(line, i == 0 ? null : status.Apps[i - 1].State) : line);
+            if (i > 0 && status.Apps[i - 1].Limits is { } limits)
+            {
+                text.AppendLine($"    limits: {limits}");
+            }
             if (i > 0 && status.Apps[i - 1].Reason is { } reason)
             {
                 text.AppendLine($"    {CommandConsole.Readable(reason, keepsLines: true)}");      // an application's own words may be in it
@@ -38,9 +42,20 @@ internal static class StatusTable
         app.Processes.Count == 0 ? "-" : string.Join(',', app.Processes.Select(static process => Number(process.Process))),
         app.Processes.Count == 0 ? "-" : Span(now - app.Processes.Min(static process => process.Since)),
         app.Processes.Count == 0 ? "-" : string.Create(CultureInfo.InvariantCulture, $"{app.Processes.Sum(static process => process.MemoryBytes) / 1_048_576} MiB"),
+        app.Traffic is { } traffic ? string.Create(CultureInfo.InvariantCulture, $"{traffic.RequestsPerSecond:0.#}") : "-",
+        app.Traffic is { } its ? its.Running.ToString(CultureInfo.InvariantCulture) : "-",
+        Time(app.Traffic?.P50Ms),
+        Time(app.Traffic?.P99Ms),
         Number(app.Restarts),
         string.Join(' ', app.Urls),
     ];
+
+    /// <summary>A line for each application, for whoever is no terminal.</summary>
+    public static string Lines(DaemonStatus status, DateTimeOffset now) => string.Join('\n', status.Apps.Select(app => string.Create(
+        CultureInfo.InvariantCulture,
+        $"{now:yyyy-MM-ddTHH:mm:ssZ} {app.Name} {app.State} processes={app.Processes.Count} requests/s={(app.Traffic is { } its ? its.RequestsPerSecond : 0)} active={app.Traffic?.Running ?? 0} p50={Time(app.Traffic?.P50Ms)} p99={Time(app.Traffic?.P99Ms)}")));
+
+    private static string Time(double? ms) => ms is { } its ? string.Create(CultureInfo.InvariantCulture, $"{its:0.##}ms") : "-";
 
     private static string Number(int number) => number.ToString(CultureInfo.InvariantCulture);
 

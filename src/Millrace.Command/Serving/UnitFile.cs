@@ -32,6 +32,10 @@ internal static class UnitFile
             LimitNOFILE=524288
 
             """);
+        if (NeedsGroups(file))
+        {
+            text.Append("Delegate=memory pids cpu\n");
+        }
         if (isRoots)
         {
             text.Append(Confinement(file, command));
@@ -74,7 +78,7 @@ internal static class UnitFile
             "NoNewPrivileges=yes",
             "CapabilityBoundingSet=CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER CAP_KILL CAP_NET_BIND_SERVICE CAP_SETGID CAP_SETUID",
             "ProtectClock=yes",
-            "ProtectControlGroups=yes",
+            $"ProtectControlGroups={(NeedsGroups(file) ? "no" : "yes")}",
             "ProtectHostname=yes",
             "ProtectKernelLogs=yes",
             "ProtectKernelModules=yes",
@@ -91,6 +95,9 @@ internal static class UnitFile
         ]);
         return string.Join('\n', lines) + "\n";
     }
+
+    // The limits of processes are those of groups that the daemon makes in its own.
+    private static bool NeedsGroups(ServeFile file) => file.Apps.Any(static app => app.Limits.NeedsGroup);
 
     // Where ASP.NET Core keeps the keys of cookies. A user who is not there yet has none.
     private static string? HomeOf(string? user)

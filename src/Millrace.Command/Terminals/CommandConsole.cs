@@ -32,6 +32,9 @@ internal sealed class CommandConsole : IDisposable
 
     public bool Colour { get; }
 
+    /// <summary>Whether standard output is a terminal, on which lines can be written over.</summary>
+    public bool IsTerminal { get; init; }
+
     /// <summary>The same places for a daemon, which must not stand still with its reader.</summary>
     public SteadyOutput Steady => _steady.Value;
 
@@ -40,7 +43,7 @@ internal sealed class CommandConsole : IDisposable
         bool colour = !Console.IsOutputRedirected
             && string.IsNullOrEmpty(Environment.GetEnvironmentVariable("NO_COLOR"))
             && Environment.GetEnvironmentVariable("TERM") is not (null or "dumb");
-        return new CommandConsole(new DescriptorStream(StandardOutput), new DescriptorStream(StandardError), colour);
+        return new CommandConsole(new DescriptorStream(StandardOutput), new DescriptorStream(StandardError), colour) { IsTerminal = !Console.IsOutputRedirected };
     }
 
     public string Bold(string text) => Colour ? $"\e[1m{text}\e[0m" : text;

@@ -2,7 +2,7 @@
 
 using System.CommandLine;
 using System.Globalization;
-using System.Text.Json;
+using System.Text;
 using Millrace.Command.Serving;
 using Millrace.Command.Terminals;
 
@@ -10,7 +10,7 @@ namespace Millrace.Command.Verbs;
 
 internal static class DaemonVerbs
 {
-    private static readonly (int Code, string Meaning)[] s_exitCodes =
+    internal static readonly (int Code, string Meaning)[] ExitCodes =
     [
         (ExitCode.Success, "done"), (ExitCode.Failure, "the daemon could not do it; the sentence on standard error says why"),
         (ExitCode.Usage, "the command line is wrong"), (ExitCode.CannotConnect, "there is no daemon"),
@@ -18,7 +18,7 @@ internal static class DaemonVerbs
 
     public static IEnumerable<System.CommandLine.Command> Create(CommandConsole console)
     {
-        yield return CreateStatus(console);
+        yield return StatusVerb.Create(console);
         yield return CreateLogs(console);
         yield return CreateAction(console, "start", "Start an application that is stopped or held.", "apps/{0}/start");
         yield return CreateAction(console, "stop", "End an application's processes and close its addresses.", "apps/{0}/stop");
@@ -26,21 +26,22 @@ internal static class DaemonVerbs
         yield return CreateHold(console);
         yield return CreateAction(console, "release", "Start an application that is held.", "apps/{0}/release");
         yield return CreateReload(console);
+        yield return CreateScale(console);
         yield return CreateShutdown(console);
     }
 
-    private static Option<string?> ControlOption() => new("--control") { Description = "Socket of the daemon. Default: that of a file without \"control\"", HelpName = "PATH" };
+    internal static Option<string?> ControlOption() => new("--control") { Description = "Socket of the daemon. Default: that of a file without \"control\"", HelpName = "PATH" };
 
     private static Argument<string> AppArgument() => new("APP") { Description = "Name of an application, as in the file" };
 
-    private static ControlClient Connect(string? control) => new(control is null ? ServeFileSource.Defaults.Control : Path.GetFullPath(control));
+    internal static ControlClient Connect(string? control) => new(control is null ? ServeFileSource.Defaults.Control : Path.GetFullPath(control));
 
     private static System.CommandLine.Command CreateAction(CommandConsole console, string name, string description, string request)
     {
         var (app, control) = (AppArgument(), ControlOption());
         var command = new System.CommandLine.Command(name, description) { app, control };
         command.SetAction((result, ct) => DoAsync(console, result.GetValue(control), string.Format(CultureInfo.InvariantCulture, request, Uri.EscapeDataString(result.GetRequiredValue(app))), ct));
-        return command.WithHelp(new Help([($"millrace {name} shop", $"the application that the file calls shop")], s_exitCodes));
+        return command.WithHelp(new Help([($"millrace {name} shop", $"the application that the file calls shop")], ExitCodes));
     }
 
     private static System.CommandLine.Command CreateHold(CommandConsole console)
@@ -50,7 +51,7 @@ internal static class DaemonVerbs
         var command = new System.CommandLine.Command("hold", "End an application's processes; its addresses answer 503 until it is released.") { app, page, control };
         command.SetAction((result, ct) => DoAsync(
             console, result.GetValue(control), $"apps/{Uri.EscapeDataString(result.GetRequiredValue(app))}/hold", ct, result.GetValue(page) is { } file ? ReadPage(file) : null));
-        return command.WithHelp(new Help([("millrace hold shop", "until `millrace release shop`"), ("millrace hold shop --page sorry.html", "with a page of your own")], s_exitCodes));
+        return command.WithHelp(new Help([("millrace hold shop", "until `millrace release shop`"), ("millrace hold shop --page sorry.html", "with a page of your own")], ExitCodes));
     }
 
     private static byte[] ReadPage(string file)
@@ -74,7 +75,17 @@ internal static class DaemonVerbs
         var command = new System.CommandLine.Command("reload", "Put the next generation of an application in the place of the one that serves, or apply a changed file.") { app, control };
         command.SetAction((result, ct) => DoAsync(console, result.GetValue(control), result.GetValue(app) is { } name ? $"apps/{Uri.EscapeDataString(name)}/reload" : "reload", ct));
         return command.WithHelp(new Help(
-            [("millrace reload shop", "after its files have changed: the new processes are started, asked for their health, and then take over"), ("millrace reload", "after the file has changed")], s_exitCodes));
+            [("millrace reload shop", "after its files have changed: the new processes are started, asked for their health, and then take over"), ("millrace reload", "after the file has changed")], ExitCodes));
+    }
+
+    private static System.CommandLine.Command CreateScale(CommandConsole console)
+    {
+        var (app, control) = (AppArgument(), ControlOption());
+        var count = new Argument<int>("N") { Description = "Processes, 1 to 64" };
+        var command = new System.CommandLine.Command("scale", "Have an application run so many processes, until the file gives another number. No request is lost.") { app, count, control };
+        command.SetAction((result, ct) => DoAsync(
+            console, result.GetValue(control), $"apps/{Uri.EscapeDataString(result.GetRequiredValue(app))}/scale", ct, Encoding.ASCII.GetBytes(result.GetValue(count).ToString(CultureInfo.InvariantCulture))));
+        return command.WithHelp(new Help([("millrace scale shop 4", "further processes are started, asked for their health, and then accept; those that are too many give their connections to the others")], ExitCodes));
     }
 
     private static System.CommandLine.Command CreateShutdown(CommandConsole console)
@@ -82,7 +93,7 @@ internal static class DaemonVerbs
         var control = ControlOption();
         var command = new System.CommandLine.Command("shutdown", "End the daemon and all its applications, as SIGTERM does.") { control };
         command.SetAction((result, ct) => DoAsync(console, result.GetValue(control), "stop", ct));
-        return command.WithHelp(new Help([("millrace shutdown", "requests that are under way are answered first")], s_exitCodes));
+        return command.WithHelp(new Help([("millrace shutdown", "requests that are under way are answered first")], ExitCodes));
     }
 
     private static async Task<int> DoAsync(CommandConsole console, string? control, string request, CancellationToken ct, byte[]? body = null)
@@ -109,21 +120,6 @@ internal static class DaemonVerbs
             await client.CopyLogsAsync(Uri.EscapeDataString(result.GetRequiredValue(app)), Math.Max(0, result.GetValue(lines)), result.GetValue(follow), console.RawOutput, ct);
             return ExitCode.Success;
         });
-        return command.WithHelp(new Help([("millrace logs shop -f", "the last 100 lines, and those that come")], s_exitCodes));
-    }
-
-    private static System.CommandLine.Command CreateStatus(CommandConsole console)
-    {
-        var control = ControlOption();
-        var json = new Option<bool>("--json") { Description = "As the daemon says it, for programs" };
-        var command = new System.CommandLine.Command("status", "Show the applications of a running daemon.") { json, control };
-        command.SetAction(async (result, ct) =>
-        {
-            using var client = Connect(result.GetValue(control));
-            var status = await client.StatusAsync(ct);
-            console.Output.WriteLine(result.GetValue(json) ? JsonSerializer.Serialize(status, ControlJson.Default.DaemonStatus) : StatusTable.Of(status, DateTimeOffset.UtcNow, console.Colour));
-            return ExitCode.Success;
-        });
-        return command.WithHelp(new Help([("millrace status", "a table"), ("millrace status --json", "everything, what has happened included")], s_exitCodes));
+        return command.WithHelp(new Help([("millrace logs shop -f", "the last 100 lines, and those that come")], ExitCodes));
     }
 }

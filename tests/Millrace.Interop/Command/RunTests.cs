@@ -127,7 +127,7 @@ public sealed class RunTests : IDisposable
     {
         await using var app = CommandProcess.Millrace("run", HostKinds, "--urls", "http://127.0.0.1:0", "--", "WebApplication", "--Kestrel:Endpoints:Web:Url=http://127.0.0.1:1");
         await app.WaitForOutputAsync("Application started.");
-        Assert.Contains("listens on http://127.0.0.1:", app.Output, StringComparison.Ordinal);
+        await app.WaitForOutputAsync("listens on http://127.0.0.1:");
         Assert.DoesNotContain("http://127.0.0.1:1\n", app.Output, StringComparison.Ordinal);
     }
 
@@ -148,7 +148,7 @@ public sealed class RunTests : IDisposable
     {
         await using var app = CommandProcess.Millrace("run", HostKinds, "--urls", Address, "--", "InProcess");
         await app.WaitForOutputAsync("listens on " + Address);
-        Assert.Contains("servers: TestServer TestServer", app.Output, StringComparison.Ordinal);
+        await app.WaitForOutputAsync("servers: TestServer TestServer");
         Assert.StartsWith("kind=InProcess ", (await CommandProcess.RunAsync("get", Address, "/", "--body-only")).Output, StringComparison.Ordinal);
     }
 

@@ -99,7 +99,7 @@ public sealed partial class ServeTests
         Assert.Equal(HttpStatusCode.BadGateway, stopped.StatusCode);
         using var nowhere = await SendAsync("x", "/elsewhere");
         Assert.Equal(HttpStatusCode.NotFound, nowhere.StatusCode);
-        Assert.Contains("ill: ", (await DoAsync("logs", "front")).Output, StringComparison.Ordinal);
+        await WaitForAsync(async () => (await DoAsync("logs", "front")).Output.Contains("ill: ", StringComparison.Ordinal));
     }
 
     [Fact]

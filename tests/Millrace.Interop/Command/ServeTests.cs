@@ -73,7 +73,7 @@ public sealed partial class ServeTests : IAsyncLifetime
         Assert.Equal((HttpStatusCode.ServiceUnavailable, "5"), (answer.StatusCode, answer.Headers.RetryAfter!.ToString()));
         JsonElement shop = AppOf("shop", await StatusAsync());
         Assert.Matches(@"^Process \d+ |^The process was ended by signal 6 before it listened\.$", shop.GetProperty("reason").GetString()!);
-        Assert.Contains("The database is not there.", (await DoAsync("logs", "shop")).Output, StringComparison.Ordinal);
+        await WaitForAsync(async () => (await DoAsync("logs", "shop")).Output.Contains("The database is not there.", StringComparison.Ordinal));
         Assert.Equal(HttpStatusCode.OK, (await _client.GetAsync(_blog + "/health")).StatusCode);
 
         Write(App("shop", _shop), App("blog", _blog));

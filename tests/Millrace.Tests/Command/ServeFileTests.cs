@@ -25,6 +25,7 @@ public sealed class ServeFileTests
                   "arguments": ["--a", ""], "environment": { "Title": "Shop = x", "Empty": "" }, "workingDirectory": "w", "user": "shop",
                   "instances": 2, "health": "/healthz?x=%20", "healthHost": "shop.example:8080", "warmUp": ["/", "/b"], "snapshot": false, "watch": false,
                   "timeouts": { "start": "2m", "settle": "3s", "hang": "1500ms", "drain": "1h" },
+                  "limits": { "memory": "1g", "descriptors": 4096, "processes": 200, "cpu": 0.5 }, "recycle": { "requests": 100000, "age": "24h", "memory": "900m" },
                 },
               ],
             }
@@ -40,6 +41,21 @@ public sealed class ServeFileTests
         Assert.Equal((2, "/healthz?x=%20", "shop.example:8080"), (app.Instances, app.Health, app.HealthHost));
         Assert.Equal(["/", "/b"], app.WarmUp);
         Assert.Equal((TimeSpan.FromMinutes(2), TimeSpan.FromSeconds(3), TimeSpan.FromMilliseconds(1500), TimeSpan.FromHours(1)), (app.StartTimeout, app.SettleTimeout, app.HangTimeout, app.DrainTimeout));
+        Assert.Equal(new AppLimits(1L << 30, 4096, 200, 0.5), app.Limits);
+        Assert.Equal(new AppRecycling(100_000, TimeSpan.FromHours(24), 900L << 20), app.Recycling);
+    }
+
+    [Fact]
+    public void Both_ends_of_each_range_belong_to_it()
+    {
+        Assert.NotNull(Read(App("\"limits\": {\"memory\": \"32m\", \"descriptors\": 256, \"processes\": 64, \"cpu\": 0.05}", "\"instances\": 1")));
+        Assert.NotNull(Read(App("\"limits\": {\"memory\": \"1024g\", \"descriptors\": 1048576, \"processes\": 4194304, \"cpu\": 1024}", "\"instances\": 64")));
+        Assert.NotNull(Read(App("\"recycle\": {\"memory\": \"32m\", \"requests\": 100, \"age\": \"10s\"}")));
+        Assert.NotNull(Read(App("\"recycle\": {\"memory\": \"1024g\", \"requests\": 1000000000000, \"age\": \"720h\"}")));
+        Assert.NotNull(Read(App("\"onDemand\": true", "\"idle\": \"1s\"")));
+        Assert.NotNull(Read(App("\"onDemand\": true", "\"idle\": \"24h\"")));
+        Assert.Equal((true, null), (Read(App("\"onDemand\": true"))!.Apps[0].OnDemand, Read(App("\"onDemand\": true"))!.Apps[0].Idle));
+        Assert.NotNull(Read(App("\"recycle\": {\"memory\": \"511m\"}", "\"limits\": {\"memory\": \"512m\"}")));
     }
 
     [Fact]
@@ -49,6 +65,7 @@ public sealed class ServeFileTests
 
         Assert.Equal(new DaemonPlaces("/default/control.sock", "/default/snapshots"), file.Places);
         Assert.Equal((true, true), (file.Apps[0].Snapshot, file.Apps[0].Watch));
+        Assert.Equal((AppLimits.None, AppRecycling.None), (file.Apps[0].Limits, file.Apps[0].Recycling));
         Assert.Equal((1, null, "localhost", null, null), (file.Apps[0].Instances, file.Apps[0].Health, file.Apps[0].HealthHost, file.Apps[0].User, file.Apps[0].WorkingDirectory));
         Assert.Equal((TimeSpan.FromSeconds(60), TimeSpan.FromSeconds(2), TimeSpan.FromSeconds(30), TimeSpan.FromSeconds(30)), (file.Apps[0].StartTimeout, file.Apps[0].SettleTimeout, file.Apps[0].HangTimeout, file.Apps[0].DrainTimeout));
     }
@@ -104,6 +121,34 @@ public sealed class ServeFileTests
         { "2:15", "\"arguments\" is a list of strings, and this is a number.", App("|\"arguments\": [1]") },
         { "2:10", "\"watch\" is true or false, without quotes, and this is a string.", App("|\"watch\": \"false\"") },
         { "2:13", "\"snapshot\" is true or false, without quotes, and this is null.", App("|\"snapshot\": null") },
+        { "2:22", "\"memory\" is an amount with its unit, such as \"512m\" or \"2g\", and this is a number.", App("|\"limits\": {\"memory\": 512}") },
+        { "2:22", "\"memory\" is \"512MB\"; it must be an amount with its unit", App("|\"limits\": {\"memory\": \"512MB\"}") },
+        { "2:22", "\"memory\" is \"31m\"; it must be an amount with its unit, such as \"512m\" or \"2g\", from 32m to 1024g.", App("|\"limits\": {\"memory\": \"31m\"}") },
+        { "2:22", "\"memory\" is \"1025g\"; it must be", App("|\"limits\": {\"memory\": \"1025g\"}") },
+        { "2:27", "\"descriptors\" is 255; it must be a whole number from 256 to 1048576.", App("|\"limits\": {\"descriptors\": 255}") },
+        { "2:27", "\"descriptors\" is 1048577; it must be", App("|\"limits\": {\"descriptors\": 1048577}") },
+        { "2:25", "\"processes\" is 63; it must be a whole number from 64 to 4194304.", App("|\"limits\": {\"processes\": 63}") },
+        { "2:25", "\"processes\" is 4194305; it must be", App("|\"limits\": {\"processes\": 4194305}") },
+        { "2:19", "\"cpu\" is 0.04; it must be a number of processors from 0.05 to 1024, such as 0.5 for half of one.", App("|\"limits\": {\"cpu\": 0.04}") },
+        { "2:19", "\"cpu\" is 1024.1; it must be", App("|\"limits\": {\"cpu\": 1024.1}") },
+        { "2:19", "\"cpu\" is a number of processors from 0.05 to 1024, such as 0.5 for half of one, and this is a string.", App("|\"limits\": {\"cpu\": \"50%\"}") },
+        { "2:12", "There is no setting \"mem\" here. The nearest is \"memory\"; there are memory, descriptors, processes, cpu.", App("|\"limits\": {\"mem\": \"1g\"}") },
+        { "2:11", "\"limits\" is empty. Name one of memory, descriptors, processes, cpu, or take it out.", App("|\"limits\": {}") },
+        { "2:11", "\"limits\" is an object, { ... }, and this is a string.", App("|\"limits\": \"512m\"") },
+        { "2:25", "\"requests\" is 99; it must be a whole number from 100 to 1000000000000.", App("|\"recycle\": {\"requests\": 99}") },
+        { "2:25", "\"requests\" is 1000000000001; it must be", App("|\"recycle\": {\"requests\": 1000000000001}") },
+        { "2:20", "\"age\" is \"9s\"; it must be a time with its unit, such as \"500ms\", \"30s\", \"5m\" or \"1h\", from 10s to 720h.", App("|\"recycle\": {\"age\": \"9s\"}") },
+        { "2:20", "\"age\" is \"721h\"; it must be", App("|\"recycle\": {\"age\": \"721h\"}") },
+        { "2:23", "\"memory\" is \"1m\"; it must be", App("|\"recycle\": {\"memory\": \"1m\"}") },
+        { "2:13", "There is no setting \"request\" here. The nearest is \"requests\"", App("|\"recycle\": {\"request\": 1000}") },
+        { "2:12", "\"recycle\" is empty.", App("|\"recycle\": {}") },
+        { "3:22", "A process that \"limits\" keeps to 512m never comes to 512m. Recycle it earlier.", App("|\"limits\": {\"memory\": \"512m\"}", "|\"recycle\": {\"memory\":\"512m\"}") },
+        { "2:9", "An application that is stopped when it is idle is started by whoever comes then: say \"onDemand\": true as well.", App("|\"idle\": \"10m\"") },
+        { "2:9", "say \"onDemand\": true as well.", App("|\"idle\": \"10m\"", "\"onDemand\": false") },
+        { "2:9", "\"idle\" is \"999ms\"; it must be a time with its unit, such as \"500ms\", \"30s\", \"5m\" or \"1h\", from 1s to 24h.", App("|\"idle\": \"999ms\"", "\"onDemand\": true") },
+        { "2:9", "\"idle\" is \"25h\"; it must be", App("|\"idle\": \"25h\"", "\"onDemand\": true") },
+        { "2:1", "There is no setting \"ondemand\" here. The nearest is \"onDemand\"", App("|\"ondemand\": true") },
+        { "2:13", "\"onDemand\" is true or false, without quotes, and this is a string.", App("|\"onDemand\": \"yes\"") },
         { "1:15", "\"snapshots\" is empty", "{\"snapshots\": \"\",\"apps\":[" + Bare() + "]}" },
         { "2:9", "\"user\" is the name of a user, and this is null.", App("|\"user\": null") },
         { "2:9", "\"user\" holds a control character", App("|\"user\": \"a\\u0000\"") },
@@ -146,7 +191,11 @@ public sealed class ServeFileTests
         Assert.Equal(ServeFileReader.FileNames.Order(), NamesOf(root));
         Assert.Equal(ServeFileReader.AppNames.Order(), NamesOf(app));
         Assert.Equal(ServeFileReader.TimeoutNames.Order(), NamesOf(app.GetProperty("timeouts").GetProperty("properties")));
-        Assert.All(ServeFileReader.AppNames.Where(static name => name != "timeouts"), name => Assert.Contains($"| `{name}` |", page, StringComparison.Ordinal));
+        Assert.Equal(ServeFileReader.LimitNames.Order(), NamesOf(app.GetProperty("limits").GetProperty("properties")));
+        Assert.Equal(ServeFileReader.RecycleNames.Order(), NamesOf(app.GetProperty("recycle").GetProperty("properties")));
+        Assert.All(ServeFileReader.LimitNames, name => Assert.Contains($"| `limits.{name}` |", page, StringComparison.Ordinal));
+        Assert.All(ServeFileReader.RecycleNames, name => Assert.Contains($"| `recycle.{name}` |", page, StringComparison.Ordinal));
+        Assert.All(ServeFileReader.AppNames.Where(static name => name is not ("timeouts" or "limits" or "recycle")), name => Assert.Contains($"| `{name}` |", page, StringComparison.Ordinal));
         Assert.All(ServeFileReader.TimeoutNames, name => Assert.Contains($"| `timeouts.{name}` |", page, StringComparison.Ordinal));
     }
 
@@ -202,6 +251,9 @@ public sealed class ServeFileTests
         Assert.False(one.IsSame(one with { Urls = ["http://127.0.0.1:2"] }));
         Assert.False(one.IsSame(one with { Instances = 2 }));
         Assert.False(one.IsSame(one with { Arguments = ["x"] }));
+        Assert.True(one.IsSame(one with { Limits = new AppLimits(null, null, null, null) }));
+        Assert.False(one.IsSame(one with { Limits = one.Limits with { Cpu = 1 } }));
+        Assert.False(one.IsSame(one with { Recycling = one.Recycling with { Requests = 100 } }));
     }
 
     private static string Bare() => "{\"name\":\"a\",\"target\":\"t\",\"urls\":\"http://127.0.0.1:1\"}";

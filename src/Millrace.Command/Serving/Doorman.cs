@@ -1,0 +1,145 @@
+// Stands at the addresses of an application that has no process: who connects waits in the queue, and rings. Connections that its processes had when they ended, each
+// idle, are kept as they are (a descriptor, and what the protocol knows of it), and ring when something comes on them; whoever serves next takes them. Nothing is read.
+
+using Millrace.Loops;
+using Millrace.Platform;
+
+namespace Millrace.Command.Serving;
+
+internal sealed class Doorman : IDisposable
+{
+    /// <summary>Connections that are kept; those beyond are closed, as they would be with a process that ends.</summary>
+    public const int KeptMax = 256;
+
+    private const int GiveAgainMs = 5;
+    private static readonly TimeSpan s_givePatience = TimeSpan.FromSeconds(5);
+
+    private readonly AppListeners _listeners;
+    private readonly Action _ring;
+    private readonly Lock _lock = new();
+    private readonly List<Doorbell.Watching> _watched = [];
+    private readonly Dictionary<int, Kept> _kept = [];
+    private bool _isOver;
+
+    /// <param name="listeners">Whose; it disposes of them behind this.</param>
+    /// <param name="ring">Somebody is at the door. More than once, on any thread.</param>
+    /// <exception cref="MillraceStartException">No descriptor is left for it.</exception>
+    public Doorman(AppListeners listeners, Action ring)
+    {
+        (_listeners, _ring) = (listeners, ring);
+        try
+        {
+            foreach (int listening in listeners.Listening)
+            {
+                _watched.Add(Doorbell.Watch(listening, _ => ring()));
+            }
+            _watched.Add(Doorbell.Watch(listeners.Takes, TakeAll));
+        }
+        catch
+        {
+            Dispose();
+            throw;
+        }
+    }
+
+    private sealed record Kept(Doorbell.Watching Watching, byte[] Knowledge);
+
+    /// <summary>Gives what it has kept to whoever takes it by now, and goes.</summary>
+    public async Task LeaveAsync()
+    {
+        var kept = End();
+        long giveUpAt = Environment.TickCount64 + (long)s_givePatience.TotalMilliseconds;
+        foreach (var (descriptor, its) in kept)
+        {
+            while (default(LinuxKernel).Give(_listeners.Gives, descriptor, its.Knowledge) == KernelResult.Again && Environment.TickCount64 < giveUpAt)
+            {
+                await Task.Delay(GiveAgainMs);
+            }
+            _ = SystemCalls.Close(descriptor);
+        }
+    }
+
+    public void Dispose()
+    {
+        foreach (int descriptor in End().Keys)
+        {
+            _ = SystemCalls.Close(descriptor);
+        }
+    }
+
+    // From here on nothing is watched.
+    private Dictionary<int, Kept> End()
+    {
+        lock (_lock)
+        {
+            _isOver = true;
+            _watched.ForEach(static watched => watched.Dispose());
+            _watched.Clear();
+            Dictionary<int, Kept> kept = new(_kept);
+            _kept.Clear();
+            foreach (var its in kept.Values)
+            {
+                its.Watching.Dispose();
+            }
+            return kept;
+        }
+    }
+
+    private void TakeAll(Doorbell.Watching channel)
+    {
+        Span<byte> knowledge = stackalloc byte[MovedConnection.SizeMax];
+        lock (_lock)
+        {
+            while (!_isOver && default(LinuxKernel).Take(channel.Descriptor, knowledge, out int length) is >= 0 and int descriptor)
+            {
+                if (_kept.Count >= KeptMax || !TryKeep(descriptor, knowledge[..length].ToArray()))
+                {
+                    _ = SystemCalls.Close(descriptor);
+                }
+            }
+            if (!_isOver)
+            {
+                channel.GoOn();
+            }
+        }
+    }
+
+    private bool TryKeep(int descriptor, byte[] knowledge)
+    {
+        try
+        {
+            _kept[descriptor] = new Kept(Doorbell.Watch(descriptor, Look), knowledge);
+            return true;
+        }
+        catch (MillraceStartException)
+        {
+            return false;
+        }
+    }
+
+    // Something has come, or its client has gone, which is nobody's business.
+    private void Look(Doorbell.Watching watching)
+    {
+        lock (_lock)
+        {
+            if (!_kept.TryGetValue(watching.Descriptor, out var kept) || kept.Watching != watching)
+            {
+                return;
+            }
+            if (!HasSomething(watching.Descriptor))
+            {
+                _kept.Remove(watching.Descriptor);
+                watching.Dispose();
+                _ = SystemCalls.Close(watching.Descriptor);
+                return;
+            }
+        }
+        _ring();
+    }
+
+    private static unsafe bool HasSomething(int descriptor)
+    {
+        byte first;
+        return SystemCalls.Receive(descriptor, &first, 1, SystemCalls.MSG_PEEK | SystemCalls.MSG_DONTWAIT) > 0;
+    }
+}

@@ -1,0 +1,90 @@
+// What is said of an application: how it is, and what has happened to it.
+
+using System.Globalization;
+using Millrace.Command.Terminals;
+
+namespace Millrace.Command.Serving;
+
+internal sealed partial class HostedApp
+{
+    private const int EventsMax = 100;
+
+    private readonly Queue<AppEvent> _events = [];
+    private string _limitsSaid = "";
+
+    public AppStatus Status
+    {
+        get
+        {
+            var current = _current;
+            lock (_lock)
+            {
+                return new AppStatus(
+                    Settings.Name,
+                    State.ToString().ToLowerInvariant(),
+                    Reason,
+                    [.. (_listeners?.Shown ?? Settings.Urls).Where(url => !Settings.SharedUrls.Any(own => ServeFileReader.Bare(own) == ServeFileReader.Bare(url))), .. Settings.SharedAs.Select(static place => place.ToString())],
+                    current?.Number ?? 0,
+                    _restarts + (current?.Restarts ?? 0),
+                    _recycles + (current?.Recycles ?? 0),
+                    current?.Limits is { Length: > 0 } limits ? limits : null,
+                    current is null ? null : Traffic.Traffic,
+                    [.. (current?.Instances ?? []).Where(static instance => !instance.Exited.IsCompleted).Select(static instance => new ProcessStatus(instance.ProcessId, instance.Started, instance.Memory))],
+                    [.. _events]);
+            }
+        }
+    }
+
+    private void SayLimits(Generation generation)
+    {
+        string limits = generation.Limits;
+        if (limits.Length > 0 && limits != _limitsSaid)
+        {
+            Happened("limits of each process: " + limits);
+        }
+        _limitsSaid = limits;
+    }
+
+    private void Become(AppState state, string? reason, string? what)
+    {
+        lock (_lock)
+        {
+            State = state;
+            Reason = reason;
+        }
+        if (what is not null)
+        {
+            Happened(what);
+        }
+    }
+
+    private void Happened(string what)
+    {
+        lock (_lock)
+        {
+            _events.Enqueue(new AppEvent(DateTimeOffset.UtcNow, what));
+            if (_events.Count > EventsMax)
+            {
+                _events.Dequeue();
+            }
+        }
+        _console.Steady.Print(CommandConsole.Readable($"{Settings.Name}: {what}"));
+    }
+
+    /// <summary>Has it run so many processes, from now on and until the file gives another number. The answer is why not, or null.</summary>
+    /// <param name="count">In [1, 64].</param>
+    public Task<string?> ScaleAsync(int count) => DoAsync(async () =>
+    {
+        try
+        {
+            await (_current?.ScaleAsync(count, _ending.Token) ?? Task.CompletedTask);
+        }
+        catch (Exception error)     // whatever it is: those that run go on
+        {
+            return error is OperationCanceledException ? Over : error.Message;
+        }
+        _scaled = count;
+        Happened(string.Create(CultureInfo.InvariantCulture, $"{count} {(count == 1 ? "process" : "processes")}{(_current is null ? " when it is started" : "")}"));
+        return null;
+    });
+}

@@ -1,0 +1,276 @@
+// One of the places of a generation: a process, and whichever is put in its place. One that crashes or hangs is replaced when it has gone, sooner at first and
+// later when it goes on; one that has used up what it may is replaced while it serves, and gives its connections to the others.
+
+using System.Globalization;
+
+namespace Millrace.Command.Serving;
+
+/// <param name="Settings">Those of the application.</param>
+/// <param name="Start">Starts a process.</param>
+/// <param name="Happened">Is told what happens, a sentence each.</param>
+/// <param name="IsGivenUp">Is told how a process has ended; true: no other is to be put in its place.</param>
+internal sealed record SlotSetting(AppSettings Settings, Func<AppInstance> Start, Action<string> Happened, Func<string, bool> IsGivenUp);
+
+internal sealed class Slot : IDisposable
+{
+    private static readonly TimeSpan s_killPatience = TimeSpan.FromSeconds(5);
+    private static readonly TimeSpan s_restartPauseMax = TimeSpan.FromSeconds(30);
+
+    private readonly SlotSetting _its;
+    private readonly InstanceHealth _health;
+    private readonly InstanceUse _use;
+    private readonly CancellationTokenSource _ending = new();
+    private readonly Lock _lock = new();
+    private readonly List<AppInstance> _others = [];     // one that is on its way, and those that are leaving
+    private readonly List<Task> _leaving = [];
+    private AppInstance? _current;
+    private Task _watching = Task.CompletedTask;
+
+    public Slot(SlotSetting its)
+    {
+        _its = its;
+        _health = new InstanceHealth(its.Settings);
+        _use = new InstanceUse(its.Settings);
+    }
+
+    /// <summary>The process that serves, or is to; null before it has been started.</summary>
+    public AppInstance? Current
+    {
+        get
+        {
+            lock (_lock)
+            {
+                return _current;
+            }
+        }
+    }
+
+    /// <summary>Processes that have been put in the place of one that crashed or hung.</summary>
+    public int Restarts { get; private set; }
+
+    /// <summary>Processes that have been put in the place of one that was well.</summary>
+    public int Recycles { get; private set; }
+
+    /// <summary>Starts its process, and waits until that is healthy and warm.</summary>
+    /// <exception cref="InstanceException">It is not.</exception>
+    public async Task<AppInstance> StartAsync(CancellationToken ct)
+    {
+        var instance = _its.Start();
+        AppInstance? before;
+        lock (_lock)
+        {
+            (before, _current) = (_current, instance);
+        }
+        before?.Dispose();
+        await _health.WaitUntilReadyAsync(instance, ct);
+        return instance;
+    }
+
+    /// <summary>Waits while it stays well.</summary>
+    /// <exception cref="InstanceException">It has not.</exception>
+    public Task SettleAsync(CancellationToken ct) => _health.SettleAsync(Current!, ct);
+
+    /// <summary>Has it accept.</summary>
+    /// <exception cref="InstanceException">It cannot, or has ended meanwhile.</exception>
+    public Task ListenAsync(CancellationToken ct) => Current!.ListenAsync(ct);
+
+    /// <summary>From now on a process that ends is replaced.</summary>
+    public void Watch() => _watching = Task.Run(WatchAllAsync);
+
+    /// <summary>Ends it: what it serves is answered first, for as long as the application's drain time says.</summary>
+    /// <param name="hasSuccessor">Whether others serve that take connections over.</param>
+    public async Task DrainAsync(bool hasSuccessor)
+    {
+        await _ending.CancelAsync();
+        await _watching;
+        if (Current is { } instance)
+        {
+            await LeaveAsync(instance, hasSuccessor);
+        }
+        await Task.WhenAll(_leaving);
+    }
+
+    public void Kill()
+    {
+        foreach (var instance in All())
+        {
+            instance.Kill();
+        }
+    }
+
+    public void Dispose()
+    {
+        _ending.Cancel();
+        foreach (var instance in All())
+        {
+            instance.Dispose();
+        }
+        _ending.Dispose();
+    }
+
+    private AppInstance[] All()
+    {
+        lock (_lock)
+        {
+            return _current is { } current ? [current, .. _others] : [.. _others];
+        }
+    }
+
+    private async Task WatchAllAsync()
+    {
+        var instance = Current!;
+        while (await WatchAsync(instance) is { } end)
+        {
+            if (end.IsSpent)
+            {
+                instance = await RecycleAsync(instance, end.How);
+                continue;
+            }
+            _its.Happened($"process {instance.ProcessId} {end.How}");
+            if (_its.IsGivenUp(end.How) || await ReplaceAsync() is not { } next)
+            {
+                return;
+            }
+            instance = next;
+        }
+    }
+
+    // How it has ended, or why it is to be replaced; null when the generation ends.
+    private async Task<(string How, bool IsSpent)?> WatchAsync(AppInstance instance)
+    {
+        using var over = CancellationTokenSource.CreateLinkedTokenSource(_ending.Token);
+        var hung = _health.HasHungAsync(instance, over.Token);
+        var spent = _use.IsSpentAsync(instance, over.Token);
+        var first = await Task.WhenAny(instance.Exited, hung, spent);
+        await over.CancelAsync();
+        if (_ending.IsCancellationRequested)
+        {
+            return null;
+        }
+        if (first == hung && !instance.Exited.IsCompleted)
+        {
+            instance.Kill();
+            await instance.Exited;
+            return (string.Create(CultureInfo.InvariantCulture, $"was killed: {_its.Settings.Health} was without a right answer for {_its.Settings.HangTimeout.TotalSeconds:0.#} s"), false);
+        }
+        return first == spent && await spent is { } why && !instance.Exited.IsCompleted ? (why, true) : (await instance.Exited, false);
+    }
+
+    // The fresh one, or the old one where there can be none for the time being.
+    private async Task<AppInstance> RecycleAsync(AppInstance old, string why)
+    {
+        AppInstance? next = null;
+        try
+        {
+            next = _its.Start();
+            lock (_lock)
+            {
+                _others.Add(next);
+            }
+            await _health.WaitUntilReadyAsync(next, _ending.Token);
+            await _health.SettleAsync(next, _ending.Token);
+            await next.ListenAsync(_ending.Token);
+        }
+        catch (Exception error)     // whatever it is: the old one serves
+        {
+            next?.Dispose();
+            lock (_lock)
+            {
+                _others.RemoveAll(other => other == next);
+            }
+            if (!_ending.IsCancellationRequested)
+            {
+                _its.Happened($"process {old.ProcessId} was to be replaced ({why}), and goes on: {error.Message}");
+                await Task.WhenAny(old.Exited, Task.Delay(s_restartPauseMax, _ending.Token));
+            }
+            return old;
+        }
+        lock (_lock)
+        {
+            _others.Remove(next);
+            _others.Add(old);
+            _current = next;
+            Recycles++;
+        }
+        _its.Happened($"process {next.ProcessId} serves in the place of {old.ProcessId}: {why}");
+        _leaving.RemoveAll(static task => task.IsCompleted);
+        _leaving.Add(LeaveAsync(old, hasSuccessor: true));
+        return next;
+    }
+
+    private async Task LeaveAsync(AppInstance instance, bool hasSuccessor)
+    {
+        if (hasSuccessor)
+        {
+            await TryMoveAsync(instance);
+        }
+        instance.Terminate();
+        var patience = _its.Settings.DrainTimeout + s_killPatience;
+        if (await Task.WhenAny(instance.Exited, Task.Delay(patience)) != instance.Exited)
+        {
+            _its.Happened($"process {instance.ProcessId} was killed: it had not ended {patience.TotalSeconds:0.#} s after it was told to");
+            instance.Kill();
+            await instance.Exited;
+        }
+        instance.Dispose();
+        lock (_lock)
+        {
+            _others.Remove(instance);
+        }
+    }
+
+    // One that cannot is drained without it: its connections are closed as they become idle.
+    private async Task TryMoveAsync(AppInstance instance)
+    {
+        try
+        {
+            await instance.MoveAsync();
+        }
+        catch (InstanceException) when (instance.Exited.IsCompleted)
+        {
+            // There is nothing left that it could give.
+        }
+        catch (InstanceException error)
+        {
+            _its.Happened($"process {instance.ProcessId} did not give its connections to those that go on: {error.Message}");
+        }
+    }
+
+    // Null when the generation ends, or is given up.
+    private async Task<AppInstance?> ReplaceAsync()
+    {
+        for (int attempt = 0; !_ending.IsCancellationRequested; attempt++)
+        {
+            try
+            {
+                if (attempt > 0)
+                {
+                    await Task.Delay(Pause(attempt), _ending.Token);
+                }
+                var next = await StartAsync(_ending.Token);
+                await next.ListenAsync(_ending.Token);
+                Restarts++;
+                _its.Happened($"process {next.ProcessId} serves in its place");
+                return next;
+            }
+            catch (Exception error) when (error is not OperationCanceledException)      // whatever it is: a place that nobody watches is never filled again
+            {
+                _its.Happened($"no process could be put in its place: {error.Message}");
+                Current?.Kill();
+                if (_its.IsGivenUp("did not start"))
+                {
+                    return null;
+                }
+            }
+            catch (OperationCanceledException)
+            {
+                return null;
+            }
+        }
+        return null;
+    }
+
+    // 1, 2, 4 s ..., and up to a quarter more or less: what has crashed together does not start together.
+    private static TimeSpan Pause(int attempt) =>
+        TimeSpan.FromMilliseconds(Math.Min(s_restartPauseMax.TotalMilliseconds, 1_000 * Math.Pow(2, attempt - 1)) * (0.75 + (Random.Shared.NextDouble() / 2)));
+}

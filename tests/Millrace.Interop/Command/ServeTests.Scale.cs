@@ -1,0 +1,58 @@
+// The number of processes of an application while it serves.
+
+namespace Millrace.Interop.Command;
+
+public sealed partial class ServeTests
+{
+    [Fact]
+    public async Task Scaling_up_and_down_loses_no_request_and_closes_no_connection()
+    {
+        Write(App("shop", $"fastcgi://unix:{Socket};{_shop}"));
+        await StartAsync();
+        await UnderLoadAsync(async () =>
+        {
+            foreach (int count in (int[])[3, 1, 4, 2])
+            {
+                Assert.Equal((0, "shop: serving\n", ""), await DoAsync("scale", "shop", $"{count}"));
+                await WaitForAsync(async () => ProcessesOf("shop", await StatusAsync()).Distinct().Count() == count);
+            }
+        });
+        int[] processes = [.. ProcessesOf("shop", await StatusAsync())];
+
+        // It stays so over a deployment, and over a file that has not changed; a number in the file is the file's.
+        Assert.Equal((0, "shop: serving\n", ""), await DoAsync("reload", "shop"));
+        Assert.Equal(2, ProcessesOf("shop", await StatusAsync()).Except(processes).Count());
+        Assert.Equal((0, $"{File}: 0 of 1 applications deployed, 0 taken away\n", ""), await DoAsync("reload"));
+        Assert.Equal(2, ProcessesOf("shop", await StatusAsync()).Count());
+        Write(App("shop", $"fastcgi://unix:{Socket};{_shop}", "\"instances\": 3"));
+        Assert.Equal(0, (await DoAsync("reload")).ExitCode);
+        Assert.Equal(3, ProcessesOf("shop", await StatusAsync()).Count());
+        Assert.Equal(0, AppOf("shop", await StatusAsync()).GetProperty("restarts").GetInt32());
+    }
+
+    [Fact]
+    public async Task What_cannot_be_scaled_stays_as_it_was()
+    {
+        string flag = Path.Combine(_directory.Path, "ends");
+        Write(App("shop", _shop, $$""" "environment": { "ENDS_WHILE": "{{flag}}" } """));
+        await StartAsync();
+        string process = await _client.GetStringAsync(_shop + "/process");
+        foreach (string count in (string[])["0", "65", "-1"])
+        {
+            Assert.Equal((1, "", "millrace: An application has 1 to 64 processes. `millrace stop` ends them all.\n"), await DoAsync("scale", "shop", count));
+        }
+        Assert.Equal(2, (await DoAsync("scale", "shop", "many")).ExitCode);
+        Assert.Equal((1, "", "millrace: There is no application 'shoop'. There are: shop.\n"), await DoAsync("scale", "shoop", "2"));
+
+        await System.IO.File.WriteAllTextAsync(flag, "");
+        Assert.Equal((1, "", "millrace: shop: The process ended with exit code 3 before it listened.\n"), await DoAsync("scale", "shop", "3"));
+        Assert.Equal(process, await _client.GetStringAsync(_shop + "/process"));
+        Assert.Single(ProcessesOf("shop", await StatusAsync()));
+        System.IO.File.Delete(flag);
+
+        Assert.Equal((0, "shop: stopped\n", ""), await DoAsync("stop", "shop"));
+        Assert.Equal((0, "shop: stopped\n", ""), await DoAsync("scale", "shop", "2"));
+        Assert.Equal((0, "shop: serving\n", ""), await DoAsync("start", "shop"));
+        Assert.Equal(2, ProcessesOf("shop", await StatusAsync()).Count());
+    }
+}
