@@ -113,7 +113,8 @@ public struct RequestSequence
     private bool _nextKeepsConnection;
     private bool _hasBegun;             // a request, be it long over
     private bool _isFurther;            // ... before this one
-    private bool _isRestComing;         // of a request of which not all was read, or that was refused
+    private bool _isRestComing;         // of a request that was refused beside another one, or in place of one
+    private bool _isStdinComing;        // of the last request, which was answered or refused before it was whole
     private bool _toldOneAtATime;       // the web server has asked, and was answered FCGI_MPXS_CONNS=0
     private bool _knowsOneAtATime;      // ... in an earlier read
     private bool _begunKnowing;         // ... before it began the request in progress
@@ -148,8 +149,11 @@ public struct RequestSequence
     /// <summary>Whether bytes have come that make a part of something.</summary>
     public readonly bool IsMidRequest => State != SequenceState.Idle || !_reader.AtRecordStart;
 
+    /// <summary>Whether no request is in progress, and the rest of one that is over may be coming: until its STDIN ends, as far as that can be seen.</summary>
+    public readonly bool IsRestComing => State == SequenceState.Idle && (_isRestComing || _isStdinComing);
+
     /// <summary>Whether the web server may be sending more of what has begun. ABORT_REQUEST may come for a request that has been answered (§5.4).</summary>
-    public readonly bool MayMoreCome => _isRestComing || State is SequenceState.Params or SequenceState.Stdin || (_isFurther && !KeepsConnection);
+    public readonly bool MayMoreCome => _isRestComing || _isStdinComing || State is SequenceState.Params or SequenceState.Stdin || (_isFurther && !KeepsConnection);
 
     /// <summary>The web server has been told that requests come one at a time (§4.1).</summary>
     public void TellOneAtATime() => _toldOneAtATime = true;
@@ -158,7 +162,7 @@ public struct RequestSequence
     /// what is left of it may be coming, and that the web server knows of one at a time.</summary>
     public byte Knowledge
     {
-        readonly get => (byte)((_hasBegun ? 1 : 0) | (_isRestComing ? 2 : 0) | (_toldOneAtATime ? 4 : 0) | (_knowsOneAtATime ? 8 : 0));
+        readonly get => (byte)((_hasBegun ? 1 : 0) | (_isRestComing || _isStdinComing ? 2 : 0) | (_toldOneAtATime ? 4 : 0) | (_knowsOneAtATime ? 8 : 0));
         set => (_hasBegun, _isRestComing, _toldOneAtATime, _knowsOneAtATime) = ((value & 1) != 0, (value & 2) != 0, (value & 4) != 0, (value & 8) != 0);
     }
 
@@ -199,6 +203,9 @@ public struct RequestSequence
             case RecordType.Stdin when isOurs && State == SequenceState.Stdin:
                 State = SequenceState.Whole;
                 return SequenceEvent.StdinEnd;
+            case RecordType.Stdin when isOurs && State == SequenceState.Idle && part.ContentLength == 0:
+                _isStdinComing = false;
+                return SequenceEvent.Skipped;
             case RecordType.Stdin when isOurs && State == SequenceState.Params:
                 return SequenceEvent.StdinTooEarly;
             case RecordType.BeginRequest:
@@ -286,14 +293,14 @@ public struct RequestSequence
         State = SequenceState.Params;
         _isFurther = _hasBegun;
         _hasBegun = true;
-        _isRestComing = false;
+        _isRestComing = _isStdinComing = false;
         _begunKnowing = _knowsOneAtATime;
     }
 
     /// <summary>The request in progress will not be run: it was refused, or aborted in time. What still comes of it is skipped.</summary>
     public void Drop()
     {
-        _isRestComing |= State is SequenceState.Params or SequenceState.Stdin;
+        _isStdinComing |= State is SequenceState.Params or SequenceState.Stdin;
         State = SequenceState.Idle;
     }
 

@@ -87,7 +87,7 @@ internal abstract partial class ClosingConnection<TKernel>
             DeadlineMs = long.MaxValue;
             PostSelf(PostReason.QueueTimeout);
         }
-        else if (IsMidRequest)
+        else if (IsMidRequest && DeadlineMs != _lastLookMs)
         {
             OnTimeoutMidRequest(nowMs);
         }
@@ -131,7 +131,7 @@ internal abstract partial class ClosingConnection<TKernel>
             return true;
         }
 
-        if (Loop.IsDraining && MayHaveMoreInput)
+        if (Loop.IsDraining && MayHaveMoreInput && IsTcp)
         {
             CloseWhenSent();
             FinishClosing();    // what of the last request is still on its way must not become a reset over its answer
@@ -148,7 +148,10 @@ internal abstract partial class ClosingConnection<TKernel>
         return true;
     }
 
-    private bool IsIdleStill => Stage == Stage.Receiving && DeadlineMs == _lastLookMs && !IsMidRequest && !IsHolding;
+    private bool IsIdleStill => Stage == Stage.Receiving && DeadlineMs == _lastLookMs && IsBetweenRequests && !IsHolding;
+
+    // Of what the peer cannot send any more over a Unix socket it knows, and it has its answer.
+    private bool IsBetweenRequests => !IsMidRequest || (IsRestComing && !IsTcp);
 
     /// <summary>No request can be served on this connection behind those whose bytes have come.</summary>
     protected bool IsLast => _receivingEnded || Loop.IsDraining;
@@ -156,19 +159,34 @@ internal abstract partial class ClosingConnection<TKernel>
     /// <param name="mayFollow">A next request is on its way, or may be. Over a Unix socket the connection leaves when it has been quiet, as one that is idle.</param>
     private protected void LeaveIfDraining(bool mayFollow)
     {
-        if (!Loop.IsDraining || IsMidRequest)
+        if (!Loop.IsDraining || !IsBetweenRequests)
         {
             return;
         }
 
-        if (mayFollow && !IsTcp && !_receivingEnded)
+        if ((mayFollow || IsRestComing) && !IsTcp && !_receivingEnded)
         {
             _lastActiveMs = Loop.NowMs;
             return;
         }
 
+        if (IsMidRequest)
+        {
+            return;
+        }
+
         _ending = _ending == Ending.None ? Ending.Leaving : _ending;
         EndReceiving();
+    }
+
+    /// <summary>The rest of the last request has come.</summary>
+    protected void OnRestEnded()
+    {
+        if (!IsTcp && Loop.IsDraining && !IsClosing && !IsMidRequest)
+        {
+            LeaveIfDraining(mayFollow: false);
+            SetIdleDeadline();
+        }
     }
 
     // A last answer that is still being read outlasts the time that is meant for bytes on their way here.
@@ -249,7 +267,7 @@ internal abstract partial class ClosingConnection<TKernel>
 
         // A front server may be sending its next request at this very moment, and turns to the connections that are left when
         // others close behind their answers: only one that has been quiet in the drain is closed without an answer.
-        if (isLoops && Stage == Stage.Receiving && !IsMidRequest && !IsHolding && nowMs - Math.Max(_lastActiveMs, begunMs) >= DrainQuietMs)
+        if (isLoops && Stage == Stage.Receiving && IsBetweenRequests && !IsHolding && nowMs - Math.Max(_lastActiveMs, begunMs) >= DrainQuietMs)
         {
             PostLastLook(nowMs);
         }

@@ -30,6 +30,9 @@ internal abstract partial class ClosingConnection<TKernel> : LentConnection<TKer
     /// <summary>Whether a request is in the middle of arriving.</summary>
     protected abstract bool IsMidRequest { get; }
 
+    /// <summary>The last request has been answered, and the rest of it may still come: nothing else is in the middle of arriving.</summary>
+    protected abstract bool IsRestComing { get; }
+
     /// <summary>The exchange is over: what of the protocol's state belonged to it.</summary>
     protected abstract void OnExchangeEnded(bool keepsOpen);
 

@@ -48,6 +48,8 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
 
     protected override bool IsMidRequest => _sequence.IsMidRequest;
 
+    protected override bool IsRestComing => _sequence.IsRestComing;
+
     protected override bool IsAtRest => !_sequence.IsMidRequest && !_sequence.HasNext && !_isTaken;
 
     protected override byte Knowledge { get => _sequence.Knowledge; set => _sequence.Knowledge = value; }
@@ -82,6 +84,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     protected override bool Process(LoopDriver driver, byte[] buffer, int start, int end)
     {
         _sequence.NoteRead();
+        bool wasRestComing = IsRestComing;
         while (start < end && !IsClosed)
         {
             if (IsClosing)
@@ -129,6 +132,11 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         }
 
         SetDeadlineOfRest();
+        if (wasRestComing && !IsRestComing)
+        {
+            OnRestEnded();
+        }
+
         return true;
     }
 

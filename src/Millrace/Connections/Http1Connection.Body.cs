@@ -85,6 +85,7 @@ internal sealed partial class Http1Connection<TKernel>
         else if (!_sequence.IsBodyOpen)
         {
             SetDeadline(Options.IdleTimeout);
+            OnRestEnded();
         }
         else
         {

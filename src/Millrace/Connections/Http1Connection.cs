@@ -55,6 +55,8 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
 
     protected override bool IsMidRequest => _sequence.IsMidRequest;
 
+    protected override bool IsRestComing => _sequence.State == SequenceState.Draining;
+
     protected override bool IsAtRest => _sequence.State == SequenceState.Idle && !_sequence.IsBodyOpen;
 
     protected override byte Knowledge { get => 0; set => _ = value; }

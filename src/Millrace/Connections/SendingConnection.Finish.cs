@@ -196,5 +196,8 @@ internal abstract partial class SendingConnection<TKernel>
 
     // In the drain a peer that has not been told of the end may have sent its next request when it gets an answer. Behind a body that is not whole
     // that cannot be seen.
-    private protected static bool MayLeaveBehind(Exchange exchange) => exchange.Body.State == BodyState.Complete;
+    private static bool MayLeaveBehind(Exchange exchange) => exchange.Body.State == BodyState.Complete;
+
+    // Until the rest of that body has come, or nothing comes any more. Over TCP a close would lose what comes behind it all the same.
+    private protected bool MayStayBehind(Exchange exchange) => !IsTcp || MayLeaveBehind(exchange);
 }

@@ -335,8 +335,8 @@ internal abstract class RandomClient
         || (Pipelines && Socket.AnswersLost && StreamLength - plan.BodyOffset - (plan.BodyWasWhole ? plan.BodyLength + plan.BodyOverhead : 0) > Simulation.Services.Options.MaxDiscardBytes);
 
     // What has arrived by the Unix socket of a FastCGI connection when that is closed is served: one that has not arrived was not taken from its client.
-    // Behind the unread rest of a body, and where the server has ended its own side, bytes are thrown away.
-    private bool MayBeUnread => Socket!.IsTcp || this is RandomHttpClient || Socket.ShutAtMs > 0;
+    // Behind the last answer of a connection that is not to be kept, and where the server has ended its own side for that, bytes are thrown away.
+    private bool MayBeUnread => Socket!.IsTcp || this is RandomHttpClient || (Socket.ShutAtMs > 0 && !Plans.TrueForAll(static plan => plan.KeepsConnection));
 
     /// <summary>It has been so slow that a time limit may have ended something of its own.</summary>
     protected bool IsLate => Pace is { IsLate: true };

@@ -133,6 +133,114 @@ public abstract class DrainTests(Way way) : SharedTests(way)
             static options => options.IdleTimeout = TimeSpan.FromSeconds(10));
     }
 
+    // What is still to come of a body that nobody reads stands before the next request of a peer that does not look for the end of the connection.
+    [Theory]
+    [InlineData("in its turn", "the rest, and a request")]
+    [InlineData("in its turn", "the rest, and no more")]
+    [InlineData("in its turn", "a part, and no more")]
+    [InlineData("in its turn", "nothing")]
+    [InlineData("later", "the rest, and a request")]
+    [InlineData("later", "the rest, and no more")]
+    [InlineData("later", "a part, and no more")]
+    [InlineData("later", "nothing")]
+    [InlineData("before the drain", "the rest, and a request")]
+    [InlineData("before the drain", "the rest, and no more")]
+    [InlineData("before the drain", "a part, and no more")]
+    [InlineData("before the drain", "nothing")]
+    public void No_request_is_lost_that_comes_behind_a_body_that_was_answered_before_its_end_Unix(string answered, string behind)
+    {
+        var gate = new TaskCompletionSource();
+        RunOverUnix(
+            async call =>
+            {
+                call.WriteText(call.Path);
+                if (call.Path == "/first" && answered == "later")
+                {
+                    await call.FlushAsync();
+                    await gate.Task;
+                }
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                if (answered == "in its turn")
+                {
+                    bench.Drain();
+                }
+
+                bench.Send(caller, caller.Head("/first", "POST", length: 200_000));
+                if (answered != "in its turn")
+                {
+                    bench.Drain();
+                }
+
+                gate.SetResult();
+                bench.Settle();
+                Assert.Equal("/first", Assert.Single(caller.Answers).BodyText);
+                bool isTold = IsHttp && answered == "in its turn";
+                Assert.Equal(isTold, caller.IsAtEnd);
+                Assert.False(caller.Socket.ReceivingEnded);
+
+                byte[] part = caller.Part(new byte[60_000]);
+                byte[] rest = [.. part, .. caller.Part(new byte[60_000]), .. caller.Part(new byte[60_000]), .. caller.Part(new byte[20_000]), .. caller.EndOfBody()];
+                byte[] next = caller.Request("/second");
+                switch (behind)
+                {
+                    case "the rest, and a request":
+                        bench.Send(caller, [.. rest, .. next]);
+                        break;
+                    case "the rest, and no more":
+                        bench.Send(caller, rest);
+                        break;
+                    case "a part, and no more":
+                        bench.Send(caller, part[..50_000]);
+                        break;
+                }
+
+                bool isLast = !isTold && behind.StartsWith("the rest", StringComparison.Ordinal);
+                Assert.Equal(isLast || isTold, caller.IsAtEnd);
+                bench.PassInDrain(TimeSpan.FromMilliseconds(300));
+                Assert.Equal(!isTold && behind == "the rest, and a request" ? ["/first", "/second"] : ["/first"], caller.Answers.Select(static answer => answer.BodyText));
+                Assert.True(caller.IsAtEnd);
+                bench.PassInDrain(isTold ? TimeSpan.FromSeconds(5) : TimeSpan.Zero);     // whoever is told of the end may have been sending
+                Assert.Equal(0, bench.Connections);
+                Assert.Equal(0, bench.RefusedInAll);
+            });
+    }
+
+    [Fact]
+    public void Whoever_sends_on_behind_an_answer_in_a_drain_is_not_held_to_be_quiet_Unix()
+    {
+        var gate = new TaskCompletionSource();
+        RunOverUnix(
+            async call =>
+            {
+                call.WriteText(call.Path);
+                if (call.Path == "/first")
+                {
+                    await call.FlushAsync();
+                    await gate.Task;
+                }
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Send(caller, caller.Head("/first", "POST", length: 1_000));
+                bench.Drain();
+                gate.SetResult();
+                bench.Settle();
+                for (int i = 0; i < 10; i++)
+                {
+                    bench.PassInDrain(TimeSpan.FromMilliseconds(200));
+                    bench.Send(caller, caller.Part(new byte[100]));
+                }
+
+                bench.Send(caller, [.. caller.EndOfBody(), .. caller.Request("/second")]);
+                Assert.Equal(IsHttp ? ["/first"] : ["/first", "/second"], caller.Answers.Select(static answer => answer.BodyText));
+                Assert.True(caller.IsAtEnd);
+            });
+    }
+
     // Over TCP nobody can end a connection so that nothing is on its way to it: what lies in the socket is served all the same.
     [Theory]
     [InlineData("quiet")]
