@@ -84,6 +84,7 @@ internal static class MillraceCommand
         {
             root.Add(verb);
         }
+        root.Add(CompletionVerb.Create(console, root));
         return root.WithHelp(s_help);
     }
 

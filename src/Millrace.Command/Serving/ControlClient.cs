@@ -19,10 +19,12 @@ internal sealed class ControlClient : IDisposable
         _client = PrivateSocket.HttpClient(path);
     }
 
+    /// <param name="ct">Gives it up.</param>
+    /// <param name="withTraffic">Whether the daemon is to measure what its applications have to do.</param>
     /// <exception cref="CommandFailure">There is no daemon, or it may not be asked.</exception>
-    public async Task<DaemonStatus> StatusAsync(CancellationToken ct)
+    public async Task<DaemonStatus> StatusAsync(CancellationToken ct, bool withTraffic = true)
     {
-        using var response = await SendAsync(HttpMethod.Get, "status?traffic=1", ct);
+        using var response = await SendAsync(HttpMethod.Get, withTraffic ? "status?traffic=1" : "status", ct);
         return await ReadAsync(response, ControlJson.Default.DaemonStatus, ct);
     }
 

@@ -22,6 +22,7 @@ internal static class ConfigVerb
     public static System.CommandLine.Command Create(CommandConsole console)
     {
         var frontEnd = new Argument<string>("FRONT-END") { Description = "The web server: " + string.Join(", ", FrontEnd.All.Select(f => $"{f.Name} ({f.Description})")) };
+        frontEnd.CompletionSources.Add([.. FrontEnd.All.Select(static its => its.Name)]);
         var address = new Argument<string>("ADDRESS") { Description = "Where the application listens, e.g. fastcgi://unix:/run/app.sock, or the file of `millrace serve`" };
         var host = new Option<string>("--host") { Description = "Host name of the site (several: separated by spaces)", HelpName = "NAME", DefaultValueFactory = _ => DefaultHostNames };
         var path = new Option<string>("--path") { Description = "Serve the application below this path only", HelpName = "PREFIX", DefaultValueFactory = _ => "/" };

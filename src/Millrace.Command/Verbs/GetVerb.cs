@@ -34,6 +34,7 @@ internal static class GetVerb
         var address = new Argument<string>("ADDRESS") { Description = "fastcgi://unix:/run/app.sock, fastcgi://127.0.0.1:9000, or http:// likewise" };
         var path = new Argument<string>("PATH") { Description = "Path and query, e.g. '/hello?x=1'" };
         var method = new Option<string?>("--request", "-X") { Description = "Method. Default: GET, or POST with -d", HelpName = "METHOD" };
+        method.CompletionSources.Add("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS");
         var headers = new Option<string[]>("--header", "-H") { Description = "A request header, 'Name: value'; may be given several times", HelpName = "LINE" };
         var data = new Option<string?>("--data", "-d") { Description = "Body: DATA itself, @FILE as it is, or @- for standard input", HelpName = "DATA" };
         var variables = new Option<string[]>("--param", "-p") { Description = "A FastCGI variable, in place of the one that is sent otherwise or besides; may be given several times", HelpName = "NAME=VALUE" };

@@ -40,6 +40,7 @@ internal static class RunVerb
             HelpName = "LIST",
         };
         var environment = new Option<string?>("--environment") { Description = "ASP.NET Core environment, e.g. Development", HelpName = "NAME" };
+        environment.CompletionSources.Add("Development", "Staging", "Production");
         var command = new System.CommandLine.Command("run", "Run an unmodified ASP.NET Core application with its server swapped.") { target, arguments, urls, environment };
         command.SetAction((result, ct) => RunAsync(
             console,

@@ -37,6 +37,9 @@ public sealed class PackageTests(DebianPackage debian, ITestOutputHelper output)
             millrace shutdown --control /run/millrace/control.sock
             wait
             zcat /usr/share/man/man1/millrace.1.gz | head -1
+            bash --norc -c 'source /usr/share/bash-completion/completions/millrace && complete -p millrace'
+            head -1 /usr/share/zsh/vendor-completions/_millrace
+            head -1 /usr/share/fish/vendor_completions.d/millrace.fish
             stat -c '%n %A %U' /usr/bin/millrace /usr/lib/millrace/Millrace.Command /etc/millrace/millrace.json
             dpkg --purge millrace
             ls -d /usr/lib/millrace /usr/bin/millrace /etc/millrace /var/cache/millrace 2>&1 | grep -v 'No such file' || echo nothing is left
@@ -46,6 +49,7 @@ public sealed class PackageTests(DebianPackage debian, ITestOutputHelper output)
             Assert.Contains("Hello", installed, StringComparison.Ordinal);
             Assert.Contains("the user is millrace", installed, StringComparison.Ordinal);
             Assert.Contains("/etc/millrace/millrace.json -rw-r--r-- root", installed, StringComparison.Ordinal);
+            Assert.Contains("complete -F _millrace millrace\n#compdef millrace\n# Completion of the command millrace for fish", installed, StringComparison.Ordinal);
             Assert.Contains("nothing is left", installed, StringComparison.Ordinal);
             return;
         }

@@ -30,12 +30,14 @@ public sealed class PackagingTests
     private static string[] Kept(string unit) => [.. unit.Split('\n').Where(static line => !s_ofAnyFile.Any(start => line.StartsWith(start, StringComparison.Ordinal)))];
 
     [Fact]
-    public async Task Its_manual_page_names_every_command()
+    public async Task Its_manual_page_names_every_command_and_so_does_the_readme()
     {
         string help = (await CommandLine.RunAsync("--help")).Output;
         string[] lines = help.Split("Commands:\n")[1].Split("\n\n")[0].Split('\n');
         string page = Repository.Read("packaging/millrace.1");
         Assert.True(lines.Length > 10, help);
         Assert.All(lines, line => Assert.Matches($@"(?m)^\.BR? .*\b{line.Trim().Split(' ')[0]}\b", page));
+        string table = Repository.Read("README.md").Split("## The command\n")[1].Split("\n\n")[0];
+        Assert.All(lines, line => Assert.Matches($@"(?m)^\| `.*\b{line.Trim().Split(' ')[0]}\b.* \| ", table));
     }
 }

@@ -1,0 +1,81 @@
+// `millrace completion SHELL`: prints what has a shell complete the command line. The scripts have verbs and options in themselves, so that a TAB does not wait for a
+// process of .NET; what only a daemon knows they ask for with the two verbs below this one, which no help names.
+
+using System.CommandLine;
+using Millrace.Command.Completing;
+using Millrace.Command.Serving;
+using Millrace.Command.Terminals;
+
+namespace Millrace.Command.Verbs;
+
+internal static class CompletionVerb
+{
+    // Somebody has pressed a key.
+    private static readonly TimeSpan s_patience = TimeSpan.FromMilliseconds(500);
+
+    private static readonly Dictionary<string, Func<IReadOnlyList<CompletedVerb>, IReadOnlyList<CompletedOption>, string>> s_shells = new(StringComparer.Ordinal)
+    {
+        ["bash"] = BashScript.Write,
+        ["zsh"] = ZshScript.Write,
+        ["fish"] = FishScript.Write,
+    };
+
+    private static readonly Help s_help = new(
+        Examples:
+        [
+            ("source <(millrace completion bash)", "for this shell"),
+            ("millrace completion bash > ~/.local/share/bash-completion/completions/millrace", "for all that come"),
+            ("millrace completion zsh > /usr/local/share/zsh/site-functions/_millrace", "the same for zsh, and everybody"),
+            ("millrace completion fish > ~/.config/fish/completions/millrace.fish", "for fish"),
+        ],
+        ExitCodes: [(ExitCode.Success, "printed"), (ExitCode.Usage, "the command line is wrong, or there is no script for the shell")]);
+
+    /// <param name="console">Where to print.</param>
+    /// <param name="root">The whole command line.</param>
+    public static System.CommandLine.Command Create(CommandConsole console, System.CommandLine.Command root)
+    {
+        var shell = new Argument<string>("SHELL") { Description = "bash, zsh or fish" };
+        shell.CompletionSources.Add([.. s_shells.Keys]);
+        var command = new System.CommandLine.Command("completion", "Print what has a shell complete verbs, options, files and names of applications.")
+        {
+            shell,
+            CreateAsked(console, "applications", static status => status.Apps.Select(static app => app.Name)),
+            CreateAsked(console, "addresses", static status => status.Apps.SelectMany(static app => app.Urls).Where(static url => url.Contains("://", StringComparison.Ordinal))),
+        };
+        command.SetAction(result =>
+        {
+            string name = result.GetRequiredValue(shell);
+            var write = s_shells.GetValueOrDefault(name) ?? throw CommandFailure.Usage($"There is no script for '{name}'. Supported: {string.Join(", ", s_shells.Keys)}.");
+            console.Output.Write(write(CompletedVerb.AllOf(root), CompletedVerb.OptionsOf(root)));
+            return ExitCode.Success;
+        });
+        return command.WithHelp(s_help);
+    }
+
+    // Words, a line each; none where no daemon answers.
+    private static System.CommandLine.Command CreateAsked(CommandConsole console, string what, Func<DaemonStatus, IEnumerable<string>> read)
+    {
+        var control = DaemonVerbs.ControlOption();
+        var command = new System.CommandLine.Command(what, $"The {what} of a running daemon, for scripts of shells.") { control };
+        command.Hidden = true;
+        command.SetAction(async (result, ct) =>
+        {
+            using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct);
+            limit.CancelAfter(s_patience);
+            try
+            {
+                using var client = DaemonVerbs.Connect(result.GetValue(control));
+                foreach (string word in read(await client.StatusAsync(limit.Token, withTraffic: false)).Distinct())
+                {
+                    console.Output.WriteLine(CommandConsole.Readable(word));
+                }
+            }
+            catch (Exception error) when (error is CommandFailure or OperationCanceledException)
+            {
+                // There is nothing to offer.
+            }
+            return ExitCode.Success;
+        });
+        return command;
+    }
+}
