@@ -40,15 +40,16 @@ internal sealed class ForwardedRequest : IDisposable
     /// <param name="context">The request. Its response has not started.</param>
     /// <param name="pool">Connections to the responder.</param>
     /// <param name="prefix">The path that leads to it: see <see cref="RequestParameters.Write"/>.</param>
+    /// <param name="key">By which the responder knows its router, or null.</param>
     /// <param name="parameters">The variables of a front server that speaks FastCGI, or null.</param>
     /// <param name="said">Takes what the responder prints.</param>
     /// <exception cref="ConnectorException">There is no whole answer. The response may have started.</exception>
     /// <exception cref="OperationCanceledException">The client has left.</exception>
-    public static async Task SendAsync(HttpContext context, ConnectionPool pool, string prefix, IReadOnlyDictionary<string, string>? parameters, Action<string> said)
+    public static async Task SendAsync(HttpContext context, ConnectionPool pool, string prefix, string? key, IReadOnlyDictionary<string, string>? parameters, Action<string> said)
     {
         using var request = new ForwardedRequest(context, pool, said);
         request._writer.WriteBegin(keepConnection: true);
-        RequestParameters.Write(request._writer, context, prefix, parameters);
+        RequestParameters.Write(request._writer, context, prefix, key, parameters);
         try
         {
             await request.RunAsync().ConfigureAwait(false);

@@ -25,8 +25,9 @@ internal static class RequestParameters
     /// <param name="writer">Where to.</param>
     /// <param name="context">The request.</param>
     /// <param name="prefix">The path that leads to the responder: empty, or '/' and segments, without a '/' at its end. A part of the request's path.</param>
+    /// <param name="key">By which the responder knows its router; null where it asks for none.</param>
     /// <param name="parameters">The variables of a front server that speaks FastCGI, or null.</param>
-    public static void Write(RecordWriter writer, HttpContext context, string prefix, IReadOnlyDictionary<string, string>? parameters)
+    public static void Write(RecordWriter writer, HttpContext context, string prefix, string? key, IReadOnlyDictionary<string, string>? parameters)
     {
         HttpRequest request = context.Request;
         writer.BeginStream(RecordType.Params);
@@ -48,6 +49,10 @@ internal static class RequestParameters
         Pair(writer, "SCRIPT_NAME", prefix);
         Pair(writer, "PATH_INFO", (request.Path.Value ?? "")[prefix.Length..]);
         WriteFields(writer, request, isFromHttp: parameters is not { Count: > 0 });
+        if (prefix.Length > 0 && key is not null)
+        {
+            Field(writer, RoutedBy.Field, RoutedBy.Value(key, prefix));
+        }
         writer.EndStream(RecordType.Params);
     }
 
@@ -86,7 +91,7 @@ internal static class RequestParameters
         foreach (var (name, values) in request.Headers)
         {
             // X_User and X-User are one variable: whoever may not send the one must not get through with the other. Expect has been answered by whoever has the client.
-            if (!(isFromHttp && name.Contains('_', StringComparison.Ordinal)) && !IsAny(name, HeaderNames.Expect, "HTTP2-Settings"))
+            if (!(isFromHttp && name.Contains('_', StringComparison.Ordinal)) && !IsAny(name, HeaderNames.Expect, "HTTP2-Settings", RoutedBy.Field))
             {
                 Field(writer, name, values);
             }

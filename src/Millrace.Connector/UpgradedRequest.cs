@@ -4,6 +4,7 @@
 using System.Net;
 using System.Net.Http;
 using System.Net.Sockets;
+using System.Text;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.Net.Http.Headers;
@@ -14,7 +15,7 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
 {
     private static readonly HashSet<string> s_ownFields = new(StringComparer.OrdinalIgnoreCase)
     {
-        HeaderNames.Trailer, HeaderNames.Expect, HeaderNames.Host, HeaderNames.ContentLength, "Proxy", "HTTP2-Settings",
+        HeaderNames.Trailer, HeaderNames.Expect, HeaderNames.Host, "Proxy", "HTTP2-Settings", RoutedBy.Field,
     };
 
     private readonly HttpMessageInvoker _client = new(new SocketsHttpHandler
@@ -28,51 +29,96 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
         UseCookies = false,
         UseProxy = false,
         ActivityHeadersPropagator = null,
+        RequestHeaderEncodingSelector = static (_, _) => Encoding.UTF8,
     });
+
+    private readonly SemaphoreSlim _places = new(limits.ConnectionsMax);
 
     /// <summary>Whether a request asks for a switch that the server it came to can make.</summary>
     public static bool IsAsked(HttpContext context) => context.Features.Get<IHttpUpgradeFeature>() is { IsUpgradableRequest: true };
 
     /// <summary>Has the application answer, and carries what is said behind its 101.</summary>
     /// <param name="context">The request; its response has not started.</param>
+    /// <param name="prefix">The path that leads to the application.</param>
+    /// <param name="key">By which it knows its router, and believes it who the client is; null where it asks for none.</param>
     /// <exception cref="ConnectorException">There is no answer.</exception>
     /// <exception cref="OperationCanceledException">The client has left.</exception>
-    public async Task SendAsync(HttpContext context)
+    public async Task SendAsync(HttpContext context, string prefix, string? key)
     {
-        using HttpRequestMessage request = Describe(context);
-        HttpResponseMessage answer;
+        if (!await _places.WaitAsync(limits.ConnectTimeout, context.RequestAborted).ConfigureAwait(false))
+        {
+            throw new ConnectorException(ConnectorFault.Busy, $"{limits.ConnectionsMax} requests for another protocol wait for an answer of {endPoint}.");
+        }
+        HttpResponseMessage? answer = null;
         try
         {
-            answer = await _client.SendAsync(request, context.RequestAborted).ConfigureAwait(false);
+            answer = await AskAsync(context, prefix, key).ConfigureAwait(false);
+            if (answer.StatusCode != HttpStatusCode.SwitchingProtocols)
+            {
+                await PassOnAsync(context, answer).ConfigureAwait(false);
+            }
+        }
+        finally
+        {
+            _places.Release();      // what has switched is asked for no longer, and may last
+            if (answer is { StatusCode: not HttpStatusCode.SwitchingProtocols })
+            {
+                answer.Dispose();
+            }
+        }
+        if (answer.StatusCode == HttpStatusCode.SwitchingProtocols)
+        {
+            using (answer)
+            {
+                TakeHead(context.Response, answer);
+                await CarryAsync(context, answer, await answer.Content.ReadAsStreamAsync(context.RequestAborted).ConfigureAwait(false)).ConfigureAwait(false);
+            }
+        }
+    }
+
+    private async Task<HttpResponseMessage> AskAsync(HttpContext context, string prefix, string? key)
+    {
+        using HttpRequestMessage request = Describe(context, prefix, key);
+        try
+        {
+            return await _client.SendAsync(request, context.RequestAborted).ConfigureAwait(false);
         }
         catch (HttpRequestException error)
         {
             throw new ConnectorException(error.HttpRequestError == HttpRequestError.ConnectionError ? ConnectorFault.NoConnection : ConnectorFault.BrokenResponse, $"{endPoint}: {error.Message}", error);
         }
-        using (answer)
+    }
+
+    private async Task PassOnAsync(HttpContext context, HttpResponseMessage answer)
+    {
+        TakeHead(context.Response, answer);
+        Stream theirs = await answer.Content.ReadAsStreamAsync(context.RequestAborted).ConfigureAwait(false);
+        try
         {
-            context.Response.StatusCode = (int)answer.StatusCode;
+            await theirs.CopyToAsync(context.Response.Body, context.RequestAborted).ConfigureAwait(false);
+        }
+        catch (Exception error) when (error is HttpRequestException or HttpIOException)
+        {
+            throw new ConnectorException(ConnectorFault.BrokenResponse, $"{endPoint}: {error.Message}", error) { IsMidway = true };
+        }
+    }
+
+    private static void TakeHead(HttpResponse response, HttpResponseMessage answer)
+    {
+        response.StatusCode = (int)answer.StatusCode;
+        try
+        {
             foreach (var (name, values) in answer.Headers.NonValidated.Concat(answer.Content.Headers.NonValidated))
             {
                 if (GoesOn(name))
                 {
-                    context.Response.Headers[name] = new Microsoft.Extensions.Primitives.StringValues([.. values]);
+                    response.Headers[name] = new Microsoft.Extensions.Primitives.StringValues([.. values]);
                 }
             }
-            Stream theirs = await answer.Content.ReadAsStreamAsync(context.RequestAborted).ConfigureAwait(false);
-            if (answer.StatusCode == HttpStatusCode.SwitchingProtocols)
-            {
-                await CarryAsync(context, answer, theirs).ConfigureAwait(false);
-                return;
-            }
-            try
-            {
-                await theirs.CopyToAsync(context.Response.Body, context.RequestAborted).ConfigureAwait(false);
-            }
-            catch (Exception error) when (error is HttpRequestException or HttpIOException)
-            {
-                throw new ConnectorException(ConnectorFault.BrokenResponse, $"{endPoint}: {error.Message}", error) { IsMidway = true };
-            }
+        }
+        catch (InvalidOperationException error)
+        {
+            throw new ConnectorException(ConnectorFault.BrokenResponse, $"Its response is broken: {error.Message}", error);
         }
     }
 
@@ -80,26 +126,39 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
 
     private static bool GoesOn(string name) => !ConnectionFields.Contains(name) && !s_ownFields.Contains(name);
 
-    private static HttpRequestMessage Describe(HttpContext context)
+    private static HttpRequestMessage Describe(HttpContext context, string prefix, string? key)
     {
         HttpRequest asked = context.Request;
-        string target = context.Features.GetRequiredFeature<IHttpRequestFeature>().RawTarget;
-        var request = new HttpRequestMessage(new HttpMethod(asked.Method), new Uri("http://app" + (target is ['/', ..] ? target : "/"), new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true }))
+        string target = PathAndQueryOf(context.Features.GetRequiredFeature<IHttpRequestFeature>().RawTarget);
+        var request = new HttpRequestMessage(new HttpMethod(asked.Method), new Uri("http://app" + target, new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true }))
         {
             Version = HttpVersion.Version11,
             VersionPolicy = HttpVersionPolicy.RequestVersionExact,
         };
         foreach (var (name, values) in asked.Headers)
         {
-            if (GoesOn(name))
+            if (GoesOn(name) && !name.Contains('_', StringComparison.Ordinal) && !name.Equals(HeaderNames.ContentLength, StringComparison.OrdinalIgnoreCase))
             {
                 _ = request.Headers.TryAddWithoutValidation(name, values.ToArray());
             }
         }
-        request.Headers.Host = asked.Host.Value;
+        _ = request.Headers.TryAddWithoutValidation(HeaderNames.Host, asked.Host.Value);     // a name that is none for a URI is the application's to judge
+        if (key is not null)
+        {
+            _ = request.Headers.TryAddWithoutValidation(RoutedBy.Field, RoutedBy.Value(key, prefix, context.Connection));
+        }
         request.Headers.Connection.Add("Upgrade");
         _ = request.Headers.TryAddWithoutValidation(HeaderNames.Upgrade, asked.Headers.Upgrade.ToArray());
         return request;
+    }
+
+    // The target may be an absolute one, whose host is the request's already (RFC 9112 §3.2.2).
+    private static string PathAndQueryOf(string target)
+    {
+        int authority = target.StartsWith('/') ? -1 : target.IndexOf("://", StringComparison.Ordinal);
+        int path = authority < 0 ? 0 : target.AsSpan(authority + 3).IndexOfAny('/', '?');
+        string its = authority < 0 ? target : path < 0 ? "" : target[(authority + 3 + path)..];
+        return its.StartsWith('/') ? its : its.StartsWith('?') ? "/" + its : "/";
     }
 
     private static async Task CarryAsync(HttpContext context, HttpResponseMessage answer, Stream theirs)

@@ -24,6 +24,7 @@ internal static partial class RunRequest
     private const string ShownUrlsVariable = "MILLRACE_SERVE_SHOWN";
     private const string MoveVariable = "MILLRACE_SERVE_MOVE";
     private const string BaseVariable = "MILLRACE_SERVE_BASE";
+    private const string RoutedVariable = "MILLRACE_SERVE_ROUTED";
     private const string LimitsVariable = "MILLRACE_SERVE_LIMITS";
 
     // The process sockets were passed to: the command, which passes them on.
@@ -58,6 +59,9 @@ internal static partial class RunRequest
 
     /// <summary>The path that leads to the application at an address that it shares with others; empty where there is none.</summary>
     public static string PathBase { get; private set; } = "";
+
+    /// <summary>By which a router is known that says more of a request; empty where there is none.</summary>
+    public static string RouterKey { get; private set; } = "";
 
     /// <summary>Whether the kernel keeps the process to an amount of memory.</summary>
     public static bool HasMemoryLimit { get; private set; }
@@ -99,6 +103,7 @@ internal static partial class RunRequest
             LaterAddresses = ListOf(Environment.GetEnvironmentVariable(LaterUrlsVariable));
             ShownAddresses = ListOf(Environment.GetEnvironmentVariable(ShownUrlsVariable));
             PathBase = Environment.GetEnvironmentVariable(BaseVariable) ?? "";
+            RouterKey = Environment.GetEnvironmentVariable(RoutedVariable) ?? "";
             Keep(channel);
             TakeLimits(Environment.GetEnvironmentVariable(LimitsVariable) ?? "");
             TakeMoveDescriptors(Environment.GetEnvironmentVariable(MoveVariable));
@@ -112,6 +117,7 @@ internal static partial class RunRequest
         Environment.SetEnvironmentVariable(ShownUrlsVariable, null);
         Environment.SetEnvironmentVariable(MoveVariable, null);
         Environment.SetEnvironmentVariable(BaseVariable, null);
+        Environment.SetEnvironmentVariable(RoutedVariable, null);
         Environment.SetEnvironmentVariable(LimitsVariable, null);
     }
 

@@ -39,9 +39,9 @@ internal static class ServerSwap
         HasSwapped = true;
         HostingStartups.PutBack();
         services.AddMillrace();
-        if (RunRequest.PathBase.Length > 0)
+        if (RunRequest.PathBase.Length > 0 || RunRequest.RouterKey.Length > 0)
         {
-            services.Insert(0, ServiceDescriptor.Singleton<IStartupFilter>(new PathBaseFilter(RunRequest.PathBase)));
+            services.Insert(0, ServiceDescriptor.Singleton<IStartupFilter>(new RoutedRequests(RunRequest.PathBase, RunRequest.RouterKey)));
         }
         if (RunRequest.Addresses is not null || RunRequest.HasReportPipe)
         {
@@ -58,15 +58,5 @@ internal static class ServerSwap
         services.Remove(real);
         services.AddSingleton<IServer>(provider => new RunServer(
             (IServer)ActivatorUtilities.CreateInstance(provider, real.ImplementationType!), provider.GetRequiredService<IOptions<KestrelServerOptions>>()));
-    }
-
-    // Ahead of all that the application does with a request: it sees paths as if it had the address for itself, and links it makes have the whole path.
-    private sealed class PathBaseFilter(string path) : IStartupFilter
-    {
-        public Action<IApplicationBuilder> Configure(Action<IApplicationBuilder> next) => app =>
-        {
-            app.UsePathBase(path);
-            next(app);
-        };
     }
 }

@@ -1,7 +1,9 @@
-// A log that nobody can flood: of each kind one sentence in a second, with the number of those that were left out.
+// A log that nobody can flood: of each kind one sentence in a second, with the number of those that were left out. What it quotes comes from visitors and
+// applications: it is one line, and none that looks like another's.
 
 using System.Diagnostics;
 using System.Globalization;
+using Millrace.Command.Terminals;
 
 namespace Millrace.Command.Routing;
 
@@ -27,6 +29,7 @@ internal sealed class CalmLog(Action<string> log)
             leftOut = last.LeftOut;
             _kinds[kind] = (Stopwatch.GetTimestamp(), 0);
         }
+        sentence = CommandConsole.Readable(sentence);
         log(leftOut == 0 ? sentence : string.Create(CultureInfo.InvariantCulture, $"{sentence} ({leftOut} more of the kind before)"));
     }
 }

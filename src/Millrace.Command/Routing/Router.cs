@@ -21,12 +21,13 @@ internal sealed class Router : IDisposable
     /// <param name="routes">Where to.</param>
     /// <param name="folder">Where their sockets lie.</param>
     /// <param name="log">Takes sentences.</param>
-    public Router(IReadOnlyList<Route> routes, string folder, Action<string> log)
+    /// <param name="keys">By which the applications know it; null where they do not.</param>
+    public Router(IReadOnlyList<Route> routes, string folder, Action<string> log, RouteKey? keys = null)
     {
         _table = new RouteTable(routes);
         _log = new CalmLog(log);
         _upstreams = routes.DistinctBy(static route => route.App).ToDictionary(static route => route.App, route =>
-            new Upstream(new ConnectionPool(new UnixDomainSocketEndPoint(Path.Combine(folder, route.Socket)), ConnectionLimits.Default), route.UpgradeSocket is { } socket ? new UpgradedRequest(new UnixDomainSocketEndPoint(Path.Combine(folder, socket)), ConnectionLimits.Default) : null, line => _log.Say(route.App + " says", $"{route.App}: {line.TrimEnd()}")), StringComparer.Ordinal);
+            new Upstream(keys?.Of(route.App), new ConnectionPool(new UnixDomainSocketEndPoint(Path.Combine(folder, route.Socket)), ConnectionLimits.Default), route.UpgradeSocket is { } socket ? new UpgradedRequest(new UnixDomainSocketEndPoint(Path.Combine(folder, socket)), ConnectionLimits.Default) : null, line => _log.Say(route.App + " says", $"{route.App}: {line.TrimEnd()}")), StringComparer.Ordinal);
     }
 
     public async Task AnswerAsync(HttpContext context)
@@ -46,8 +47,8 @@ internal sealed class Router : IDisposable
         try
         {
             await (upstream.Upgrades is { } upgrades && UpgradedRequest.IsAsked(context)
-                ? upgrades.SendAsync(context)
-                : ForwardedRequest.SendAsync(context, upstream.Pool, route.Path, context.Features.Get<IFastCgiFeature>()?.Parameters, upstream.Said));
+                ? upgrades.SendAsync(context, route.Path, upstream.Key)
+                : ForwardedRequest.SendAsync(context, upstream.Pool, route.Path, upstream.Key, context.Features.Get<IFastCgiFeature>()?.Parameters, upstream.Said));
         }
         catch (OperationCanceledException) when (context.RequestAborted.IsCancellationRequested)
         {
@@ -56,7 +57,11 @@ internal sealed class Router : IDisposable
         catch (ConnectorException error)
         {
             _log.Say(route.App, $"{route.App}: {error.Message}");
-            if (context.Response.HasStarted || error.IsMidway)
+            if (context.Response.HasStarted)
+            {
+                throw;      // what has come arrives, and does not pass for all of it
+            }
+            if (error.IsMidway)
             {
                 context.Abort();
                 return;
@@ -88,5 +93,5 @@ internal sealed class Router : IDisposable
         return context.Response.WriteAsync(text + "\n");
     }
 
-    private sealed record Upstream(ConnectionPool Pool, UpgradedRequest? Upgrades, Action<string> Said);
+    private sealed record Upstream(string? Key, ConnectionPool Pool, UpgradedRequest? Upgrades, Action<string> Said);
 }

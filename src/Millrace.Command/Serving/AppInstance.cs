@@ -326,6 +326,7 @@ internal sealed class AppInstance : IDisposable
         info.Environment["MILLRACE_SERVE_URLS"] = _start.Listeners.InheritedUrls;
         info.Environment["MILLRACE_SERVE_MOVE"] = _start.Listeners.MoveDescriptors;
         info.Environment["MILLRACE_SERVE_BASE"] = settings.PathBase;
+        info.Environment[RouteKey.AppVariable] = settings.SharedUrls.Count > 0 ? RouteKey.OfDaemon.Of(settings.Name) : "";
         info.Environment["MILLRACE_SERVE_LIMITS"] = string.Create(CultureInfo.InvariantCulture, $"{Limits.Descriptors},{(Limits.KeepsMemory ? "memory" : "")}");
         info.Environment["MILLRACE_SERVE_SHOWN"] = string.Join(';', _start.Listeners.Shown);
         info.Environment["Millrace__DrainTimeout"] = settings.DrainTimeout.ToString("c", CultureInfo.InvariantCulture);
@@ -338,6 +339,7 @@ internal sealed class AppInstance : IDisposable
         if (_start.Shared is { } shared)
         {
             info.Environment[RouteJson.FolderVariable] = SystemCalls.PathOf(shared.Descriptor);
+            info.Environment[RouteKey.Variable] = RouteKey.OfDaemon.Secret;
         }
         info.UserName = settings.User ?? "";
         info.RedirectStandardOutput = true;

@@ -24,7 +24,7 @@ internal static class RouteVerb
     private static async Task<int> RunAsync(CommandConsole console, CancellationToken ct)
     {
         var routes = RouteJson.Take() ?? throw CommandFailure.Usage("`millrace serve` starts this for the shared addresses of its file.");
-        using var router = new Router(routes, Environment.GetEnvironmentVariable(RouteJson.FolderVariable) ?? "/", console.Steady.Say);
+        using var router = new Router(routes, Environment.GetEnvironmentVariable(RouteJson.FolderVariable) ?? "/", console.Steady.Say, RouteKey.Take());
         var builder = WebApplication.CreateSlimBuilder(new WebApplicationOptions { ContentRootPath = AppContext.BaseDirectory });
         builder.Logging.ClearProviders();
         builder.Services.Configure<KestrelServerOptions>(LeaveToApplications);

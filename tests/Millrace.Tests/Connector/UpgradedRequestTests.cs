@@ -1,0 +1,218 @@
+// Requests for another protocol, which a router passes on over HTTP: anybody can make one of any request, and it is no less a request for that.
+
+using System.Net;
+using System.Net.Sockets;
+using System.Text;
+using Microsoft.AspNetCore.Builder;
+using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
+using Microsoft.AspNetCore.HttpOverrides;
+using Millrace.Command.Routing;
+using Millrace.StartupHooks;
+using Millrace.Tests.Hosting;
+using Millrace.Tests.Stress;
+
+namespace Millrace.Tests.Connector;
+
+public sealed class UpgradedRequestTests : IAsyncLifetime
+{
+    private const string Asks = "Connection: Upgrade\r\nUpgrade: test\r\n";
+
+    private readonly SocketFolder _folder = new();
+    private readonly List<string> _log = [];
+    private Router _router = null!;
+    private HostedApp _app = null!;
+    private HostedApp _front = null!;
+
+    public async ValueTask InitializeAsync()
+    {
+        string fastCgi = _folder.PathOf("app.sock"), http = _folder.PathOf("up.sock");
+        _app = await HostedApp.StartAsync(
+            app =>
+            {
+                Map(app);
+                app.Urls.Add("http://unix:" + http);
+            },
+            address: "fastcgi://unix:" + fastCgi);
+        _router = new Router([new Route("app", fastCgi, http, null, ""), new Route("app", fastCgi, http, null, "/größe"), new Route("few", fastCgi, null, "nowhere.example", "/x")], "/", Log, RouteKey.OfDaemon);
+        _front = await HostedApp.StartAsync(app => app.Run(_router.AnswerAsync), address: "http://127.0.0.1:0");
+    }
+
+    public async ValueTask DisposeAsync()
+    {
+        await _front.DisposeAsync();
+        await _app.DisposeAsync();
+        _router.Dispose();
+        _folder.Dispose();
+    }
+
+    // ForwardedHeaders believes whoever has no address.
+    [Theory]
+    [InlineData("")]
+    [InlineData(Asks)]
+    public async Task The_application_sees_the_clients_address_and_believes_nobody_who_is_not_known(string asks)
+    {
+        Assert.StartsWith("127.0.0.1|127.0.0.1||/who|", await GetAsync("/who", asks), StringComparison.Ordinal);
+        Assert.StartsWith("127.0.0.1|127.0.0.1||/forwarded|", await GetAsync("/forwarded", asks + "X-Forwarded-For: 192.0.2.66\r\n"), StringComparison.Ordinal);
+        Assert.EndsWith("|routed=", await GetAsync("/who", asks), StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData("", false)]
+    [InlineData(Asks, false)]
+    [InlineData("", true)]
+    [InlineData(Asks, true)]
+    public async Task What_a_visitor_says_in_the_routers_name_is_not_believed(string asks, bool guessesKey)
+    {
+        string key = RouteKey.OfDaemon.Of(guessesKey ? "few" : "app");
+
+        Assert.Equal("127.0.0.1|127.0.0.1||/who|routed=", await GetAsync("/who", asks + $"Millrace-Routed: {key} %2Fwho 192.0.2.66 1 - 1\r\n"));
+        Assert.Equal("127.0.0.1|127.0.0.1||/who|routed=", await GetAsync("/who", asks + $"Millrace_Routed: {key} %2Fwho 192.0.2.66 1 - 1\r\n"));
+    }
+
+    [Theory]
+    [InlineData("")]
+    [InlineData(Asks)]
+    public async Task The_path_that_leads_there_is_the_one_that_the_router_has_found_it_by(string asks)
+    {
+        Assert.StartsWith("127.0.0.1|127.0.0.1|/größe|/who|", await GetAsync("/gr%C3%B6%C3%9Fe/who", asks), StringComparison.Ordinal);
+        Assert.StartsWith("127.0.0.1|127.0.0.1|/größe|/who|", await GetAsync("http://x.example/gr%C3%B6%C3%9Fe/who", asks), StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData("/echo/a%20b?c=%20d", "/echo/a b|?c=%20d")]
+    [InlineData("http://x.example/echo/a?b", "/echo/a|?b")]
+    [InlineData("http://x.example?b", "/|?b")]
+    [InlineData("http://x.example", "/|")]
+    [InlineData("//echo/a", "//echo/a|")]
+    public async Task Target_and_fields_arrive_as_they_do_without_the_wish_for_another_protocol(string target, string seen)
+    {
+        foreach (string asks in (string[])["", Asks])
+        {
+            Assert.Equal($"{seen}|x.example|b=ü|", await GetAsync(target, asks + "X-Seen: target\r\nCookie: b=ü\r\nX_User: root\r\n"));
+        }
+    }
+
+    [Fact]
+    public async Task An_answer_without_a_switch_keeps_its_length_also_to_HEAD_and_where_it_is_cut()
+    {
+        Assert.Contains("\r\nContent-Length: 1000\r\n", await AskAsync($"GET /length/1000 HTTP/1.1\r\nHost: x.example\r\n{Asks}\r\n"), StringComparison.Ordinal);
+        string head = await AskAsync($"HEAD /length/1000 HTTP/1.1\r\nHost: x.example\r\n{Asks}\r\n");
+        Assert.Contains("\r\nContent-Length: 1000\r\n", head, StringComparison.Ordinal);
+        Assert.EndsWith("\r\n\r\n", head, StringComparison.Ordinal);
+        string cut = await AskAsync($"GET /cut HTTP/1.1\r\nHost: x.example\r\n{Asks}\r\n");
+        Assert.Contains("\r\nContent-Length: 100\r\n", cut, StringComparison.Ordinal);
+        Assert.EndsWith("\r\n\r\nhalf", cut, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_line_of_the_log_is_one_line_whatever_it_quotes()
+    {
+        using var narrow = new Router([new Route("app", _folder.PathOf("app.sock"), null, "only.example", "")], "/", Log);
+        await using HostedApp front = await HostedApp.StartAsync(app => app.Run(narrow.AnswerAsync), address: "http://127.0.0.1:0");
+        using var client = new HttpClient();
+
+        using HttpResponseMessage answer = await client.GetAsync(front.Address + "/x%0Amillrace:%20shop%20ended%1B%5B2J");
+
+        Assert.Equal(HttpStatusCode.NotFound, answer.StatusCode);
+        string line = Assert.Single(_log);
+        Assert.DoesNotContain(line, char.IsControl);
+    }
+
+    private void Log(string line)
+    {
+        lock (_log)
+        {
+            _log.Add(line);
+        }
+    }
+
+    private async Task<string> GetAsync(string target, string fields)
+    {
+        string answer = await AskAsync($"GET {target} HTTP/1.1\r\nHost: x.example\r\n{fields}\r\n");
+        int body = answer.IndexOf("\r\n\r\n", StringComparison.Ordinal) + 4;
+        return answer[body..];
+    }
+
+    // To the end of the response: its length, or the end of the connection.
+    private async Task<string> AskAsync(string request)
+    {
+        var address = new Uri(_front.Address);
+        using var client = new TcpClient(address.Host, address.Port);
+        NetworkStream stream = client.GetStream();
+        await stream.WriteAsync(Encoding.UTF8.GetBytes(request));
+        using var read = new MemoryStream();
+        byte[] buffer = new byte[4096];
+        string text = "";
+        while (!IsWhole(text, isHead: request.StartsWith("HEAD", StringComparison.Ordinal)) && await ReadAsync(stream, buffer) is > 0 and var count)
+        {
+            read.Write(buffer, 0, count);
+            text = Encoding.UTF8.GetString(read.ToArray());
+        }
+        return text;
+    }
+
+    private static async Task<int> ReadAsync(NetworkStream stream, byte[] buffer)
+    {
+        try
+        {
+            return await stream.ReadAsync(buffer).AsTask().WaitAsync(TimeSpan.FromSeconds(10));
+        }
+        catch (IOException)
+        {
+            return 0;
+        }
+    }
+
+    private static bool IsWhole(string text, bool isHead)
+    {
+        int end = text.IndexOf("\r\n\r\n", StringComparison.Ordinal) + 4;
+        if (end < 4)
+        {
+            return false;
+        }
+        int at = text.IndexOf("Content-Length: ", StringComparison.Ordinal) + "Content-Length: ".Length;
+        return isHead || Encoding.UTF8.GetByteCount(text.AsSpan(end)) >= int.Parse(text.AsSpan(at, text.AsSpan(at).IndexOf('\r')), System.Globalization.CultureInfo.InvariantCulture);
+    }
+
+    private static void Map(WebApplication app)
+    {
+        var routed = new RoutedRequests("", RouteKey.OfDaemon.Of("app"));
+        app.Use(routed.AnswerAsync);
+        var forwarded = new ForwardedHeadersOptions { ForwardedHeaders = ForwardedHeaders.XForwardedFor };
+        forwarded.KnownIPNetworks.Clear();
+        forwarded.KnownProxies.Clear();
+        forwarded.KnownProxies.Add(IPAddress.Parse("192.0.2.1"));
+        app.UseWhen(static context => context.Request.Path == "/forwarded", branch => branch.UseForwardedHeaders(forwarded));
+        app.Run(static context => AnswerAsync(context));
+    }
+
+    private static async Task AnswerAsync(HttpContext context)
+    {
+        HttpRequest request = context.Request;
+        switch (request.Path.Value)
+        {
+            case "/who" or "/forwarded":
+                await WholeAsync(context, $"{context.Connection.RemoteIpAddress}|{context.Connection.LocalIpAddress}|{request.PathBase.Value}|{request.Path.Value}|routed={request.Headers["Millrace-Routed"]}");
+                return;
+            case "/length/1000":
+                context.Response.ContentLength = 1000;
+                await (HttpMethods.IsHead(request.Method) ? Task.CompletedTask : context.Response.WriteAsync(new string('x', 1000)));
+                return;
+            case "/cut":
+                context.Response.ContentLength = 100;
+                await context.Response.WriteAsync("half");
+                await context.Response.Body.FlushAsync();
+                throw new InvalidOperationException("on purpose");
+            default:
+                await WholeAsync(context, $"{request.Path.Value}|{request.QueryString}|{request.Host}|{request.Headers.Cookie}|{request.Headers["X_User"]}{request.Headers["X-User"]}");
+                return;
+        }
+    }
+
+    private static Task WholeAsync(HttpContext context, string text)
+    {
+        context.Response.ContentLength = Encoding.UTF8.GetByteCount(text);
+        return context.Response.WriteAsync(text);
+    }
+}
