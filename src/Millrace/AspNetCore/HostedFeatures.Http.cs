@@ -32,7 +32,7 @@ internal sealed partial class HostedFeatures :
 
     async Task<Stream> IHttpUpgradeFeature.UpgradeAsync()
     {
-        PrepareUpgrade();
+        int before = PrepareUpgrade();
         if (StartResponse() is { } starting)
         {
             await starting.ConfigureAwait(false);
@@ -46,6 +46,11 @@ internal sealed partial class HostedFeatures :
             reader = Exchange.Upgrade();
             sent = Exchange.Writes.FlushAsync();
         }
+        catch when (!Exchange.Answer.HasStarted)
+        {
+            Exchange.Answer.StatusCode = before;    // the last place has gone meanwhile: whoever answers otherwise has a response as it was
+            throw;
+        }
         finally
         {
             Exchange.Gate.Exit(Ticket);
@@ -55,7 +60,8 @@ internal sealed partial class HostedFeatures :
         return new TunnelStream(new RequestStream(reader, Exchange, Ticket), new ResponseStream(Exchange, Ticket, this, Direction.Tunnel));
     }
 
-    private void PrepareUpgrade()
+    // Answers with the status that callbacks of OnStarting are not to see any more.
+    private int PrepareUpgrade()
     {
         using ExchangeUse use = Use();
         if (Exchange.IsUpgraded)
@@ -70,7 +76,9 @@ internal sealed partial class HostedFeatures :
 
         CheckNotStarted("The protocol");
         Exchange.Services.CheckUpgraded();
+        int before = Exchange.Answer.StatusCode;
         Exchange.Answer.StatusCode = StatusCodes.Status101SwitchingProtocols;
+        return before;
     }
 
     // ---- trailers, RFC 9112 §7.1.2 ----

@@ -132,6 +132,50 @@ public sealed class UpgradeTests
         },
         static options => options.MaxUpgradedConnections = 2);
 
+    // Both have found room, and wait for what comes before a response; the second finds none any more, and answers something else.
+    [Theory]
+    [InlineData("sets 503", 503)]
+    [InlineData("sets nothing", 200)]
+    [InlineData("lets it pass", 500)]
+    public void Of_two_switches_that_wait_for_the_last_place_the_second_is_answered_otherwise_MaxUpgradedConnections(string how, int status)
+    {
+        var starting = new Queue<TaskCompletionSource>([new(), new()]);
+        TaskCompletionSource[] each = [.. starting];
+        HttpBench.RunHosted(
+            async context =>
+            {
+                if (starting.TryDequeue(out TaskCompletionSource? its))
+                {
+                    context.Response.OnStarting(() => its.Task);
+                }
+
+                try
+                {
+                    await Shout(context);
+                }
+                catch (InvalidOperationException) when (how != "lets it pass")
+                {
+                    context.Response.StatusCode = how == "sets 503" ? 503 : context.Response.StatusCode;
+                }
+            },
+            bench =>
+            {
+                HttpPeer[] peers = [bench.Connect(), bench.Connect()];
+                Array.ForEach(peers, peer => bench.Send(peer, Ask));
+                Array.ForEach(each, static its => its.SetResult());
+                bench.Settle();
+                Assert.Equal([101, status], peers.Select(static peer => Assert.Single(peer.Answers).Status));
+                Assert.Empty(Text(peers[1]));
+                peers[0].Socket.ClientFinish();
+                bench.Settle();
+                Assert.Equal("BYE", Text(peers[0]));
+                Assert.Equal(101, bench.Ask(peers[1], Ask).Status);
+                peers[1].Socket.ClientFinish();
+                bench.Settle();
+            },
+            static options => options.MaxUpgradedConnections = 1);
+    }
+
     [Fact]
     public void A_request_that_offers_no_switch_is_not_switched_RFC9110_7_8() => HttpBench.RunHosted(
         static async context =>
