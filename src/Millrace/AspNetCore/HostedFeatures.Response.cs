@@ -121,8 +121,14 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
     // Nothing is held back longer than the handler's own turn.
     void IHttpResponseBodyFeature.DisableBuffering() => Check();
 
+    // One that has begun has, also where it is complete: as on Kestrel, nothing happens then.
     Task IHttpResponseBodyFeature.StartAsync(CancellationToken cancellationToken)
     {
+        if (((IHttpResponseFeature)this).HasStarted)
+        {
+            return Task.CompletedTask;
+        }
+
         cancellationToken.ThrowIfCancellationRequested();
         if (StartResponse() is { } starting)
         {
@@ -136,7 +142,10 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
     private async Task StartLater(Task starting)
     {
         await starting.ConfigureAwait(false);
-        StartNow();
+        if (!HasEnded)
+        {
+            StartNow();     // nobody has completed it meanwhile
+        }
     }
 
     private void StartNow()
