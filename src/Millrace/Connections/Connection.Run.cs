@@ -215,7 +215,7 @@ internal abstract partial class Connection<TKernel>
     {
         exchange.EnsureEnded();
         exchange.Life.SealInline();
-        bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut && (!Loop.IsDraining || MayStayBehind(exchange));
+        bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut && !exchange.Life.HasLostPeer && (!Loop.IsDraining || MayStayBehind(exchange));
         LeaveGate();
         CountEnd(exchange);
         _ownRates = exchange.OwnRates;
@@ -345,7 +345,7 @@ internal abstract partial class Connection<TKernel>
 
         Enter(_pending is null ? Stage.Receiving : Stage.Sending);
 
-        bool keepsOpen = _restKeepsOpen && (!Loop.IsDraining || hasNext || MayStayBehind(exchange)) && !_isBrokenOff;
+        bool keepsOpen = _restKeepsOpen && !exchange.Life.HasLostPeer && (!Loop.IsDraining || hasNext || MayStayBehind(exchange)) && !_isBrokenOff;
         if (exchange.Reset())
         {
             driver.Return(exchange);

@@ -63,9 +63,9 @@ internal abstract partial class SendingConnection<TKernel>
             if (sent == SendResult.Broken)
             {
                 exchange.Output.Clear();
-                keepsOpen = false;
             }
 
+            keepsOpen &= sent != SendResult.Broken && !exchange.Life.HasLostPeer;
             _rest = rest = exchange.DetachOutput();
             if (keepsOpen && rest is null && !_hasLeftBefore)
             {

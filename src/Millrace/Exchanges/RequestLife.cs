@@ -63,6 +63,9 @@ internal struct RequestLife(ExchangeServices services)
     /// <summary>The response is of no use to anybody any more: its bytes are dropped.</summary>
     public readonly bool IsAborted => _worth != ResponseWorth.Wanted;
 
+    /// <summary>Nothing of the response reaches anybody: nor would that of a next request on its connection.</summary>
+    public readonly bool HasLostPeer => _worth == ResponseWorth.Useless;
+
     /// <inheritdoc cref="ResponseWorth.GivenUp"/>
     public readonly bool IsGivenUp => _worth == ResponseWorth.GivenUp;
 

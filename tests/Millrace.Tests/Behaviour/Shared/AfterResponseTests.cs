@@ -445,6 +445,55 @@ public abstract class AfterResponseTests(Way way) : SharedTests(way)
             });
     }
 
+    // There is nobody to answer. What has come of its next request lies with the server, and nothing else tells of its end before that is run.
+    [Theory]
+    [InlineData("before the response is sent", false)]
+    [InlineData("before the response is sent", true)]
+    [InlineData("while OnCompleted runs", false)]
+    [InlineData("while OnCompleted runs", true)]
+    public void The_next_request_of_a_peer_that_is_known_to_have_gone_is_not_run(string when, bool later)
+    {
+        var pause = new TaskCompletionSource();
+        var completing = new TaskCompletionSource();
+        var ran = new List<string>();
+        Caller? caller = null;
+        Run(
+            async call =>
+            {
+                ran.Add(call.Path);
+                ((HostedCall)call).Context.Response.OnCompleted(() => completing.Task);
+                call.WriteText("all of it");
+                if (later)
+                {
+                    await pause.Task;
+                }
+
+                if (when == "before the response is sent")
+                {
+                    caller!.Socket.ClientReset();
+                }
+            },
+            bench =>
+            {
+                caller = bench.Connect();
+                bench.Send(caller, [.. caller.Request("/first"), .. caller.Request("/second")]);
+                pause.SetResult();
+                if (when == "while OnCompleted runs")
+                {
+                    bench.Settle();
+                    caller.Socket.ClientReset();
+                }
+
+                bench.Settle();
+                completing.SetResult();
+                bench.Settle();
+                Assert.Equal(["/first"], ran);
+                bench.Pass(TimeSpan.FromSeconds(3));
+                Assert.Equal(0, bench.Connections);
+                bench.OthersAreServed();
+            });
+    }
+
     // It has all that it asked for, and aborts nothing.
     [Fact]
     public void A_peer_that_leaves_with_its_whole_response_while_the_context_is_disposed_of_cancels_nothing()
