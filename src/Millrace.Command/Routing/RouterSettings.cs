@@ -13,6 +13,9 @@ internal static class RouterSettings
     // What waits for a socket goes on where the news of it comes in: to hand it to another thread costs as much as all the rest. Nothing in a router blocks.
     private static readonly KeyValuePair<string, string>[] s_runtime = [new("DOTNET_TieredPGO", "1"), new("DOTNET_SYSTEM_NET_SOCKETS_INLINE_COMPLETIONS", "1")];
 
+    // Other processes of its user could have the runtime run code in it.
+    private static readonly KeyValuePair<string, string>[] s_alone = [new("DOTNET_EnableDiagnostics", "0")];
+
     /// <param name="shared">The addresses that applications share.</param>
     /// <param name="routes">Which is whose.</param>
     public static AppSettings Of(SharedSettings shared, IEnumerable<Route> routes) => new()
@@ -23,7 +26,7 @@ internal static class RouterSettings
         Instances = shared.Instances,
         User = shared.User,
         Arguments = [Verb],
-        Environment = RouteJson.Write(routes).Concat(s_runtime).ToDictionary(),
+        Environment = RouteJson.Write(routes).Concat(s_runtime).Concat(shared.User is null ? [] : s_alone).ToDictionary(),
         IsRouter = true,
         Health = "/",
         HealthHost = Router.HealthHost,

@@ -26,6 +26,9 @@ internal static partial class Posix
 
     public static bool IsWritable(string path) => Access(path, WriteOk) == 0;
 
+    /// <summary>From now on other processes of this user see neither the open files of this one nor its environment or memory (PR_SET_DUMPABLE; proc(5), ptrace(2)).</summary>
+    public static void HideProcess() => _ = ControlProcess(4, 0, 0, 0, 0);
+
     /// <summary>Whether a descriptor is a listening socket.</summary>
     public static bool IsListening(int descriptor) => SystemCalls.GetSocketOption(descriptor, SystemCalls.SOL_SOCKET, SystemCalls.SO_ACCEPTCONN) == 1;
 
@@ -110,6 +113,16 @@ internal static partial class Posix
 
     [LibraryImport("libc", EntryPoint = "kill")]
     public static partial int Kill(int process, int signal);
+
+    // Variadic in C, as ioctl.
+    [LibraryImport("libc", EntryPoint = "prctl")]
+    private static partial int ControlProcess(int option, nuint a, nuint b, nuint c, nuint d);
+
+    /// <summary>Locks an open file or directory for this process, unless another has done so (flock(2)).</summary>
+    public static bool TryLock(int descriptor) => Lock(descriptor, 2 | 4) == 0;
+
+    [LibraryImport("libc", EntryPoint = "flock")]
+    private static partial int Lock(int descriptor, int operation);
 
     /// <summary>Makes a link in an open directory.</summary>
     [LibraryImport("libc", EntryPoint = "symlinkat", StringMarshalling = StringMarshalling.Utf8)]

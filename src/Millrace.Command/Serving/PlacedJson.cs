@@ -49,7 +49,8 @@ internal static class PlacedJson
         try
         {
             reader.Read();
-            PlacedValue value = ReadValue(ref reader, json);
+            var places = new Places(json);
+            PlacedValue value = ReadValue(ref reader, ref places);
             reader.Read();
             return value;
         }
@@ -60,30 +61,30 @@ internal static class PlacedJson
         }
         catch (InvalidOperationException)
         {
-            throw new PlacedJsonException(PlaceOf(json, (int)reader.TokenStartIndex), "A string holds what is no text (half of a surrogate pair).");
+            throw new PlacedJsonException(new Places(json).At((int)reader.TokenStartIndex), "A string holds what is no text (half of a surrogate pair).");
         }
     }
 
-    private static PlacedValue ReadValue(ref Utf8JsonReader reader, ReadOnlySpan<byte> json)
+    private static PlacedValue ReadValue(ref Utf8JsonReader reader, ref Places places)
     {
-        Place place = PlaceOf(json, (int)reader.TokenStartIndex);
+        Place place = places.At((int)reader.TokenStartIndex);
         switch (reader.TokenType)
         {
             case JsonTokenType.StartObject:
                 List<PlacedMember> members = [];
                 while (reader.Read() && reader.TokenType != JsonTokenType.EndObject)
                 {
-                    Place namePlace = PlaceOf(json, (int)reader.TokenStartIndex);
+                    Place namePlace = places.At((int)reader.TokenStartIndex);
                     string name = reader.GetString()!;
                     reader.Read();
-                    members.Add(new PlacedMember(name, namePlace, ReadValue(ref reader, json)));
+                    members.Add(new PlacedMember(name, namePlace, ReadValue(ref reader, ref places)));
                 }
                 return new PlacedValue(JsonValueKind.Object, place, "", members, []);
             case JsonTokenType.StartArray:
                 List<PlacedValue> items = [];
                 while (reader.Read() && reader.TokenType != JsonTokenType.EndArray)
                 {
-                    items.Add(ReadValue(ref reader, json));
+                    items.Add(ReadValue(ref reader, ref places));
                 }
                 return new PlacedValue(JsonValueKind.Array, place, "", [], items);
             case JsonTokenType.String:
@@ -96,11 +97,28 @@ internal static class PlacedJson
         }
     }
 
-    private static Place PlaceOf(ReadOnlySpan<byte> json, int offset)
+    // Asked for from the front to the back, so that each byte is counted once.
+    private ref struct Places(ReadOnlySpan<byte> json)
     {
-        int line = json[..offset].Count((byte)'\n');
-        int begin = json[..offset].LastIndexOf((byte)'\n') + 1;
-        return new Place(line + 1, Encoding.UTF8.GetCharCount(json[begin..offset]) + 1);
+        private readonly ReadOnlySpan<byte> _json = json;
+        private int _offset;
+        private int _line = 1;
+        private int _column = 1;
+
+        /// <param name="offset">Where a value begins, not before that of the call before.</param>
+        public Place At(int offset)
+        {
+            ReadOnlySpan<byte> passed = _json[_offset..offset];
+            if (passed.LastIndexOf((byte)'\n') is >= 0 and var end)
+            {
+                _line += passed.Count((byte)'\n');
+                _column = 1;
+                passed = passed[(end + 1)..];
+            }
+            _column += Encoding.UTF8.GetCharCount(passed);
+            _offset = offset;
+            return new Place(_line, _column);
+        }
     }
 
     private static int ColumnOf(ReadOnlySpan<byte> json, int line, int bytes)

@@ -1,5 +1,6 @@
 // Shared addresses, and which requests of them are for which application.
 
+using System.Globalization;
 using System.Text.Json;
 using Millrace.Command.Routing;
 
@@ -143,10 +144,31 @@ internal sealed partial class ServeFileReader
         {
             return "";
         }
-        if (Uri.CheckHostName(host.StartsWith("*.", StringComparison.Ordinal) ? host[2..] : host) == UriHostNameType.Unknown || host.EndsWith('.'))
+        string wildcard = host.StartsWith("*.", StringComparison.Ordinal) ? "*." : "";
+        string name = host[wildcard.Length..];
+        if (Uri.CheckHostName(name) == UriHostNameType.Unknown || host.EndsWith('.') || !TryWriteAsSent(ref name))
         {
             Add(value.Place, $"\"{host}\" is no host name: write one such as \"blog.example\", without a port, or \"*.example\" for all below one.");
         }
-        return host.ToLowerInvariant();
+        return wildcard + name.ToLowerInvariant();
+    }
+
+    // As a client's Host has it: bücher.example is xn--bcher-kva.example there (RFC 5891), and an address of IPv6 stands in brackets.
+    private static bool TryWriteAsSent(ref string name)
+    {
+        if (Uri.CheckHostName(name) == UriHostNameType.IPv6)
+        {
+            name = name.StartsWith('[') ? name : $"[{name}]";
+            return true;
+        }
+        try
+        {
+            name = System.Text.Ascii.IsValid(name) ? name : new IdnMapping().GetAscii(name);
+            return true;
+        }
+        catch (ArgumentException)
+        {
+            return false;
+        }
     }
 }

@@ -45,6 +45,7 @@ internal static class ServeVerb
         using var manager = ServiceManager.OfProcess();
         using var signals = new Signals(console, daemon, manager, stopping);
         await using var control = await StartControlAsync(file.Places.Control, daemon, () => stopping.TrySetResult());
+        using var sockets = SocketsOfOne.Take(file.Places.Control);
         console.Steady.Say($"serving {file.CountText} of {file.Path}; `millrace status` shows them");
         var started = TellWhenStartedAsync(daemon.StartAsync(), file.StartPatience, () => manager.TellReady(daemon.Summary));
         await stopping.Task;

@@ -10,6 +10,7 @@ internal sealed partial class CommandProcess : IAsyncDisposable
 {
     public const int SigInt = 2;
     public const int SigTerm = 15;
+    public const int SigKill = 9;
 
     private static readonly TimeSpan Patience = TimeSpan.FromSeconds(60);
 

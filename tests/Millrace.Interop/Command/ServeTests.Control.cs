@@ -72,4 +72,37 @@ public sealed partial class ServeTests
         Assert.NotEqual(before.ToString(CultureInfo.InvariantCulture), process);
         Assert.Equal([process], ProcessesOf("shop", await StatusAsync()).Select(static its => its.ToString(CultureInfo.InvariantCulture)));
     }
+
+    [Fact]
+    public async Task The_folder_of_the_sockets_is_one_daemons_and_what_a_killed_one_has_left_is_in_nobodys_way()
+    {
+        Write(App("shop", _shop));
+        var daemon = await StartAsync();
+        System.IO.File.WriteAllText(File + ".second", (await System.IO.File.ReadAllTextAsync(File)).Replace("control.sock", "second.sock", StringComparison.Ordinal).Replace(_shop, _blog, StringComparison.Ordinal));
+
+        var second = await CommandProcess.RunAsync("serve", File + ".second");
+
+        Assert.Equal((1, $"millrace: {Path.GetDirectoryName(Control)} holds the sockets of another daemon. Name a \"control\" in a folder that no other daemon uses.\n"), (second.ExitCode, second.Error));
+        Assert.Equal(HttpStatusCode.OK, (await _client.GetAsync(_shop + "/title")).StatusCode);
+
+        // Its processes go on, and their sockets have the names that those of the next daemon have.
+        int orphan = ProcessesOf("shop", await StatusAsync()).Single();
+        daemon.Signal(CommandProcess.SigKill);
+        await daemon.WaitForExitAsync();
+        try
+        {
+            string left = Path.Combine(Path.GetDirectoryName(Control)!, "gone-7-1.http");
+            await System.IO.File.WriteAllTextAsync(left, "");
+            Write(App("shop", _blog));
+            await StartAsync();
+            Assert.Equal(HttpStatusCode.OK, (await _client.GetAsync(_blog + "/title")).StatusCode);
+            Assert.Equal(HttpStatusCode.OK, (await _client.GetAsync(_shop + "/title")).StatusCode);
+            Assert.False(System.IO.File.Exists(left));
+        }
+        finally
+        {
+            using var process = System.Diagnostics.Process.GetProcessById(orphan);
+            process.Kill();
+        }
+    }
 }

@@ -162,11 +162,19 @@ public sealed partial class ServeTests
 
         Assert.Equal("Blog", await AskAsync("x", "/title"));
         Assert.Matches(@"(?m)^Uid:\t65534\t65534\t65534\t65534$", await System.IO.File.ReadAllTextAsync($"/proc/{ProcessesOf("front", await StatusAsync()).Single()}/status"));
+        int router = ProcessesOf("front", await StatusAsync()).Single();
         string socket = Path.Combine(Path.GetDirectoryName(Control)!, "shared/blog.app.sock");
         Assert.Equal("600 700", $"{ModeOf(socket)} {ModeOf(Path.GetDirectoryName(Control)!)}");
         using var other = System.Diagnostics.Process.Start(new System.Diagnostics.ProcessStartInfo("test", ["-e", socket]) { UserName = "nobody" })!;
         await other.WaitForExitAsync();
         Assert.Equal(1, other.ExitCode);
+
+        // Nor by the router's own descriptor, or environment.
+        using var same = System.Diagnostics.Process.Start(new System.Diagnostics.ProcessStartInfo("sh", ["-c", $"ls /proc/{router}/fd/*/blog.app.sock || cat /proc/{router}/environ"]) { UserName = "nobody", RedirectStandardError = true, RedirectStandardOutput = true })!;
+        string seen = await same.StandardOutput.ReadToEndAsync();
+        await same.WaitForExitAsync();
+        Assert.Equal("", seen);
+        Assert.NotEqual(0, same.ExitCode);
 
         // Stopped and started, its socket is another, and is found all the same.
         Assert.Equal(0, (await DoAsync("stop", "blog")).ExitCode);

@@ -56,6 +56,33 @@ public sealed class SharedAddressTests
         Assert.True(one.Apps[1].IsSame(Read(Front("\"host\": \"a.example\"")).Apps[1]));
     }
 
+    // Where each looks through all before it for its place, these take many minutes.
+    [Fact]
+    public void A_large_file_is_read_in_a_time_that_grows_with_its_size_and_no_faster()
+    {
+        const int count = 2_000_000;
+        byte[] file = Encoding.ASCII.GetBytes("[" + string.Concat(Enumerable.Repeat("0,", count)) + "\n\n  1]");
+
+        PlacedValue list = PlacedJson.Parse(file);
+
+        Assert.Equal((count + 1, new Place(1, 2 * count), new Place(3, 3)), (list.Items.Count, list.Items[count - 1].Place, list.Items[count].Place));
+    }
+
+    [Theory]
+    [InlineData("bücher.example", "xn--bcher-kva.example")]
+    [InlineData("*.Bücher.example", "*.xn--bcher-kva.example")]
+    [InlineData("xn--bcher-kva.example", "xn--bcher-kva.example")]
+    [InlineData("a_b.example", "a_b.example")]
+    [InlineData("::1", "[::1]")]
+    [InlineData("[::1]", "[::1]")]
+    [InlineData("127.0.0.1", "127.0.0.1")]
+    public void A_host_leads_there_as_clients_send_it(string written, string sent)
+    {
+        ServeFile file = Read(Front($"\"host\": \"{written}\""));
+
+        Assert.Equal($"front:{sent}/", file.Apps[0].SharedAs.Single().ToString());
+    }
+
     // Where it stands, what is said, and the file; '|' is a new line.
     public static TheoryData<string, string, string> Mistakes => new()
     {
