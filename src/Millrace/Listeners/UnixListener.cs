@@ -121,10 +121,22 @@ internal static unsafe class UnixListener
         ThrowIfLive(path, owner, answer);
         if (errno != 0)
         {
-            throw new MillraceStartException(
-                $"The stale socket {path} belongs to another user and cannot be removed ({SystemCalls.Describe(errno)}); remove it as its owner or choose another path.");
+            throw CannotRemove(path, errno);
         }
     }
+
+    /// <summary>Why a file that nobody answers on stays, and what to do.</summary>
+    internal static MillraceStartException CannotRemove(string path, int errno) => errno switch
+    {
+        SystemCalls.EROFS => new MillraceStartException(
+            $"The stale socket {path} lies on a read-only file system and cannot be removed; choose a path under /run or /tmp, or make that file system writable (with systemd's ProtectSystem=: RuntimeDirectory= or ReadWritePaths=)."),
+        SystemCalls.EACCES => new MillraceStartException(string.Create(
+            CultureInfo.InvariantCulture,
+            $"User {SystemCalls.GetEffectiveUser()} may not remove the stale socket {path}; give that user the right to write in {Path.GetDirectoryName(path)}, or remove the file as one who has it.")),
+        SystemCalls.EPERM => new MillraceStartException(
+            $"The stale socket {path} belongs to another user and cannot be removed ({SystemCalls.Describe(errno)}); remove it as its owner or choose another path."),
+        _ => new MillraceStartException($"The stale socket {path} cannot be removed: {SystemCalls.Describe(errno)}; remove it or choose another path."),
+    };
 
     private static void ThrowIfLive(string path, string owner, int answer)
     {

@@ -130,6 +130,18 @@ public sealed partial class UnixListenerTests : IDisposable
         Assert.True(client.Connected);
     }
 
+    [Theory]
+    [InlineData(SystemCalls.EROFS, "lies on a read-only file system and cannot be removed; choose a path under /run or /tmp")]
+    [InlineData(SystemCalls.EACCES, "may not remove the stale socket /srv/app/app.sock; give that user the right to write in /srv/app")]
+    [InlineData(SystemCalls.EPERM, "belongs to another user and cannot be removed")]
+    [InlineData(SystemCalls.EMFILE, "cannot be removed: ")]
+    public void Stale_socket_that_stays_is_refused_with_what_happened_and_a_cure(int errno, string said)
+    {
+        string message = UnixListener.CannotRemove("/srv/app/app.sock", errno).Message;
+        Assert.Contains(said, message, StringComparison.Ordinal);
+        Assert.Equal(errno == SystemCalls.EPERM, message.Contains("another user", StringComparison.Ordinal));
+    }
+
     [Fact]
     public void Live_socket_is_refused_with_its_owner_and_left_alone()
     {
