@@ -75,8 +75,12 @@ internal abstract partial class Connection<TKernel>
                 if (count <= 0)
                 {
                     _readable = false;
-                    NoteEndWhileWaiting(count);
-                    return true;
+                    if (count == KernelResult.Broken)
+                    {
+                        Close(reset: false);
+                    }
+
+                    return true;        // an end of what the peer sends brings an event of its own
                 }
 
                 Loop.Counters.BytesReceived += count;
@@ -97,23 +101,6 @@ internal abstract partial class Connection<TKernel>
     // Bytes that have not left go before all others of the request: nothing more is answered until it is run.
     private bool MayLookWhileWaiting => Stage == Stage.Queued && ReadsWhileWaiting
         && Exchange is { Output.IsEmpty: true, Body: { IsPaused: false, Received: < WaitingBodyMax } };
-
-    private void NoteEndWhileWaiting(int result)
-    {
-        switch (result)
-        {
-            case KernelResult.Again:
-            case 0 when _receivingEnded:
-                break;
-            case KernelResult.Broken:
-                Close(reset: false);
-                break;
-            default:
-                _peerEnd = PeerEnd.Seen;
-                PostSelf(PostReason.LeftQueue);
-                break;
-        }
-    }
 
     private void SendWhileWaiting(LoopDriver driver)
     {

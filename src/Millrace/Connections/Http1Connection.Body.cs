@@ -206,7 +206,7 @@ internal sealed partial class Http1Connection<TKernel>
     // RFC 9110 §10.1.1: the client sends its body when it sees this. Not once an answer has begun, and not when the body is there already.
     public override void OnBodyWanted(Exchange exchange)
     {
-        if (_expectsContinue && !_continueSent && exchange.Body is { State: BodyState.Open, Received: 0 })
+        if (_expectsContinue && exchange.Body is { State: BodyState.Open, Received: 0 })
         {
             _continueSent = exchange.Sender.SendInterim("HTTP/1.1 100 Continue\r\n\r\n"u8);
             _bodyWanted = true;     // told so by 100, or by the answer that began before
@@ -250,6 +250,6 @@ internal sealed partial class Http1Connection<TKernel>
             return false;
         }
 
-        return !_frames.Closes && !_upgraded && CanDrain(exchange);
+        return !_frames.Closes && CanDrain(exchange);      // behind a switch of protocols it closes
     }
 }

@@ -17,7 +17,7 @@ public sealed class ExchangeGuardsTests
     private static LoopServices Services() => new(new MillraceOptions(), new DelegateHandler(static (_, _) => { }), new Log(NullLogger.Instance));
 
     // What another thread does must wait until this one has done its part.
-    private static void MustWait(Action waits, Action ends)
+    internal static void MustWait(Action waits, Action ends)
     {
         using var begins = new ManualResetEventSlim();
         var other = new Thread(() =>

@@ -57,6 +57,26 @@ public sealed unsafe class EventLoopTests : IDisposable
         default(LinuxKernel).Close(pair[1], reset: false);
     }
 
+    // Its handler may still run: it is closed by its own loop and nobody else.
+    [Fact]
+    public void A_loop_that_is_told_to_stop_stays_for_the_connection_it_has()
+    {
+        EventLoop<LinuxKernel> loop = New();
+        var driver = new LoopDriver(_services);
+        int* pair = stackalloc int[2];
+        Assert.Equal(0, SystemCalls.SocketPair(SystemCalls.AF_UNIX, SystemCalls.SOCK_STREAM | SystemCalls.SOCK_CLOEXEC | SystemCalls.SOCK_NONBLOCK, 0, pair));
+        Assert.True(_services.TryAddConnection());
+        loop.Post(new AcceptedSocket(pair[0], ListenAddress.Parse("fastcgi://unix:/run/here.sock"), []));
+        Assert.True(loop.Turn(driver, waitMs: 0));
+        loop.Stop();
+        Assert.True(loop.Turn(driver, waitMs: 0));
+        Assert.Equal((1, true), (loop.ConnectionCount, loop.IsLingering));
+
+        default(LinuxKernel).Close(pair[1], reset: false);
+        Assert.True(loop.Drive(driver));
+        Assert.Equal((0, true), (loop.ConnectionCount, loop.HasEnded));
+    }
+
     // Where there is no memory for it.
     [Fact]
     public void A_socket_for_which_no_connection_can_be_made_is_closed_and_counts_no_more() =>

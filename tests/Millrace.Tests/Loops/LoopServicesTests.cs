@@ -20,6 +20,33 @@ public sealed class LoopServicesTests
         Assert.Equal(3, log.Lines.Count(static line => line.Contains("Internal error", StringComparison.Ordinal)));
     }
 
+    [Fact]
+    public void It_is_over_when_whoever_made_it_and_the_last_of_its_loops_have_left()
+    {
+        using var services = new LoopServices(new MillraceOptions(), new DelegateHandler(static (_, _) => { }), new Log(Microsoft.Extensions.Logging.Abstractions.NullLogger.Instance));
+        var drivers = new GivenDriver();
+        for (int i = 0; i < 2; i++)
+        {
+            services.Start(new FaultyLoop(services, faults: 0), drivers);
+        }
+
+        for (int i = 0; i < 2; i++)
+        {
+            services.Leave();
+            Assert.False(services.Over.IsCompleted);
+        }
+
+        services.Leave();
+        Assert.True(services.Over.IsCompleted);
+    }
+
+    private sealed class GivenDriver : IStandbyDriver
+    {
+        public void Give(object work)
+        {
+        }
+    }
+
     private sealed class FaultyLoop(LoopServices services, int faults) : EventLoop(0, services)
     {
         public int Rounds { get; private set; }

@@ -78,6 +78,34 @@ public sealed class RequestGateTests : IDisposable
         Assert.Equal(GateAnswer.Wait, gate.Enter(Connect().Connection));
     }
 
+    [Fact]
+    public void However_many_threads_come_at_once_no_more_enter_than_may_MaxConcurrentRequests()
+    {
+        const int Limit = 1;
+        var gate = new RequestGate(Limit, queueLimit: 0);
+        Connection connection = Connect().Connection;
+        int inside = 0;
+        int most = 0;
+        using var start = new Barrier(2);
+        Thread[] threads = [.. Enumerable.Range(0, 2).Select(_ => new Thread(() =>
+        {
+            start.SignalAndWait();
+            for (int i = 0; i < 1_000_000; i++)
+            {
+                if (gate.Enter(connection) == GateAnswer.Enter)
+                {
+                    most = Math.Max(most, Interlocked.Increment(ref inside));
+                    Interlocked.Decrement(ref inside);
+                    gate.Leave();
+                }
+            }
+        }))];
+        Array.ForEach(threads, static thread => thread.Start());
+        Array.ForEach(threads, static thread => thread.Join());
+        Assert.InRange(most, 1, Limit);
+        Assert.Equal([GateAnswer.Enter, GateAnswer.Full], Enumerable.Range(0, 2).Select(_ => gate.Enter(connection)));
+    }
+
     // On a loop of its own, whose post tells that it was admitted.
     private Caller Connect()
     {

@@ -353,7 +353,15 @@ internal sealed class SimulatedWorld(SeededRandom random)
 
     public int SendFile(int descriptor, int file, ref long offset, int count)
     {
-        InFile?.Invoke();
+        try
+        {
+            InFile?.Invoke();
+        }
+        catch (Exception error)
+        {
+            Observer.Violated(error.ToString());    // to whoever sends the file it would be a failure of that
+        }
+
         if (Find(descriptor, "sendfile") is not { } socket)
         {
             return KernelResult.Broken;

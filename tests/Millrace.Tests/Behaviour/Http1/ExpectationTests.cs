@@ -40,6 +40,31 @@ public sealed class ExpectationTests
     });
 
     [Fact]
+    public void A_read_that_was_given_up_and_begins_again_tells_the_client_nothing_new_RFC9110_10_1_1() => HttpBench.RunHosted(
+        static async context =>
+        {
+            PipeReader reader = context.Request.BodyReader;
+            for (int i = 0; i < 3; i++)
+            {
+                Task<ReadResult> read = reader.ReadAsync().AsTask();
+                Assert.False(read.IsCompleted);
+                reader.CancelPendingRead();
+                Assert.True((await read).IsCanceled);
+            }
+
+            await context.Request.Body.CopyToAsync(context.Response.Body);
+        },
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            bench.Send(peer, Head());
+            Assert.Equal([100], peer.Interims);
+            bench.Send(peer, "hello");
+            Assert.Equal("hello", Assert.Single(peer.Answers).BodyText);
+            Assert.Equal([100], peer.Interims);
+        });
+
+    [Fact]
     public void Memory_that_waits_for_the_body_stays_in_the_response_RFC9110_10_1_1() => HttpBench.RunHosted(
         static async context =>
         {

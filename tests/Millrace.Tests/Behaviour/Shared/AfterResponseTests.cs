@@ -349,6 +349,62 @@ public abstract class AfterResponseTests(Way way) : SharedTests(way)
             static options => options.Dispatch = DispatchMode.Workers);
     }
 
+    // Another thread's flush has begun, or ended, between the completion's look for it and its own turn.
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void A_completion_that_finds_the_flush_of_another_in_its_turn_sends_what_that_does_not(bool isFlushed)
+    {
+        var holding = new TaskCompletionSource();
+        var pause = new TaskCompletionSource();
+        ValueTask completing = default;
+        Run(
+            async call =>
+            {
+                if (call.Path != "/first")
+                {
+                    return;
+                }
+
+                call.Write(Plan.Bytes("beside", 0, Size));
+                _ = call.FlushAsync().AsTask();
+                if (isFlushed)
+                {
+                    await pause.Task;
+                }
+
+                Millrace.Exchanges.Exchange exchange = call.Exchange;
+                exchange.Gate.Enter(exchange.Ticket);
+                completing = exchange.Complete();
+                exchange.Gate.ExitForGood(exchange.Ticket);
+                await holding.Task;
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/first"));
+                if (isFlushed)
+                {
+                    TurnUntilFlushed(bench, caller);
+                    pause.SetResult();
+                }
+                else
+                {
+                    Assert.False(completing.IsCompleted);
+                }
+
+                bench.Reads = true;
+                bench.Settle();
+                Assert.True(completing.IsCompletedSuccessfully);
+                Assert.Equal(Plan.Bytes("beside", 0, Size), Assert.Single(caller.Answers).Body);
+                holding.SetResult();
+                bench.Settle();
+                bench.StillServes(caller);
+            },
+            static options => options.Dispatch = DispatchMode.Workers);
+    }
+
     [Theory]
     [InlineData(true, false)]
     [InlineData(true, true)]

@@ -97,6 +97,49 @@ public abstract class AheadTests(Way way) : SharedTests(way)
             OneRunsAndOthersWait);
     }
 
+    // What was meant to leave was that of the answer ahead.
+    [Fact]
+    public void What_is_not_flushed_of_a_request_that_has_waited_behind_an_answer_stays_until_it_ends_MaxConcurrentRequests()
+    {
+        var going = new TaskCompletionSource();
+        SharedBench? on = null;
+        Caller? other = null;
+        Run(
+            async call =>
+            {
+                if (call.Path == "/waits")
+                {
+                    if (call is HostedCall { Context: var context })
+                    {
+                        await context.Response.StartAsync();
+                    }
+
+                    call.WriteText("not flushed");
+                    await going.Task;
+                    return;
+                }
+
+                await Handle(call, () => TakesThePlace(on!, other!));
+            },
+            bench =>
+            {
+                on = bench;
+                bench.Simulation.World.SendCapacityMax = Room;
+                other = ConnectTo(bench, 1);
+                Caller caller = ConnectTo(bench, 0);
+                bench.Send(caller, Both(caller));
+                Assert.Equal(s_text, Assert.Single(caller.Answers).BodyText);
+                long sent = caller.Socket.SentByServer;
+                _gate.SetResult();
+                bench.Settle();
+                Assert.Equal(sent, caller.Socket.SentByServer);
+                going.SetResult();
+                bench.Settle();
+                Assert.Equal([s_text, "not flushed"], caller.Answers.Select(static answer => answer.BodyText));
+            },
+            OneRunsAndOthersWait);
+    }
+
     [Fact]
     public void An_answer_arrives_whole_although_the_request_behind_it_waits_for_its_turn_too_long_RequestQueueTimeout()
     {

@@ -29,6 +29,22 @@ public abstract class MoveTests(Way way) : SharedTests(way)
     });
 
     [Fact]
+    public void Whoever_connects_from_then_on_is_accepted_by_the_successor_alone() => Move(Call.Echo, static (bench, caller) =>
+    {
+        Begin(bench);
+        bench.Settle();
+        for (int i = 0; i < 20; i++)
+        {
+            Caller next = bench.Connect();
+            _ = bench.Get(next, "/next");
+            Assert.Same(New(bench), next.Socket.Reader);
+            Assert.Equal(0, Old(bench).Loop.ConnectionCount);
+        }
+
+        Assert.Equal(1, Old(bench).Loop.Counters.Accepted);
+    });
+
+    [Fact]
     public void A_connection_that_has_asked_nothing_yet_moves() => Move(Call.Echo, static (bench, caller) =>
     {
         Begin(bench);

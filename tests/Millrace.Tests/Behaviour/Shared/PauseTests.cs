@@ -73,8 +73,8 @@ public abstract class PauseTests(Way way) : SharedTests(way)
         {
             Caller late = bench.Connect();
             bench.Send(late, late.Request("/", "POST", new byte[100])[..20]);
-            List<Caller> others = [];
-            for (int i = 0; i < 400; i++)
+            List<Caller> others = [];       // so many that a full batch is left when one has been read
+            for (int i = 0; i < 600; i++)
             {
                 others.Add(bench.Connect());
                 bench.Send(others[i], others[i].Head("/", "POST", 1_000_000));

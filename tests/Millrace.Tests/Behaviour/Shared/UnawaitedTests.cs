@@ -44,6 +44,41 @@ public abstract class UnawaitedTests(Way way) : SharedTests(way)
             });
     }
 
+    // A driver that has taken the loop over may be sending that when the handler, which has kept its thread, comes back.
+    [Fact]
+    public void The_end_of_a_response_waits_for_whoever_is_sending_a_flush_that_is_not_awaited() => Writes(
+        static (call, bench) =>
+        {
+            call.Write(Large);
+            Task flushed = call.FlushAsync().AsTask();
+            Assert.False(flushed.IsCompleted);
+            Exchange exchange = call.Exchange;
+            using var isHeld = new ManualResetEventSlim();
+            using var isSent = new ManualResetEventSlim();
+            Task sends = Task.Run(() =>
+            {
+                using (exchange.Sending.Hold())
+                {
+                    isHeld.Set();
+                    isSent.Wait();
+                }
+            });
+            isHeld.Wait();
+            if (Record.Exception(() => Exchanges.ExchangeGuardsTests.MustWait(exchange.End, isSent.Set)) is not null)
+            {
+                bench.Simulation.Violated("The end does not wait.");    // whatever a handler throws behind its end is lost
+            }
+
+            isSent.Set();
+            sends.Wait();
+            return Task.CompletedTask;
+        },
+        static (bench, caller) =>
+        {
+            Assert.Equal(Large, Assert.Single(caller.Answers).Body);
+            bench.StillServes(caller);
+        });
+
     [Fact]
     public void Writes_that_are_not_awaited_one_by_one_arrive_in_their_order() => Writes(
         static async (call, bench) =>
