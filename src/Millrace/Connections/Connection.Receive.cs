@@ -115,13 +115,8 @@ internal abstract partial class Connection<TKernel>
                 _readable = true;
                 return LookWhileWaiting(driver);
             default:
-                if (MayReadOn)
-                {
-                    return Receive(driver);
-                }
-
-                _readable = true;
-                return true;
+                // While output waits nothing is read: the event that tells of room for it tells of this as well (epoll(7)).
+                return !MayReadOn || Receive(driver);
         }
     }
 

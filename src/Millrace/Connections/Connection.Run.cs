@@ -150,7 +150,6 @@ internal abstract partial class Connection<TKernel>
     private bool SendToWorker(LoopDriver driver, Exchange exchange)
     {
         Loop.Counters.Workers++;
-        SendAheadOf(driver, exchange);
         exchange.TakeBuffers(driver);
         _held.LeaveInput();
         EnsureWatched();
@@ -158,7 +157,7 @@ internal abstract partial class Connection<TKernel>
         _owner.Lend();
         if (!exchange.Output.IsEmpty)
         {
-            exchange.Sender.SendDeferred();
+            exchange.Sender.SendDeferred();     // answers to earlier requests need not wait for this one's
         }
 
         try

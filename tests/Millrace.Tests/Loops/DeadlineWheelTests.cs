@@ -22,6 +22,18 @@ public sealed class DeadlineWheelTests
     }
 
     [Fact]
+    public void A_wheel_that_held_nothing_for_long_looks_at_nobody_before_his_time()
+    {
+        const long Quiet = 100_000;
+        var wheel = new DeadlineWheel(Start);
+        Assert.Null(wheel.TakeDue(Start + Quiet));
+        wheel.Arm(IdleConnection.New(Start + Quiet + 30_000), Start + Quiet);
+        Assert.Null(wheel.TakeDue(Start + Quiet));
+        Assert.Null(wheel.TakeDue(Start + Quiet + 30_000 - 1));
+        Assert.NotNull(wheel.TakeDue(Start + Quiet + 30_000 + DeadlineWheel.SlotMs));
+    }
+
+    [Fact]
     public void A_deadline_moved_earlier_moves_its_connection_and_one_moved_later_leaves_it_where_it_stands()
     {
         var wheel = new DeadlineWheel(Start);

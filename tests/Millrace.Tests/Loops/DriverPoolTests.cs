@@ -319,6 +319,44 @@ public sealed class DriverPoolTests
         loop.Release();
     }
 
+    [Fact]
+    public void The_last_thread_where_the_system_refuses_another_is_for_a_loop_while_others_run_handlers()
+    {
+        using var ran = new SemaphoreSlim(0);
+        using var services = new LoopServices(new MillraceOptions { Loops = 1 }, new EndlessHandler(ran), new Log(NullLogger.Instance));
+        bool refuses = false;
+        using var pool = new DriverPool(services)
+        {
+            StartThread = thread =>
+            {
+                if (refuses)
+                {
+                    throw new InsufficientMemoryException();
+                }
+
+                thread.Start();
+            },
+        };
+        var loop = new EventLoop<LinuxKernel>(0, services, default, ConnectionFactory.Create);
+        IStandbyDriver ofLoop = pool.TryReserve()!;
+        IStandbyDriver ofHandler = pool.TryReserve()!;
+        IStandbyDriver last = pool.TryReserve()!;
+        refuses = true;
+        Assert.Null(pool.TryReserve());
+        pool.Release(last);
+        Assert.Same(last, pool.TryReserve());       // who found none has had one
+        pool.Release(last);
+
+        pool.Run(Waiting(loop));
+        Assert.Equal(1, pool.Waiting);
+        Assert.Same(last, pool.TryReserve());
+        pool.Release(ofHandler);
+        Assert.True(ran.Wait(10_000), "the handler was not run");
+        pool.Release(last);
+        pool.Release(ofLoop);
+        loop.Release();
+    }
+
     // A loop that stays in a handler that waits for its body would never receive that body, nor see that its time is over.
     [Fact]
     public void A_loop_whose_handler_blocks_has_a_thread_before_the_system_refuses_one()

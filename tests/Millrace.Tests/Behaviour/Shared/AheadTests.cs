@@ -56,6 +56,41 @@ public abstract class AheadTests(Way way) : SharedTests(way)
             });
     }
 
+    // It comes in one event with room, and the request between them has the loop taken away from the driver that had the event.
+    [Fact]
+    public void What_comes_with_room_for_an_answer_is_read_behind_a_request_that_blocks()
+    {
+        const int InATurn = 128;        // those behind them wait for the loop's other connections, and are held
+        const int Capacity = 64 * 1024;
+        SharedBench? on = null;
+        Run(
+            AtOnce(call =>
+            {
+                for (int i = 0; i < 5 && call.Path == "/blocks"; i++)
+                {
+                    on!.Simulation.Block(stepsMax: 400);
+                }
+
+                call.WriteText(call.Path == "/long" ? new string('x', Capacity * 3 / 2) : call.Path);
+            }),
+            bench =>
+            {
+                on = bench;
+                bench.Simulation.World.SendCapacityMax = Capacity;
+                Caller caller = bench.Connect();
+                byte[] small = caller.Request("/");
+                bench.Reads = false;
+                bench.Send(caller, [.. Enumerable.Repeat(small, InATurn).SelectMany(static each => each), .. caller.Request("/long"), .. caller.Request("/blocks")]);
+                caller.Socket.ClientSend(caller.Request("/third"));
+                caller.Socket.Deliver(int.MaxValue);
+                bench.Reads = true;
+                _ = caller.End.Read();
+                bench.Settle();
+                Assert.Equal(["/blocks", "/third"], caller.Answers.TakeLast(2).Select(static answer => answer.BodyText));
+                Assert.Equal(InATurn + 3, caller.Answers.Count);
+            });
+    }
+
     [Fact]
     public void An_answer_arrives_whole_while_a_worker_runs_the_request_behind_it()
     {
