@@ -302,6 +302,7 @@ public sealed class BrokenResponseTests
     [InlineData("asks filter")]
     [InlineData("asks late another")]
     [InlineData("asks closing another")]
+    [InlineData("asks closing abort")]
     [InlineData("asks drain another")]
     public void A_response_that_failed_is_broken_off_while_anybody_may_wait_for_it_FastCGI_5_5(string what)
     {
