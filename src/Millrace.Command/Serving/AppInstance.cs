@@ -41,6 +41,7 @@ internal sealed class AppInstance : IDisposable
     private static readonly string[] s_daemonsOwn = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"];
 
     private const int LineMax = 8192;
+    private const int DescriptorsEach = 16;     // two sockets, a pipe to report on, three for what it prints, and what it takes to start it
 
     private readonly InstanceStart _start;
     private readonly ListenSocket _private;     // for its health
@@ -111,7 +112,7 @@ internal sealed class AppInstance : IDisposable
     {
         try
         {
-            return new AppInstance(start);
+            return Headroom.Open(DescriptorsEach, () => new AppInstance(start));
         }
         catch (Exception error) when (error is MillraceStartException or FormatException)
         {

@@ -3,6 +3,7 @@
 // lives as long.
 
 using System.Globalization;
+using Millrace.Command.Running;
 using Millrace.Listeners;
 using Millrace.Loops;
 using Millrace.Platform;
@@ -15,6 +16,8 @@ internal sealed unsafe class AppListeners : IDisposable
 
     private readonly int _gives;
     private readonly int _takes;
+
+    private const int DescriptorsEach = 8;
 
     private AppListeners()
     {
@@ -58,6 +61,11 @@ internal sealed unsafe class AppListeners : IDisposable
         {
             _ = folders.Shared;
         }
+        return Headroom.Open(DescriptorsEach + settings.Urls.Count, () => OpenAll(settings, which));
+    }
+
+    private static AppListeners OpenAll(AppSettings settings, Func<string, bool>? which)
+    {
         var listeners = new AppListeners();
         try
         {

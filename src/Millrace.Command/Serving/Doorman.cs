@@ -1,6 +1,7 @@
 // Stands at the addresses of an application that has no process: who connects waits in the queue, and rings. Connections that its processes had when they ended, each
 // idle, are kept as they are (a descriptor, and what the protocol knows of it), and ring when something comes on them; whoever serves next takes them. Nothing is read.
 
+using Millrace.Command.Running;
 using Millrace.Loops;
 using Millrace.Platform;
 
@@ -92,7 +93,7 @@ internal sealed class Doorman : IDisposable
         {
             while (!_isOver && default(LinuxKernel).Take(channel.Descriptor, knowledge, out int length) is >= 0 and int descriptor)
             {
-                if (_kept.Count >= KeptMax || !TryKeep(descriptor, knowledge[..length].ToArray()))
+                if (_kept.Count >= KeptMax || !Headroom.Has(0) || !TryKeep(descriptor, knowledge[..length].ToArray()))
                 {
                     _ = SystemCalls.Close(descriptor);
                 }

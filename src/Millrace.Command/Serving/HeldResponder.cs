@@ -2,12 +2,14 @@
 // front server's patience. So does whoever was moved by a generation that is still being drained.
 
 using System.Text;
+using Millrace.Command.Running;
 
 namespace Millrace.Command.Serving;
 
 internal sealed class HeldResponder
 {
     private const int RetryAfterSeconds = 5;
+    private const int DescriptorsOfIt = 12;
 
     private static readonly byte[] s_page = Encoding.UTF8.GetBytes(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Not available</title></head>\n<body><h1>Not available at the moment</h1><p>Please try again in a few seconds.</p></body></html>\n");
@@ -27,6 +29,10 @@ internal sealed class HeldResponder
 
     public static async Task<HeldResponder?> StartAsync(AppListeners listeners)
     {
+        if (!Headroom.Has(DescriptorsOfIt))
+        {
+            return null;
+        }
         var responder = new HeldResponder();
         MillraceServer? server = null;
         try

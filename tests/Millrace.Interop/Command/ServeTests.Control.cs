@@ -2,6 +2,7 @@
 
 using System.Globalization;
 using System.Net;
+using System.Text.Json;
 
 namespace Millrace.Interop.Command;
 
@@ -104,5 +105,21 @@ public sealed partial class ServeTests
             using var process = System.Diagnostics.Process.GetProcessById(orphan);
             process.Kill();
         }
+    }
+
+    // Without a descriptor the runtime cannot open /proc/self/status, and ends the process.
+    [Fact]
+    public async Task With_too_few_descriptors_for_its_applications_the_daemon_says_so_and_goes_on()
+    {
+        Write([.. Enumerable.Range(0, 8).Select(i => App($"a{i}", $"http://unix:{_directory.Path}/a{i}.sock"))]);
+        var daemon = CommandProcess.StartProgram("sh", "-c", "ulimit -n 120 && exec dotnet \"$0\" serve \"$1\"", CommandProcess.AssemblyOf("src/Millrace.Command", "Millrace.Command"), File);
+        _daemons.Add(daemon);
+
+        await daemon.WaitForOutputAsync("No open files are left for it: raise the limit");
+        await Task.Delay(TimeSpan.FromSeconds(4));      // it tries again, each after 1 and 2 s
+
+        Assert.Equal(8, JsonDocument.Parse(await StatusAsync()).RootElement.GetProperty("apps").GetArrayLength());
+        daemon.Signal(CommandProcess.SigTerm);
+        Assert.Equal(0, await daemon.WaitForExitAsync());
     }
 }
