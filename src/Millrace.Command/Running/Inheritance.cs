@@ -13,6 +13,13 @@ internal static class Inheritance
     /// <summary>From now on this process passes on neither. Ctrl+C still reaches it, and what it prints the terminal.</summary>
     public static void End()
     {
+        EndOfFiles();
+        Posix.LeaveTerminal();
+    }
+
+    /// <summary>The same of open files alone, for applications of whoever sits at the terminal.</summary>
+    public static void EndOfFiles()
+    {
         foreach (string entry in Directory.GetFileSystemEntries("/proc/self/fd"))
         {
             if (int.TryParse(Path.GetFileName(entry), NumberStyles.None, CultureInfo.InvariantCulture, out int descriptor) && descriptor > StandardMax)
@@ -20,6 +27,5 @@ internal static class Inheritance
                 _ = SystemCalls.Fcntl(descriptor, SystemCalls.F_SETFD, SystemCalls.FD_CLOEXEC);
             }
         }
-        Posix.LeaveTerminal();
     }
 }

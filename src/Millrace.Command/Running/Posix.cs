@@ -91,6 +91,20 @@ internal static partial class Posix
         }
     }
 
+    /// <summary>As long as these are not disposed of, SIGUSR1 and SIGUSR2, which somebody may send out of habit (to have logs opened again), do not end this process.</summary>
+    public static PosixSignalRegistration[] IgnoreUserSignals() =>
+        [.. new[] { SigUsr1, SigUsr2 }.Select(static signal => PosixSignalRegistration.Create((PosixSignal)signal, static context => context.Cancel = true))];
+
+    /// <summary>Whether this process has a controlling terminal, and that has not gone.</summary>
+    public static unsafe bool TerminalIsThere()
+    {
+        fixed (byte* name = "/dev/tty\0"u8)
+        {
+            int terminal = SystemCalls.OpenAt(SystemCalls.AT_FDCWD, name, SystemCalls.O_RDWR | SystemCalls.O_NONBLOCK | SystemCalls.O_CLOEXEC);
+            return terminal >= 0 && SystemCalls.Close(terminal) == 0;
+        }
+    }
+
     /// <summary>Descriptors that a process may have at most which this one starts.</summary>
     public static unsafe long DescriptorsMost()
     {

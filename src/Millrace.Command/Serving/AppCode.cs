@@ -7,8 +7,8 @@ using Millrace.Listeners;
 namespace Millrace.Command.Serving;
 
 /// <param name="folders">Where the daemon keeps what it makes.</param>
-/// <param name="output">Is given what a build complains of.</param>
-internal sealed class AppCode(DaemonFolders folders, AppOutput output)
+/// <param name="voice">Is given what a build complains of.</param>
+internal sealed class AppCode(DaemonFolders folders, AppVoice voice)
 {
     private static readonly TimeSpan s_buildPatience = TimeSpan.FromMinutes(10);
 
@@ -31,7 +31,7 @@ internal sealed class AppCode(DaemonFolders folders, AppOutput output)
         var user = OtherUser.Find(settings.User);
         string? project = Read(user, () => AppTarget.FindProject(settings.Target));
         _watch.Begin(settings.Watch && project is null ? FolderOf(settings.Target) : null, user);
-        string? built = project is null ? null : await BuildAsync(project, settings.Name, user, ct);
+        string? built = project is null ? null : settings.WatchSources ? await BuildWatchedAsync(project, user, ct) : await BuildAsync(project, user, ct);
         var app = Read(user, () => built is null ? AppTarget.FindApp(settings.Target) : AppTarget.Inspect(built, Path.GetDirectoryName(project)!));
         if (!settings.Snapshot)
         {
@@ -39,7 +39,10 @@ internal sealed class AppCode(DaemonFolders folders, AppOutput output)
         }
         string name = string.Create(CultureInfo.InvariantCulture, $"{settings.Name}-{generation}-{Environment.ProcessId}");
         var code = await CodeSnapshot.TakeAsync(app.Assembly, folders.Snapshots, name, user, settings.User is { } named ? Accounts.Find(named).Group : null, ct);
-        _watch.Note(code.Signature);
+        if (project is null)
+        {
+            _watch.Note(code.Signature);
+        }
         return (code.Move(app), code);
     }
 
@@ -57,13 +60,26 @@ internal sealed class AppCode(DaemonFolders folders, AppOutput output)
         }
     }
 
-    private async Task<string> BuildAsync(string project, string name, OtherUser? user, CancellationToken ct)
+    // What is saved during the build is built next. A first one finds out which projects belong to this one.
+    private async Task<string> BuildWatchedAsync(string project, OtherUser? user, CancellationToken ct)
+    {
+        var sources = SourceFiles.FoldersOf(project);
+        _watch.BeginSources(sources);
+        string built = await BuildAsync(project, user, ct);
+        if (SourceFiles.FoldersOf(project) is var all && !all.SequenceEqual(sources))
+        {
+            _watch.BeginSources(all);
+        }
+        return built;
+    }
+
+    private async Task<string> BuildAsync(string project, OtherUser? user, CancellationToken ct)
     {
         using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct);
         limit.CancelAfter(s_buildPatience);
         try
         {
-            return await ProjectBuild.BuildAsync(project, user, errors => Array.ForEach(errors.TrimEnd().Split('\n'), line => _ = output.AddAsync(line).AsTask()), $"`millrace logs {name}` shows why", limit.Token);
+            return await ProjectBuild.BuildAsync(project, user, errors => Array.ForEach(errors.TrimEnd().Split('\n'), voice.Complain), voice.WhereComplaintsAre, limit.Token);
         }
         catch (OperationCanceledException) when (!ct.IsCancellationRequested)
         {

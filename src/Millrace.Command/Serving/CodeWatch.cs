@@ -8,25 +8,35 @@ namespace Millrace.Command.Serving;
 
 internal sealed class CodeWatch
 {
-    private static readonly TimeSpan s_quiet = TimeSpan.FromMilliseconds(500);
-    private static readonly TimeSpan s_periodMin = TimeSpan.FromSeconds(1);
+    private static readonly Pace s_daemons = new(TimeSpan.FromSeconds(1), TimeSpan.FromMilliseconds(500));
+    private static readonly Pace s_developers = new(TimeSpan.FromMilliseconds(200), TimeSpan.FromMilliseconds(100));
     private const int CostMax = 100;     // a look takes at most one part in so many of the time
 
     private readonly Lock _lock = new();
-    private TimeSpan _period = s_periodMin;
-    private string? _folder;
-    private OtherUser? _user;
+    private Pace _pace = s_daemons;
+    private TimeSpan _period = s_daemons.Period;
+    private Func<string?>? _sign;
     private string? _deployed;
+
+    /// <param name="Period">Between two looks, at least.</param>
+    /// <param name="Quiet">For how long nobody must have written.</param>
+    private sealed record Pace(TimeSpan Period, TimeSpan Quiet);
 
     /// <summary>What lies there now is deployed.</summary>
     /// <param name="folder">Null: nothing is watched.</param>
     /// <param name="user">Who looks; null: this process's own.</param>
-    public void Begin(string? folder, OtherUser? user)
+    public void Begin(string? folder, OtherUser? user) => Begin(folder is null ? null : () => OtherUser.Read(user, () => CodeFiles.Sign(CodeFiles.Read(folder))), s_daemons);
+
+    /// <summary>The same of sources, which somebody edits who waits for what becomes of them.</summary>
+    /// <param name="sources">Folders of projects.</param>
+    public void BeginSources(IReadOnlyList<string> sources) => Begin(() => SourceFiles.Sign(sources), s_developers);
+
+    private void Begin(Func<string?>? sign, Pace pace)
     {
-        string? signature = folder is null ? null : Look(folder, user);
+        string? signature = sign is null ? null : Look(sign, pace);
         lock (_lock)
         {
-            (_folder, _user, _deployed) = (folder, user, signature);
+            (_sign, _pace, _deployed) = (sign, pace, signature);
         }
     }
 
@@ -49,7 +59,7 @@ internal sealed class CodeWatch
             {
                 continue;
             }
-            await Task.Delay(s_quiet, ct);
+            await Task.Delay(_pace.Quiet, ct);
             if (Changed() == changed)
             {
                 return;
@@ -62,21 +72,22 @@ internal sealed class CodeWatch
 
     private string? Changed()
     {
-        string? folder, deployed;
-        OtherUser? user;
+        Func<string?>? sign;
+        string? deployed;
+        Pace pace;
         lock (_lock)
         {
-            (folder, user, deployed) = (_folder, _user, _deployed);
+            (sign, deployed, pace) = (_sign, _deployed, _pace);
         }
-        return folder is not null && Look(folder, user) is { } now && now != deployed ? now : null;
+        return sign is not null && Look(sign, pace) is { } now && now != deployed ? now : null;
     }
 
-    private string? Look(string folder, OtherUser? user)
+    private string? Look(Func<string?> sign, Pace pace)
     {
         long begun = Stopwatch.GetTimestamp();
-        string? signature = OtherUser.Read(user, () => CodeFiles.Sign(CodeFiles.Read(folder)));
+        string? signature = sign();
         TimeSpan took = Stopwatch.GetElapsedTime(begun) * CostMax;
-        _period = took > s_periodMin ? took : s_periodMin;
+        _period = took > pace.Period ? took : pace.Period;
         return signature;
     }
 }

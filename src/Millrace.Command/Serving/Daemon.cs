@@ -47,7 +47,7 @@ internal sealed class Daemon : IAsyncDisposable
     /// <summary>Starts all applications at the same time. One that does not start keeps no other from it.</summary>
     public async Task StartAsync()
     {
-        _apps = [.. _file.Apps.Select(settings => new HostedApp(settings, _folders, _console))];
+        _apps = [.. _file.Apps.Select(settings => new HostedApp(settings, _folders, AppVoice.Among(settings.Name, _console.Steady)))];
         var deploys = _apps.Select(static app => Task.Run(() => app.BeginAsync())).ToArray();     // to look at its files may take its time
         _one.Release();
         await Task.WhenAll(deploys);
@@ -104,7 +104,7 @@ internal sealed class Daemon : IAsyncDisposable
         // Addresses may go from one to another.
         await Task.WhenAll(gone.Select(static app => app.DisposeAsync().AsTask()));
         await Task.WhenAll(moved.Select(static app => app.StopAsync()));
-        HostedApp[] apps = [.. file.Apps.Select(settings => before.FirstOrDefault(app => app.Settings.Name == settings.Name) ?? new HostedApp(settings, _folders, _console))];
+        HostedApp[] apps = [.. file.Apps.Select(settings => before.FirstOrDefault(app => app.Settings.Name == settings.Name) ?? new HostedApp(settings, _folders, AppVoice.Among(settings.Name, _console.Steady)))];
         (_file, _apps) = (file, apps);
         Interlocked.MemoryBarrier();
         if (_ending.IsCancellationRequested)

@@ -1,7 +1,6 @@
 // What is said of an application: how it is, and what has happened to it.
 
 using System.Globalization;
-using Millrace.Command.Terminals;
 
 namespace Millrace.Command.Serving;
 
@@ -68,7 +67,7 @@ internal sealed partial class HostedApp
                 _events.Dequeue();
             }
         }
-        _console.Steady.Print(CommandConsole.Readable($"{Settings.Name}: {what}"));
+        _voice.Say(what);
     }
 
     /// <summary>Has it run so many processes, from now on and until the file gives another number. The answer is why not, or null.</summary>

@@ -10,7 +10,6 @@
 
 using System.Globalization;
 using Millrace.Command.Running;
-using Millrace.Command.Terminals;
 
 namespace Millrace.Command.Serving;
 
@@ -21,7 +20,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
     private static readonly TimeSpan s_tryAgainMax = TimeSpan.FromSeconds(60);
 
     private readonly DaemonFolders _folders;
-    private readonly CommandConsole _console;
+    private readonly AppVoice _voice;
     private readonly SemaphoreSlim _one = new(1);
     private readonly CancellationTokenSource _ending = new();
     private readonly Lock _lock = new();
@@ -43,14 +42,13 @@ internal sealed partial class HostedApp : IAsyncDisposable
 
     /// <param name="settings">What it is.</param>
     /// <param name="folders">Where the daemon keeps what it makes.</param>
-    /// <param name="console">Where its output goes.</param>
-    public HostedApp(AppSettings settings, DaemonFolders folders, CommandConsole console)
+    /// <param name="voice">Where its output goes.</param>
+    public HostedApp(AppSettings settings, DaemonFolders folders, AppVoice voice)
     {
         Settings = settings;
         _folders = folders;
-        _console = console;
-        Output = new AppOutput(line => console.Steady.PrintAsync($"{settings.Name} | {line}"));
-        _code = new AppCode(folders, Output);
+        _voice = voice;
+        _code = new AppCode(folders, voice);
         Traffic = new TrafficWatch(() => _current?.Instances ?? []);
     }
 
@@ -61,7 +59,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
     /// <summary>Why it does not serve, or why the last deployment did not come about.</summary>
     public string? Reason { get; private set; }
 
-    public AppOutput Output { get; }
+    public AppOutput Output => _voice.Output;
 
     public TrafficWatch Traffic { get; }
 
@@ -276,6 +274,10 @@ internal sealed partial class HostedApp : IAsyncDisposable
     // Unless somebody has asked meanwhile: what he has begun tries again by itself.
     private void TryAgainLater(int deployment)
     {
+        if (!Settings.TriesAgain)
+        {
+            return;
+        }
         double pauseMs = Math.Min(s_tryAgainMax.TotalMilliseconds, s_tryAgainMin.TotalMilliseconds * Math.Pow(2, _attempts++));
         _ = Task.Run(async () =>
         {

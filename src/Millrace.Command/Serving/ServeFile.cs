@@ -73,6 +73,12 @@ internal sealed record AppSettings
     /// <summary>Whether a change of its code deploys it.</summary>
     public bool Watch { get; init; } = true;
 
+    /// <summary>Whether a change of the sources of a project deploys it.</summary>
+    public bool WatchSources { get; init; }
+
+    /// <summary>Whether one that has not started is tried again by itself, and not only when something has changed.</summary>
+    public bool TriesAgain { get; init; } = true;
+
     /// <summary>For the application's command line.</summary>
     public IReadOnlyList<string> Arguments { get; init; } = [];
 

@@ -41,6 +41,9 @@ internal sealed class SteadyOutput
     /// <summary>A line that must not wait, ahead of all that do.</summary>
     public void Print(string text) => AddFirst(new Line(IsError: false, text));
 
+    /// <summary>The same where sentences go.</summary>
+    public void PrintError(string text) => AddFirst(new Line(IsError: true, text));
+
     /// <summary>As <see cref="CommandConsole.Say"/>, and does not wait.</summary>
     public void Say(string sentence) => AddFirst(new Line(IsError: true, $"millrace: {CommandConsole.Readable(sentence, keepsLines: true)}"));
 

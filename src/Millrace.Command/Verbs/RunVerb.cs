@@ -5,7 +5,9 @@ using System.CommandLine.Parsing;
 using System.Globalization;
 using System.Net.Sockets;
 using Millrace.Command.Running;
+using Millrace.Command.Serving;
 using Millrace.Command.Terminals;
+using Millrace.Listeners;
 
 namespace Millrace.Command.Verbs;
 
@@ -15,6 +17,9 @@ internal static class RunVerb
     private static readonly string[] s_urlVariables = ["ASPNETCORE_URLS", "DOTNET_URLS", "URLS"];
 
     private static readonly TimeSpan s_hostPatience = TimeSpan.FromSeconds(5);
+    private static readonly TimeSpan s_settle = TimeSpan.FromSeconds(2);
+    private static readonly TimeSpan s_settleWatched = TimeSpan.FromMilliseconds(200);
+    private static readonly TimeSpan s_drain = TimeSpan.FromSeconds(30);
 
     private static readonly Help s_help = new(
         Examples:
@@ -22,6 +27,8 @@ internal static class RunVerb
             ("millrace run samples/Hello", "builds the project, listens on http://127.0.0.1:5000 and a Unix socket, prints the nginx block for the socket"),
             ("millrace run /srv/shop/Shop.dll --urls 'fastcgi://unix:/run/shop.sock?mode=660&group=www-data'", "a published app on a socket that nginx may open"),
             ("millrace run . --urls fastcgi://127.0.0.1:9000 --environment Development -- --Greeting=Hi", "the project here, with an argument of its own"),
+            ("millrace run . --watch --environment Development", "what is saved is built, and answers the next request; none is lost meanwhile"),
+            ("millrace run /srv/shop --reload --urls http://127.0.0.1:5001", "`kill -HUP` of it puts a new process in the place of the one that runs"),
         ],
         ExitCodes:
         [
@@ -41,14 +48,14 @@ internal static class RunVerb
         };
         var environment = new Option<string?>("--environment") { Description = "ASP.NET Core environment, e.g. Development", HelpName = "NAME" };
         environment.CompletionSources.Add("Development", "Staging", "Production");
-        var command = new System.CommandLine.Command("run", "Run an unmodified ASP.NET Core application with its server swapped.") { target, arguments, urls, environment };
-        command.SetAction((result, ct) => RunAsync(
-            console,
-            result.GetRequiredValue(target),
-            result.GetValue(urls),
-            result.GetValue(environment),
-            ArgumentsOf(result, arguments),
-            ct));
+        var reload = new Option<bool>("--reload") { Description = "SIGHUP puts a new process in the place of the one that runs, which gives it its connections: no request is lost; a process that crashes is replaced" };
+        var watch = new Option<bool>("--watch", "-w") { Description = "The same whenever the sources of a project have changed, which is built then, or the files of an App.dll; what does not build or start leaves the one that runs" };
+        var command = new System.CommandLine.Command("run", "Run an unmodified ASP.NET Core application with its server swapped.") { target, arguments, urls, environment, reload, watch };
+        command.SetAction((result, ct) =>
+        {
+            var run = new RunOf(result.GetRequiredValue(target), Addresses(result.GetValue(urls)), result.GetValue(environment), ArgumentsOf(result, arguments));
+            return result.GetValue(watch) || result.GetValue(reload) ? RunReplaceableAsync(console, run, result.GetValue(watch)) : RunAsync(console, run, ct);
+        });
         return command.WithHelp(s_help);
     }
 
@@ -62,18 +69,23 @@ internal static class RunVerb
             : given;
     }
 
-    private static async Task<int> RunAsync(CommandConsole console, string target, string? urls, string? environment, string[] arguments, CancellationToken ct)
-    {
-        var app = await FindAsync(target, console, ct);
-        var addresses = Addresses(urls);
-        bool isNamed = addresses is not null || AppHasAddresses(arguments, Environment.GetEnvironmentVariable) || PassedSockets.OfProcess().Any;
-        var chosen = isNamed ? null : Choose(app);
+    /// <param name="Target">What to run.</param>
+    /// <param name="Addresses">Where, or null.</param>
+    /// <param name="EnvironmentName">As <see cref="AppStart"/> has it.</param>
+    /// <param name="Arguments">For the application.</param>
+    private sealed record RunOf(string Target, IReadOnlyList<string>? Addresses, string? EnvironmentName, string[] Arguments);
 
-        using var process = AppProcess.Start(new AppStart(app, chosen?.List ?? addresses, chosen is not null, environment, arguments));
+    private static async Task<int> RunAsync(CommandConsole console, RunOf run, CancellationToken ct)
+    {
+        var app = await FindAsync(run.Target, console, ct);
+        bool isNamed = run.Addresses is not null || AppHasAddresses(run.Arguments, Environment.GetEnvironmentVariable) || PassedSockets.OfProcess().Any;
+        var chosen = isNamed ? null : Choose(app.ShortName);
+
+        using var process = AppProcess.Start(new AppStart(app, chosen?.List ?? run.Addresses, chosen is not null, run.EnvironmentName, run.Arguments));
         var listening = await WaitAsync(process, app, chosen, console);
         if (listening.Count > 0)
         {
-            Print(console, app, listening, chosen);
+            Print(console, app.ShortName, listening, chosen);
             return await process.WaitForExitAsync();
         }
         int exitCode = await process.WaitForExitAsync();
@@ -82,21 +94,21 @@ internal static class RunVerb
     }
 
     // An application that listens goes on, whatever has become of standard output: a disk may be full, and a reader may have gone.
-    private static void Print(CommandConsole console, RunnableApp app, IReadOnlyList<string> listening, ChosenAddresses? chosen)
+    private static void Print(CommandConsole console, string name, IReadOnlyList<string> listening, ChosenAddresses? chosen)
     {
         try
         {
-            Banner.Print(console, Environment.GetEnvironmentVariable(AppProcess.CommandVariable) ?? "millrace", app.ShortName, listening, chosen, Socket.OSSupportsIPv6);
+            Banner.Print(console, Environment.GetEnvironmentVariable(AppProcess.CommandVariable) ?? "millrace", name, listening, chosen, Socket.OSSupportsIPv6);
         }
         catch (IOException error)
         {
-            console.Say($"{error.Message} {app.ShortName} listens on {string.Join(" and ", listening)} all the same.");
+            console.Say($"{error.Message} {name} listens on {string.Join(" and ", listening)} all the same.");
         }
     }
 
-    private static ChosenAddresses Choose(RunnableApp app)
+    private static ChosenAddresses Choose(string name)
     {
-        var place = DefaultAddress.Choose(app.ShortName, UserFacts.OfProcess());
+        var place = DefaultAddress.Choose(name, UserFacts.OfProcess());
         DefaultAddress.Prepare(place);
         return new ChosenAddresses(place, DefaultAddress.HttpIsFree());
     }
@@ -128,6 +140,69 @@ internal static class RunVerb
     internal static bool AppHasAddresses(IEnumerable<string> arguments, Func<string, string?> variable) =>
         arguments.Any(a => a.TrimStart('-', '/') is var name && (name.Equals("urls", StringComparison.OrdinalIgnoreCase) || name.StartsWith("urls=", StringComparison.OrdinalIgnoreCase)))
         || s_urlVariables.Any(name => !string.IsNullOrEmpty(variable(name)));
+
+    // One process after the other on addresses that stay open: they are opened here, and so must be known before the application runs.
+    private static async Task<int> RunReplaceableAsync(CommandConsole console, RunOf run, bool watches)
+    {
+        string? project = AppTarget.FindProject(run.Target);
+        string name = (project is null ? AppTarget.FindApp(run.Target) : new RunnableApp(project, "", null)).ShortName;
+        var named = run.Addresses ?? NamedFor(run.Arguments, Environment.GetEnvironmentVariable) ?? [.. InheritedListeners.Find().Select(static address => address.ToString())];
+        var chosen = named.Count > 0 ? null : Choose(name);
+        var settings = new AppSettings
+        {
+            Name = name.TrimStart('_') is { Length: > 0 } plain ? plain : "app",
+            Target = Path.GetFullPath(run.Target),
+            Urls = chosen?.List ?? named,
+            Arguments = run.Arguments,
+            Environment = run.EnvironmentName is { } environment ? new Dictionary<string, string> { ["ASPNETCORE_ENVIRONMENT"] = environment, ["DOTNET_ENVIRONMENT"] = environment } : [],
+            Watch = watches && project is null,
+            WatchSources = watches && project is not null,
+            TriesAgain = false,
+            SettleTimeout = watches ? s_settleWatched : s_settle,
+            DrainTimeout = TimeSpan.TryParse(Environment.GetEnvironmentVariable("Millrace__DrainTimeout"), CultureInfo.InvariantCulture, out var drain) && drain > TimeSpan.Zero ? drain : s_drain,
+        };
+        RefuseWhatCannotBeOpened(settings, chosen);
+        using var app = new SingleApp(settings, console);
+        return await app.RunAsync(() => Print(console, name, app.Addresses, chosen));
+    }
+
+    // What stands in the way of a listener is known before anything is built. Sockets that were passed are open.
+    private static void RefuseWhatCannotBeOpened(AppSettings settings, ChosenAddresses? chosen)
+    {
+        try
+        {
+            foreach (var address in settings.Urls.SelectMany(ListenAddress.ParseList).Where(static address => address.Kind != EndPointKind.Inherited))
+            {
+                foreach (var socket in ListenSockets.Open(address, loops: 1))
+                {
+                    socket.Dispose();
+                }
+            }
+        }
+        catch (MillraceStartException error)
+        {
+            throw new CommandFailure(ExitCode.Failure, chosen?.Explain(error.Message) ?? error.Message);
+        }
+        catch (FormatException error)
+        {
+            throw CommandFailure.Usage(error.Message);
+        }
+    }
+
+    // As ASP.NET Core finds them: the arguments first, of which the last counts.
+    internal static IReadOnlyList<string>? NamedFor(string[] arguments, Func<string, string?> variable)
+    {
+        string? named = null;
+        for (int i = 0; i < arguments.Length; i++)
+        {
+            string[] parts = arguments[i].TrimStart('-', '/').Split('=', 2);
+            if (parts[0].Equals("urls", StringComparison.OrdinalIgnoreCase))
+            {
+                named = parts.Length == 2 ? parts[1] : i + 1 < arguments.Length ? arguments[i + 1] : named;
+            }
+        }
+        return Addresses(named ?? s_urlVariables.Select(variable).FirstOrDefault(static value => !string.IsNullOrEmpty(value)));
+    }
 
     private static async Task<RunnableApp> FindAsync(string target, CommandConsole console, CancellationToken ct)
     {

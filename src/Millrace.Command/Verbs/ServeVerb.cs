@@ -105,6 +105,7 @@ internal static class ServeVerb
                 context.Cancel = true;
                 _ = ReloadAsync(console, daemon, manager);
             }));
+            _registrations.AddRange(Posix.IgnoreUserSignals());
         }
 
         public void Dispose() => _registrations.ForEach(static registration => registration.Dispose());

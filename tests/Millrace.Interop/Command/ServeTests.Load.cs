@@ -86,10 +86,14 @@ public sealed partial class ServeTests
         await System.IO.File.WriteAllTextAsync(Path.Combine(folder, "version.deps.json"), right);
     }
 
-    private async Task<FrontEndServer> NginxAsync(UpstreamConnections connections, string? socket = null) =>
-        await FrontEndServer.StartAsync(new NginxProgram(), new Upstream(new Combination(AppProtocol.FastCgi, Transport.Unix, connections), [$"fastcgi://unix:{socket ?? Socket}"]));
+    private Task<FrontEndServer> NginxAsync(UpstreamConnections connections, string? socket = null) => NginxAsync(socket ?? Socket, connections);
 
-    private static async Task<double[]> LoadAsync(IPEndPoint[] ways, Func<Task> meanwhile)
+    /// <summary>nginx in front of a FastCGI socket.</summary>
+    internal static async Task<FrontEndServer> NginxAsync(string socket, UpstreamConnections connections) =>
+        await FrontEndServer.StartAsync(new NginxProgram(), new Upstream(new Combination(AppProtocol.FastCgi, Transport.Unix, connections), [$"fastcgi://unix:{socket}"]));
+
+    /// <summary>Many clients that ask for /health and /echo over connections that are kept, and look at every answer.</summary>
+    internal static async Task<double[]> LoadAsync(IPEndPoint[] ways, Func<Task> meanwhile)
     {
         using var stop = new CancellationTokenSource();
         var clients = Enumerable.Range(0, Clients).Select(i => Task.Run(() => AskAsync(ways[i % ways.Length], i, stop.Token))).ToArray();

@@ -481,6 +481,7 @@ public sealed partial class ServeTests : IAsyncLifetime
 
         Assert.Equal("WATCHDOG=1", Next(manager, "WATCHDOG"));
         Assert.Equal("READY=1\nSTATUS=1 of 2 applications serve", Next(manager, "READY"));
+        daemon.Signal(10);     // SIGUSR1, out of habit
         daemon.Signal(1);
         Assert.Matches(@"^RELOADING=1\nMONOTONIC_USEC=[1-9][0-9]*$", Next(manager, "RELOADING"));
         Assert.Equal("READY=1\nSTATUS=1 of 2 applications serve", Next(manager, "READY"));
@@ -531,7 +532,7 @@ public sealed partial class ServeTests : IAsyncLifetime
 
     // ---- a daemon of the test's own ----
 
-    private static string FreeAddress()
+    internal static string FreeAddress()
     {
         using var listener = new System.Net.Sockets.TcpListener(IPAddress.Loopback, 0);
         listener.Start();

@@ -1,0 +1,146 @@
+// `millrace run --reload` and `--watch`: what `millrace serve` does, for one application, without a file and a control socket. Its addresses are open as long as this runs;
+// SIGHUP, or a change, puts the next generation in the place of the one that serves, which gives it its connections.
+
+using System.Globalization;
+using System.Runtime.InteropServices;
+using Millrace.Command.Running;
+using Millrace.Command.Terminals;
+
+namespace Millrace.Command.Serving;
+
+internal sealed class SingleApp : IDisposable
+{
+    private const string Temporary = "/tmp";
+
+    private static readonly TimeSpan s_lastWords = TimeSpan.FromSeconds(1);
+
+    private readonly AppSettings _settings;
+    private readonly CommandConsole _console;
+    private readonly DaemonFolders _folders;
+    private readonly HostedApp _app;
+    private readonly TaskCompletionSource _stopping = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private readonly List<PosixSignalRegistration> _signals = [];
+    private readonly bool _hasTerminal = Posix.TerminalIsThere();
+    private int _ends;
+
+    /// <param name="settings">What to run.</param>
+    /// <param name="console">Where its output goes.</param>
+    /// <exception cref="CommandFailure">Its folder cannot be made.</exception>
+    public SingleApp(AppSettings settings, CommandConsole console)
+    {
+        _settings = settings;
+        _console = console;
+        string own = Path.Combine(Temporary, OwnName);
+        const string cure = "Remove it, as its owner or as root.";
+        OwnDirectory.Prepare(own, group: null, cure, cure);
+        RemoveAll(own);
+        _folders = new DaemonFolders(new DaemonPlaces(Path.Combine(own, "control.sock"), Path.Combine(own, "code")));
+        _app = new HostedApp(settings, _folders, AppVoice.Alone(console.Steady));
+    }
+
+    // Of its sockets, and of copies of its code: nobody else's business.
+    private static string OwnName => string.Create(CultureInfo.InvariantCulture, $"millrace-run-{Environment.ProcessId}");
+
+    /// <summary>Where it listens.</summary>
+    public IReadOnlyList<string> Addresses => _app.Status.Urls;
+
+    /// <summary>Runs it until a signal ends it.</summary>
+    /// <param name="started">Is called when it serves for the first time.</param>
+    /// <exception cref="CommandFailure">It does not start, and nothing is watched that could change that.</exception>
+    public async Task<int> RunAsync(Action started)
+    {
+        Inheritance.EndOfFiles();
+        TakeSignals();
+        try
+        {
+            await StartAsync(started);
+        }
+        finally
+        {
+            await _app.DisposeAsync();
+            await _console.Steady.FlushAsync(s_lastWords);
+        }
+        return ExitCode.Success;
+    }
+
+    public void Dispose()
+    {
+        _signals.ForEach(static signal => signal.Dispose());
+        _folders.Dispose();
+        try
+        {
+            using var temporary = OwnFolder.Open(Temporary);
+            temporary.Remove(OwnName);
+        }
+        catch (IOException)
+        {
+            // It lies among what is temporary.
+        }
+    }
+
+    // What one before this has left that had the same number, and was killed.
+    private static void RemoveAll(string folder)
+    {
+        using var own = OwnFolder.Open(folder);
+        foreach (string left in own.Names.ToArray())
+        {
+            own.Remove(left);
+        }
+    }
+
+    private async Task StartAsync(Action started)
+    {
+        var starting = _app.BeginAsync();
+        if (await Task.WhenAny(starting, _stopping.Task) == _stopping.Task)
+        {
+            return;
+        }
+        if (await starting is { } error && !_settings.WatchSources && !_settings.Watch)
+        {
+            throw new CommandFailure(ExitCode.Failure, error);
+        }
+        while (_app.State != AppState.Serving && !_stopping.Task.IsCompleted)
+        {
+            await Task.WhenAny(_stopping.Task, Task.Delay(TimeSpan.FromMilliseconds(100)));     // for a change that mends it
+        }
+        if (!_stopping.Task.IsCompleted)
+        {
+            started();
+        }
+        await _stopping.Task;
+    }
+
+    private void TakeSignals()
+    {
+        foreach (var signal in (ReadOnlySpan<PosixSignal>)[PosixSignal.SIGINT, PosixSignal.SIGTERM, PosixSignal.SIGQUIT])
+        {
+            _signals.Add(PosixSignalRegistration.Create(signal, context =>
+            {
+                context.Cancel = true;
+                End();
+            }));
+        }
+        _signals.Add(PosixSignalRegistration.Create(PosixSignal.SIGHUP, context =>
+        {
+            context.Cancel = true;
+            if (_hasTerminal && !Posix.TerminalIsThere())
+            {
+                End();      // the terminal has gone, and whoever sat at it
+                return;
+            }
+            _console.Steady.Say("SIGHUP: the next generation is on its way");
+            _ = _app.DeployAsync();
+        }));
+        _signals.AddRange(Posix.IgnoreUserSignals());
+    }
+
+    // Whoever presses Ctrl+C twice means it.
+    private void End()
+    {
+        _stopping.TrySetResult();
+        if (Interlocked.Increment(ref _ends) > 1)
+        {
+            _app.Kill();
+        }
+    }
+}
