@@ -10,6 +10,7 @@ public sealed partial class ModelTests
 {
     private const string EventLoop = "src/Millrace/Loops/EventLoop.pml";
     private const string Connection = "src/Millrace/Connections/Connection.pml";
+    private const string Moved = "src/Millrace/Loops/MovedConnection.pml";
 
     [Fact]
     public async Task A_loop_has_one_driver_and_loses_no_wake_up() => await Holds(EventLoop);
@@ -19,6 +20,9 @@ public sealed partial class ModelTests
 
     [Fact]
     public async Task A_connection_is_closed_by_its_loop_alone_whenever_a_deadline_passes() => await Holds(Connection, "DEADLINES=1", "STALLS=1");
+
+    [Fact]
+    public async Task Each_byte_of_a_connection_that_moves_belongs_to_one_server_whichever_of_them_ends() => await Holds(Moved);
 
     [Theory]
     [InlineData("BROKEN_LEAVE")]
@@ -50,8 +54,21 @@ public sealed partial class ModelTests
         await IsFoundOut(Connection, size is null ? [variant] : [variant, size]);
 
     [Theory]
+    [InlineData("BROKEN_IDLE")]
+    [InlineData("BROKEN_REST")]
+    [InlineData("BROKEN_LEAVE")]
+    [InlineData("BROKEN_NUMBER")]
+    [InlineData("BROKEN_WAKE_ONE")]
+    [InlineData("BROKEN_WAITING")]
+    [InlineData("BROKEN_CHANNEL")]
+    [InlineData("BROKEN_FIRST_LOOK")]
+    [InlineData("BROKEN_WATCH")]
+    public async Task A_move_with_a_step_left_out_is_found_out(string variant) => await IsFoundOut(Moved, variant);
+
+    [Theory]
     [InlineData(EventLoop, nameof(A_loop_with_a_step_left_out_is_found_out))]
     [InlineData(Connection, nameof(A_connection_with_a_step_left_out_is_found_out))]
+    [InlineData(Moved, nameof(A_move_with_a_step_left_out_is_found_out))]
     public void Every_variant_of_a_model_is_tried(string model, string test)
     {
         IEnumerable<string> inModel = Variant().Matches(Repository.Read(model)).Select(static match => match.Value).Distinct().Order();
