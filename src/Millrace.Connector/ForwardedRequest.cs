@@ -190,10 +190,15 @@ internal sealed class ForwardedRequest : IDisposable
     private async Task UploadAsync(PooledConnection connection, PipeReader body)
     {
         using var writer = new RecordWriter();
+        var turns = default(Turns);
         try
         {
             while (true)
             {
+                if (turns.IsOver)
+                {
+                    await Turns.LetOthers();
+                }
                 ReadResult read = await body.ReadAsync(CancellationToken.None).ConfigureAwait(false);
                 if (read.IsCanceled)
                 {
@@ -242,8 +247,13 @@ internal sealed class ForwardedRequest : IDisposable
     private async Task AnswerAsync(PooledConnection connection)
     {
         bool dropsBody = HttpMethods.IsHead(_context.Request.Method);
+        var turns = default(Turns);
         while (true)
         {
+            if (turns.IsOver)
+            {
+                await Turns.LetOthers();
+            }
             while (_ended is null && connection.TryRead(out RecordPart part, out ReadOnlyMemory<byte> content))
             {
                 if (part.RequestId == RecordWriter.RequestId)

@@ -181,11 +181,16 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
         try
         {
             byte[] buffer = new byte[8 * 1024];
+            var turns = default(Turns);
             int count;
             while ((count = await from.ReadAsync(buffer, ct).ConfigureAwait(false)) > 0)
             {
                 await to.WriteAsync(buffer.AsMemory(0, count), ct).ConfigureAwait(false);
                 await to.FlushAsync(ct).ConfigureAwait(false);
+                if (turns.IsOver)
+                {
+                    await Turns.LetOthers();
+                }
             }
         }
         catch (Exception error) when (error is IOException or OperationCanceledException or ObjectDisposedException or SocketException)
