@@ -155,9 +155,12 @@ public sealed class PackageTests(DebianPackage debian, ITestOutputHelper output)
         }
     }
 
-    private async Task<string?> InCleanRootAsync(string hidden, string script)
+    private Task<string?> InCleanRootAsync(string hidden, string script) => InCleanRootAsync(_directory.Path, output, script, hidden);
+
+    /// <summary>What a script prints in a root of its own, with a folder's files in /in; null where there may be none.</summary>
+    internal static async Task<string?> InCleanRootAsync(string folder, ITestOutputHelper output, string script, string hidden = "")
     {
-        await using var process = CommandProcess.StartProgram(Path.Combine(Source, "clean-root"), _directory.Path, hidden, "exec 2>&1\n" + script);
+        await using var process = CommandProcess.StartProgram(Path.Combine(Source, "clean-root"), folder, hidden, "exec 2>&1\n" + script);
         int exitCode = await process.WaitForExitAsync(TimeSpan.FromMinutes(5));
         if (exitCode == NoRoot)
         {
