@@ -80,6 +80,7 @@ internal static class ProjectBuild
         catch (OperationCanceledException)
         {
             build.Kill(entireProcessTree: true);
+            await Task.WhenAny(build.WaitForExitAsync(CancellationToken.None), Task.Delay(s_lastWordsPatience, CancellationToken.None));     // the next one writes where it did
             throw;
         }
         string assembly = (await LastWordsAsync(output, ct)).Trim();

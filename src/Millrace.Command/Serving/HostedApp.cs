@@ -78,7 +78,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
     });
 
     /// <summary>Ends its processes, and closes its addresses.</summary>
-    public Task<string?> StopAsync() => DoAsync(StopNowAsync);
+    public Task<string?> StopAsync() => DoInsteadAsync(StopNowAsync);
 
     /// <summary>Ends its processes, and starts new ones when they have ended. Who comes meanwhile waits.</summary>
     public Task<string?> RestartAsync() => DoAsync(async () =>
@@ -92,7 +92,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
     /// <summary>Ends its processes; its addresses answer 503.</summary>
     /// <param name="reason">Who wants that, or why.</param>
     /// <param name="page">What visitors see; null: a page of the daemon's.</param>
-    public Task<string?> HoldAsync(string reason, byte[]? page) => DoAsync(async () =>
+    public Task<string?> HoldAsync(string reason, byte[]? page) => DoInsteadAsync(async () =>
     {
         string? error = TryOpen();
         if (error is null)
@@ -172,6 +172,11 @@ internal sealed partial class HostedApp : IAsyncDisposable
             Become(AppState.Serving, reason: null, string.Create(CultureInfo.InvariantCulture, $"generation {_current!.Number} serves"));
             return null;
         }
+        if (IsUnwanted)
+        {
+            Become(_current is null ? AppState.Waiting : AppState.Serving, error, $"the next generation is given up: {error}");
+            return error;       // whoever has asked for that is next
+        }
         if (_current is not null)
         {
             Become(AppState.Serving, error, string.Create(CultureInfo.InvariantCulture, $"the next generation did not come about, and {_current.Number} goes on: {error}"));
@@ -200,22 +205,32 @@ internal sealed partial class HostedApp : IAsyncDisposable
     private async Task<string?> TryStartAsync()
     {
         Generation? next = null;
+        bool mayServe = false;
+        using var wanted = WhileWanted();
         var settings = Settings;        // a process that is put in the place of another is what that one was
         try
         {
-            var (app, code) = await _code.FindAsync(settings, ++_generations, _ending.Token);
+            var (app, code) = await _code.FindAsync(settings, ++_generations, wanted.Token);
             next = new Generation(_generations, settings, id => new InstanceStart(id, settings, app, _listeners!, _folders.Sockets, Output) { Shared = settings.IsRouter ? _folders.Shared : null, Groups = _folders.Groups }, Happened, code, _scaled ?? settings.Instances);
-            await next.StartAsync(settles: _current is not null, _ending.Token);
+            await next.StartAsync(settles: _current is not null, wanted.Token);
             SayLimits(next);
             await LetGoAsync();
-            await next.ListenAsync(_ending.Token);
+            mayServe = true;
+            await next.ListenAsync(wanted.Token);
             await LeaveDoorAsync();
         }
         catch (Exception error)     // whatever it is: the application is as it was, and can be asked again
         {
-            next?.KillAll();
-            next?.Dispose();
-            return error is OperationCanceledException ? Over : error.Message;
+            if (mayServe)
+            {
+                Retire(next, hasSuccessor: _current is not null);       // of its processes some may accept: what they serve is answered first
+            }
+            else
+            {
+                next?.KillAll();
+                next?.Dispose();
+            }
+            return error is OperationCanceledException ? WhyGivenUp : error.Message;
         }
         var before = _current;
         _current = next;

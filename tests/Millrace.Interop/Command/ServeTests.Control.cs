@@ -31,6 +31,73 @@ public sealed partial class ServeTests
         Assert.Equal(HttpStatusCode.OK, (await _client.GetAsync(_shop + "/health")).StatusCode);
     }
 
+    // It could take minutes. What has been asked for before, and waits behind it, is not wanted any more either.
+    [Theory]
+    [InlineData("stop", "stopped", false)]
+    [InlineData("stop", "stopped", true)]
+    [InlineData("hold", "held", false)]
+    public async Task A_stop_or_a_hold_waits_for_no_build_and_ends_it_with_all_that_it_has_started(string action, string state, bool queues)
+    {
+        string pid = Path.Combine(_directory.Path, "pid");
+        string project = Path.Combine(_directory.Path, "slow/Slow.csproj");
+        Directory.CreateDirectory(Path.GetDirectoryName(project)!);
+        await System.IO.File.WriteAllTextAsync(project, $"""
+            <Project>
+              <Target Name="Build"><Exec Command="echo $$ &gt; '{pid}.new'; mv '{pid}.new' '{pid}'; exec sleep 100" /></Target>
+            </Project>
+            """);
+        Write(App("shop", _shop).Replace(HostKinds, Path.GetDirectoryName(project), StringComparison.Ordinal));
+        await StartAsync(waitFor: "");
+        await WaitForAsync(() => Task.FromResult(System.IO.File.Exists(pid)));
+        string sleeper = (await System.IO.File.ReadAllTextAsync(pid)).Trim();
+        Assert.True(Directory.Exists("/proc/" + sleeper));
+        var queued = queues ? DoAsync("reload", "shop") : null;
+        await Task.Delay(queues ? 1_000 : 0);
+
+        long begun = Environment.TickCount64;
+        Assert.Equal((0, $"shop: {state}\n", ""), await DoAsync(action, "shop"));
+        Assert.InRange(Environment.TickCount64 - begun, 0, 20_000);
+        await WaitForAsync(() => Task.FromResult(!Directory.Exists("/proc/" + sleeper)));
+        if (queued is not null)
+        {
+            Assert.Equal((1, "", "millrace: shop: somebody has had it stopped, or held, meanwhile\n"), await queued);
+        }
+
+        // What comes behind it is begun as ever.
+        Write(App("shop", _shop));
+        Assert.Equal(0, (await DoAsync("reload")).ExitCode);
+        Assert.Equal(0, (await DoAsync("start", "shop")).ExitCode);
+        Assert.Equal("", await _client.GetStringAsync(_shop + "/title"));
+    }
+
+    // The channel of its second process is taken by somebody who says nothing. The first accepts by then.
+    [Fact]
+    public async Task A_process_that_accepts_answers_what_it_has_begun_when_another_of_its_generation_cannot_listen()
+    {
+        Write(App("shop", _shop, "\"instances\": 2").Replace("60s", "5s", StringComparison.Ordinal));
+        var starting = StartAsync(waitFor: "it did not start");
+        using var silent = new System.Net.Sockets.Socket(System.Net.Sockets.AddressFamily.Unix, System.Net.Sockets.SocketType.Stream, System.Net.Sockets.ProtocolType.Unspecified);
+        string channel = Path.Combine(Path.GetDirectoryName(Control)!, "shop-1-2.channel");
+        await WaitForAsync(() => Task.FromResult(System.IO.File.Exists(channel)));
+        await silent.ConnectAsync(new System.Net.Sockets.UnixDomainSocketEndPoint(channel));
+
+        // One after the other, so that one of them is under way when the time is over. Who comes later is answered 503.
+        int slow = 0;
+        for (bool isOver = false; !isOver; slow++)
+        {
+            isOver = starting.IsCompleted;
+            // HttpClient would send a request again of which no byte was answered.
+            using var client = new System.Net.Sockets.TcpClient();
+            await client.ConnectAsync(IPAddress.Loopback, new Uri(_shop).Port);
+            await client.GetStream().WriteAsync("GET /slow HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"u8.ToArray());
+            string answer = await new StreamReader(client.GetStream()).ReadToEndAsync();
+            Assert.True(answer.StartsWith("HTTP/1.1 200 ", StringComparison.Ordinal) || answer.StartsWith("HTTP/1.1 503 ", StringComparison.Ordinal), $"'{answer}' behind {slow} answers");
+        }
+
+        Assert.InRange(slow, 4, 100);
+        await starting;
+    }
+
     [Fact]
     public async Task Hold_shows_a_page_of_ones_own_until_the_release()
     {
