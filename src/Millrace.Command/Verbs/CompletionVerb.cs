@@ -10,8 +10,8 @@ namespace Millrace.Command.Verbs;
 
 internal static class CompletionVerb
 {
-    // Somebody has pressed a key.
-    private static readonly TimeSpan s_patience = TimeSpan.FromMilliseconds(500);
+    // Somebody has pressed a key. Where there is no daemon that is known at once; one on a busy machine takes its time.
+    private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(2);
 
     private static readonly Dictionary<string, Func<IReadOnlyList<CompletedVerb>, IReadOnlyList<CompletedOption>, string>> s_shells = new(StringComparer.Ordinal)
     {
