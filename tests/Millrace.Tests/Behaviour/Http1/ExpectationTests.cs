@@ -149,6 +149,30 @@ public sealed class ExpectationTests
         });
 
     [Fact]
+    public void That_an_earlier_request_was_told_to_continue_is_nothing_to_the_next_RFC9110_10_1_1()
+    {
+        int requests = 0;
+        HttpBench.Run(
+            async (request, response) =>
+            {
+                if (++requests == 1)
+                {
+                    await PlainCall.Echo(request, response);
+                }
+            },
+            static bench =>
+            {
+                HttpPeer peer = bench.Connect();
+                bench.Send(peer, Head());
+                bench.Send(peer, "hello");
+                HttpAnswer answer = bench.Ask(peer, Head());
+                Assert.True(answer.Closes);
+                Assert.Equal([100], peer.Interims);
+                Assert.True(peer.IsAtEnd);
+            });
+    }
+
+    [Fact]
     public void An_answer_without_reading_does_not_end_the_connection_when_the_body_is_there_RFC9110_10_1_1() => HttpBench.Run(
         static (request, response) => default,
         static bench =>
