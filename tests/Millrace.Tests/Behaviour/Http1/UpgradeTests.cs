@@ -176,6 +176,39 @@ public sealed class UpgradeTests
             static options => options.MaxUpgradedConnections = 1);
     }
 
+    // What the application has to do before its response begins is done for the response there is.
+    [Fact]
+    public void A_switch_for_which_there_is_no_place_begins_no_response_MaxUpgradedConnections()
+    {
+        var begun = new List<int>();
+        HttpBench.RunHosted(
+            async context =>
+            {
+                context.Response.OnStarting(() =>
+                {
+                    begun.Add(context.Response.StatusCode);
+                    return Task.CompletedTask;
+                });
+                try
+                {
+                    await Shout(context);
+                }
+                catch (InvalidOperationException)
+                {
+                    context.Response.StatusCode = 503;
+                }
+            },
+            bench =>
+            {
+                HttpPeer[] peers = [bench.Connect(), bench.Connect()];
+                Assert.Equal([101, 503], peers.Select(peer => bench.Ask(peer, Ask).Status));
+                Assert.Equal([101, 503], begun);
+                peers[0].Socket.ClientFinish();
+                bench.Settle();
+            },
+            static options => options.MaxUpgradedConnections = 1);
+    }
+
     [Fact]
     public void A_request_that_offers_no_switch_is_not_switched_RFC9110_7_8() => HttpBench.RunHosted(
         static async context =>

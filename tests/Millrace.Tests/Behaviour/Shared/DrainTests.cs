@@ -39,6 +39,41 @@ public abstract class DrainTests(Way way) : SharedTests(way)
         Assert.Equal(0, bench.Connections);
     });
 
+    [Fact]
+    public void A_head_that_stays_half_in_the_drain_has_its_time_and_no_more_HeadTimeout() => Run(
+        static bench =>
+        {
+            Caller caller = bench.Connect();
+            byte[] request = caller.Request("/");
+            bench.Send(caller, request[..(request.Length / 2)]);
+            bench.Drain();
+            for (int seconds = 0; seconds < 9; seconds++)
+            {
+                bench.PassInDrain(TimeSpan.FromSeconds(1));
+            }
+
+            Assert.Equal((1, 0), (bench.Connections, bench.RefusedInAll));
+            bench.PassInDrain(TimeSpan.FromSeconds(2));
+            Assert.Equal(1, bench.Refused("head-timeout"));
+            Assert.True(caller.IsAtEnd);
+        },
+        static options => options.HeadTimeout = TimeSpan.FromSeconds(10));
+
+    // What comes behind it would be lost with a reset, which the peer would not know from an answer: it is told at once, and its bytes are thrown away for a while.
+    [Fact]
+    public void An_answer_in_the_drain_ends_a_TCP_connection_whose_body_is_still_coming() => Run(
+        AtOnce(static call => call.WriteText("early")),
+        static bench =>
+        {
+            Caller caller = bench.Connect();
+            bench.Drain();
+            bench.Send(caller, caller.Head("/", "POST", 1_000));
+            Assert.Equal("early", Assert.Single(caller.Answers).BodyText);
+            Assert.True(caller.IsAtEnd);
+            bench.Send(caller, caller.Part(new byte[500]));
+            Assert.False(caller.Socket.WasReset);
+        });
+
     // Whoever has sent a request without an error is answered; whoever was not let knows that it was not sent.
     [Theory]
     [InlineData("quiet in the drain", false)]
