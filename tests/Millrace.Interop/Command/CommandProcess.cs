@@ -48,7 +48,8 @@ internal sealed partial class CommandProcess : IAsyncDisposable
     /// <summary>Any program, as a user or a service manager starts it.</summary>
     public static CommandProcess StartProgram(string program, params IEnumerable<string> arguments)
     {
-        var start = new ProcessStartInfo(program, arguments)
+        // What nohup starts ignores SIGHUP, and so does all that it starts.
+        var start = new ProcessStartInfo("env", ["--default-signal=HUP", program, .. arguments])
         {
             RedirectStandardOutput = true,
             RedirectStandardError = true,

@@ -493,7 +493,7 @@ public sealed partial class ServeTests : IAsyncLifetime
     private static string Next(System.Net.Sockets.Socket manager, string kind)
     {
         byte[] buffer = new byte[4_096];
-        while (true)
+        for (long deadline = Environment.TickCount64 + (long)Patience.TotalMilliseconds; Environment.TickCount64 < deadline;)
         {
             string said = System.Text.Encoding.UTF8.GetString(buffer, 0, manager.Receive(buffer));
             if (said.StartsWith(kind, StringComparison.Ordinal))
@@ -501,6 +501,8 @@ public sealed partial class ServeTests : IAsyncLifetime
                 return said;
             }
         }
+
+        throw new TimeoutException($"{kind} has not been said; signs of life have.");
     }
 
     [Fact]
