@@ -200,30 +200,8 @@ internal sealed class AppInstance : IDisposable
     public async Task MoveAsync() => _ = await TellAsync("move", s_movePatience, CancellationToken.None);
 
     /// <summary>What it has served so far; null where it does not say so in time.</summary>
-    public async Task<RequestCount?> CountAsync(TimeSpan patience, CancellationToken ct)
-    {
-        try
-        {
-            return RequestCount.Read(await TellAsync("count", patience, ct));
-        }
-        catch (InstanceException)
-        {
-            return null;
-        }
-    }
-
-    /// <summary>What it serves, and how fast; null where it does not say so in time. It measures as long as it is asked at least every few seconds.</summary>
-    public async Task<Measured?> MeasureAsync(TimeSpan patience, CancellationToken ct)
-    {
-        try
-        {
-            return Measured.Read(await TellAsync("measure", patience, ct));
-        }
-        catch (InstanceException)
-        {
-            return null;
-        }
-    }
+    public async Task<RequestCount?> CountAsync(TimeSpan patience, CancellationToken ct) =>
+        await TryTellAsync("count", patience, ct) is { } answer ? RequestCount.Read(answer) : null;
 
     /// <summary>The same without what the daemon has asked for; null also where it asks just now.</summary>
     public async Task<RequestCount?> VisitsAsync(TimeSpan patience, CancellationToken ct)
@@ -233,6 +211,22 @@ internal sealed class AppInstance : IDisposable
         var count = await CountAsync(patience, ct);
         isQuiet = isQuiet && Volatile.Read(ref _asking) == 0 && Volatile.Read(ref _answered) == answered;
         return isQuiet && count is { } its ? its with { Requests = its.Requests - answered } : null;
+    }
+
+    /// <summary>What it serves, and how fast; null where it does not say so in time. It measures as long as it is asked at least every few seconds.</summary>
+    public async Task<Measured?> MeasureAsync(TimeSpan patience, CancellationToken ct) =>
+        await TryTellAsync("measure", patience, ct) is { } answer ? Measured.Read(answer) : null;
+
+    private async Task<string?> TryTellAsync(string what, TimeSpan patience, CancellationToken ct)
+    {
+        try
+        {
+            return await TellAsync(what, patience, ct);
+        }
+        catch (InstanceException)
+        {
+            return null;
+        }
     }
 
     // What is answered behind "ok".

@@ -2,7 +2,6 @@
 // SIGHUP, or a change, puts the next generation in the place of the one that serves, which gives it its connections.
 
 using System.Globalization;
-using System.Runtime.InteropServices;
 using Millrace.Command.Running;
 using Millrace.Command.Terminals;
 
@@ -19,9 +18,8 @@ internal sealed class SingleApp : IDisposable
     private readonly DaemonFolders _folders;
     private readonly HostedApp _app;
     private readonly TaskCompletionSource _stopping = new(TaskCreationOptions.RunContinuationsAsynchronously);
-    private readonly List<PosixSignalRegistration> _signals = [];
+    private DaemonSignals? _signals;
     private readonly bool _hasTerminal = Posix.TerminalIsThere();
-    private int _ends;
 
     /// <param name="settings">What to run.</param>
     /// <param name="console">Where its output goes.</param>
@@ -50,7 +48,7 @@ internal sealed class SingleApp : IDisposable
     public async Task<int> RunAsync(Action started)
     {
         Inheritance.EndOfFiles();
-        TakeSignals();
+        _signals = new DaemonSignals(() => _stopping.TrySetResult(), _app.Kill, HungUp);
         try
         {
             await StartAsync(started);
@@ -65,7 +63,7 @@ internal sealed class SingleApp : IDisposable
 
     public void Dispose()
     {
-        _signals.ForEach(static signal => signal.Dispose());
+        _signals?.Dispose();
         _folders.Dispose();
         try
         {
@@ -110,37 +108,14 @@ internal sealed class SingleApp : IDisposable
         await _stopping.Task;
     }
 
-    private void TakeSignals()
+    private void HungUp(DaemonSignals signals)
     {
-        foreach (var signal in (ReadOnlySpan<PosixSignal>)[PosixSignal.SIGINT, PosixSignal.SIGTERM, PosixSignal.SIGQUIT])
+        if (_hasTerminal && !Posix.TerminalIsThere())
         {
-            _signals.Add(PosixSignalRegistration.Create(signal, context =>
-            {
-                context.Cancel = true;
-                End();
-            }));
+            signals.End();      // the terminal has gone, and whoever sat at it
+            return;
         }
-        _signals.Add(PosixSignalRegistration.Create(PosixSignal.SIGHUP, context =>
-        {
-            context.Cancel = true;
-            if (_hasTerminal && !Posix.TerminalIsThere())
-            {
-                End();      // the terminal has gone, and whoever sat at it
-                return;
-            }
-            _console.Steady.Say("SIGHUP: the next generation is on its way");
-            _ = _app.DeployAsync();
-        }));
-        _signals.AddRange(Posix.IgnoreUserSignals());
-    }
-
-    // Whoever presses Ctrl+C twice means it.
-    private void End()
-    {
-        _stopping.TrySetResult();
-        if (Interlocked.Increment(ref _ends) > 1)
-        {
-            _app.Kill();
-        }
+        _console.Steady.Say("SIGHUP: the next generation is on its way");
+        _ = _app.DeployAsync();
     }
 }

@@ -1,7 +1,6 @@
 // `millrace serve FILE`: one daemon for the applications of a file. What it does is in Serving/; here are its start, its signals and its end.
 
 using System.CommandLine;
-using System.Runtime.InteropServices;
 using Millrace.Command.Running;
 using Millrace.Command.Serving;
 using Millrace.Command.Terminals;
@@ -43,7 +42,7 @@ internal static class ServeVerb
         var stopping = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
         var daemon = new Daemon(file, console);
         using var manager = ServiceManager.OfProcess();
-        using var signals = new Signals(console, daemon, manager, stopping);
+        using var signals = new DaemonSignals(() => stopping.TrySetResult(), daemon.Kill, own => _ = ReloadAsync(console, daemon, manager));
         await using var control = await StartControlAsync(file.Places.Control, daemon, () => stopping.TrySetResult());
         using var sockets = SocketsOfOne.Take(file.Places.Control);
         console.Steady.Say($"serving {file.CountText} of {file.Path}; `millrace status` shows them");
@@ -80,41 +79,10 @@ internal static class ServeVerb
         }
     }
 
-    // SIGTERM and Ctrl+C end the daemon, SIGHUP has it read the file again.
-    private sealed class Signals : IDisposable
+    private static async Task ReloadAsync(CommandConsole console, Daemon daemon, ServiceManager manager)
     {
-        private readonly List<PosixSignalRegistration> _registrations = [];
-        private int _ends;
-
-        public Signals(CommandConsole console, Daemon daemon, ServiceManager manager, TaskCompletionSource stopping)
-        {
-            foreach (var signal in (ReadOnlySpan<PosixSignal>)[PosixSignal.SIGINT, PosixSignal.SIGTERM, PosixSignal.SIGQUIT])
-            {
-                _registrations.Add(PosixSignalRegistration.Create(signal, context =>
-                {
-                    context.Cancel = true;
-                    stopping.TrySetResult();
-                    if (Interlocked.Increment(ref _ends) > 1)
-                    {
-                        daemon.Kill();
-                    }
-                }));
-            }
-            _registrations.Add(PosixSignalRegistration.Create(PosixSignal.SIGHUP, context =>
-            {
-                context.Cancel = true;
-                _ = ReloadAsync(console, daemon, manager);
-            }));
-            _registrations.AddRange(Posix.IgnoreUserSignals());
-        }
-
-        public void Dispose() => _registrations.ForEach(static registration => registration.Dispose());
-
-        private static async Task ReloadAsync(CommandConsole console, Daemon daemon, ServiceManager manager)
-        {
-            manager.TellReloading();
-            console.Steady.Say((await daemon.ReloadAsync()).Message);
-            manager.TellReady(daemon.Summary);
-        }
+        manager.TellReloading();
+        console.Steady.Say((await daemon.ReloadAsync()).Message);
+        manager.TellReady(daemon.Summary);
     }
 }

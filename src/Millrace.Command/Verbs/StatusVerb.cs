@@ -54,9 +54,13 @@ internal static class StatusVerb
         while (true)
         {
             var status = await client.StatusAsync(ct);
-            if (isJson || !console.IsTerminal)
+            if (isJson)
             {
-                console.Output.WriteLine(isJson ? JsonSerializer.Serialize(status, ControlJson.Default.DaemonStatus) : StatusTable.Lines(status, DateTimeOffset.UtcNow));
+                Print(console, status, isJson);
+            }
+            else if (!console.IsTerminal)
+            {
+                console.Output.WriteLine(StatusTable.Lines(status, DateTimeOffset.UtcNow));
             }
             else
             {

@@ -286,22 +286,10 @@ public sealed class DriverPoolTests
     {
         using var ran = new SemaphoreSlim(0);
         using var services = new LoopServices(new MillraceOptions { Loops = 1 }, new EndlessHandler(ran), new Log(NullLogger.Instance));
-        bool refuses = false;
-        using var pool = new DriverPool(services)
-        {
-            StartThread = thread =>
-            {
-                if (refuses)
-                {
-                    throw new InsufficientMemoryException();
-                }
-
-                thread.Start();
-            },
-        };
+        var system = new FewThreads(1);
+        using var pool = new DriverPool(services) { StartThread = system.Start };
         var loop = new EventLoop<LinuxKernel>(0, services, default, ConnectionFactory.Create);
         IStandbyDriver driver = pool.TryReserve()!;
-        refuses = true;
         Assert.Null(pool.TryReserve());
         Assert.True(services.IsShortOfThreads);
         pool.Run(Waiting(loop));
@@ -324,24 +312,12 @@ public sealed class DriverPoolTests
     {
         using var ran = new SemaphoreSlim(0);
         using var services = new LoopServices(new MillraceOptions { Loops = 1 }, new EndlessHandler(ran), new Log(NullLogger.Instance));
-        bool refuses = false;
-        using var pool = new DriverPool(services)
-        {
-            StartThread = thread =>
-            {
-                if (refuses)
-                {
-                    throw new InsufficientMemoryException();
-                }
-
-                thread.Start();
-            },
-        };
+        var system = new FewThreads(3);
+        using var pool = new DriverPool(services) { StartThread = system.Start };
         var loop = new EventLoop<LinuxKernel>(0, services, default, ConnectionFactory.Create);
         IStandbyDriver ofLoop = pool.TryReserve()!;
         IStandbyDriver ofHandler = pool.TryReserve()!;
         IStandbyDriver last = pool.TryReserve()!;
-        refuses = true;
         Assert.Null(pool.TryReserve());
         pool.Release(last);
         Assert.Same(last, pool.TryReserve());       // who found none has had one
@@ -363,23 +339,11 @@ public sealed class DriverPoolTests
     {
         using var ran = new SemaphoreSlim(0);
         using var services = new LoopServices(new MillraceOptions { Loops = 1 }, new EndlessHandler(ran), new Log(NullLogger.Instance));
-        bool refuses = false;
-        using var pool = new DriverPool(services)
-        {
-            StartThread = thread =>
-            {
-                if (refuses)
-                {
-                    throw new InsufficientMemoryException();
-                }
-
-                thread.Start();
-            },
-        };
+        var system = new FewThreads(2);
+        using var pool = new DriverPool(services) { StartThread = system.Start };
         var loop = new EventLoop<LinuxKernel>(0, services, default, ConnectionFactory.Create);
         IStandbyDriver first = pool.TryReserve()!;
         Assert.True(pool.KeepStandby());
-        refuses = true;
 
         IStandbyDriver? second = pool.TryReserve();
         Assert.NotNull(second);
