@@ -30,8 +30,16 @@ def build():
         source = os.path.join(BENCH, 'native', name + '.c')
         if not up_to_date(output(name), source, os.path.join(BENCH, 'native', 'client.h')):
             run(['gcc', '-O2', '-Wall', '-o', output(name), source])
-    for name in ('MinimalApp', 'PlainApp'):
+    publish('MinimalApp', 'PlainApp')
+
+
+def publish(*apps):
+    for name in apps:
         run(['dotnet', 'publish', os.path.join(BENCH, 'apps', name), '-c', 'Release', '-o', output(name), '-v', 'q', '--nologo'])
+
+
+def publish_command():
+    run(['dotnet', 'publish', os.path.join(ROOT, 'src', 'Millrace.Command'), '-c', 'Release', '-o', output('Millrace.Command'), '-v', 'q', '--nologo'])
 
 
 def up_to_date(product, *sources):

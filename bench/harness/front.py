@@ -36,8 +36,8 @@ class Front:
         self.blocks = []
         self.process = None
 
-    def add(self, contestant, address, keep_alive=True):
-        """Returns the port on which nginx will answer for this contestant."""
+    def add(self, contestant, address, keep_alive=True, listen=None):
+        """Returns the port on which nginx will answer for this contestant; at the address `listen` it does so too."""
         port, upstream = free_port(), f'u{len(self.blocks)}'
         keep = 'keepalive 128; keepalive_requests 100000000;' if keep_alive else ''
         if contestant.protocol == 'fcgi':
@@ -47,8 +47,9 @@ class Front:
             version = '''proxy_http_version 1.1; proxy_set_header Connection '';''' if keep_alive else ''
             location = (f'{version} proxy_set_header Host $host; proxy_set_header X-Forwarded-For $remote_addr;'
                         f' proxy_set_header X-Forwarded-Proto $scheme; proxy_pass http://{upstream};')
+        more = f'listen {listen} backlog=4096; ' if listen else ''
         self.blocks.append(f'upstream {upstream} {{ server {address}; {keep} }}\n'
-                           f'server {{ listen 127.0.0.1:{port} backlog=4096; location / {{ {location} }} }}\n')
+                           f'server {{ listen 127.0.0.1:{port} backlog=4096; {more}location / {{ {location} }} }}\n')
         return port
 
     def start(self):

@@ -40,6 +40,8 @@ class Session:
         self.connections = options.connections
         self.only = [part.strip().lower() for part in options.only.split(',') if part.strip()]
         self.lock = options.lock
+        self.short_turns = options.short_turns
+        self.builds = not options.no_build
         self.folder = tempfile.mkdtemp(prefix='millrace-bench-')
         os.chmod(self.folder, 0o755)
         self.number = 0
