@@ -79,6 +79,7 @@ internal static class MillraceCommand
             CheckVerb.Create(console),
             UnitVerb.Create(console),
             RouteVerb.Create(console),
+            StacksVerb.Create(console),
         };
         foreach (var verb in DaemonVerbs.Create(console))
         {

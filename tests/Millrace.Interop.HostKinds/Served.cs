@@ -6,6 +6,7 @@ namespace HostKinds;
 
 internal static class Served
 {
+    private static readonly Lock s_book = new();
     private static volatile bool s_isIll;
     private static int s_healthAsked;
 
@@ -51,6 +52,9 @@ internal static class Served
             if (fault == "crashes" && Interlocked.Increment(ref s_healthAsked) > 1)
             {
                 Environment.FailFast("asked for its health while it serves");
+            }
+            lock (s_book)
+            {
             }
             return fault == "ill" || s_isIll ? Results.StatusCode(500) : Results.Ok();
         });
@@ -104,8 +108,18 @@ internal static class Served
             }
         });
         app.MapPost("/sicken", static () => { s_isIll = true; });
+        app.MapPost("/keep-the-book", static () => new Thread(KeepTheBook) { IsBackground = true }.Start());
         await app.RunAsync();
         return 0;
+    }
+
+    // For good: whoever wants it waits.
+    private static void KeepTheBook()
+    {
+        lock (s_book)
+        {
+            Thread.Sleep(Timeout.Infinite);
+        }
     }
 
     // A line without an end.

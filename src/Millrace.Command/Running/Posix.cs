@@ -1,6 +1,7 @@
 // The few system calls the command needs that neither .NET offers nor the server has (Platform/SystemCalls*.cs).
 
 using System.Runtime.InteropServices;
+using Microsoft.Win32.SafeHandles;
 using Millrace.Loops;
 using Millrace.Platform;
 
@@ -124,6 +125,18 @@ internal static partial class Posix
 
     [LibraryImport("libc", EntryPoint = "getsid")]
     private static partial int GetSession(int process);
+
+    /// <summary>A file that lies in memory, and is gone when nobody has it open any more.</summary>
+    /// <exception cref="IOException">There is no room for it.</exception>
+    public static SafeFileHandle MemoryFile(string name)
+    {
+        const uint closeOnExec = 1;
+        var file = new SafeFileHandle(CreateMemoryFile(name, closeOnExec), ownsHandle: true);
+        return !file.IsInvalid ? file : throw new IOException(Marshal.GetLastPInvokeErrorMessage());
+    }
+
+    [LibraryImport("libc", EntryPoint = "memfd_create", StringMarshalling = StringMarshalling.Utf8, SetLastError = true)]
+    private static partial int CreateMemoryFile(string name, uint flags);
 
     [LibraryImport("libc", EntryPoint = "kill")]
     public static partial int Kill(int process, int signal);

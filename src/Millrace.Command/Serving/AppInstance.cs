@@ -8,29 +8,12 @@ using System.Net.Sockets;
 using System.Text;
 using Millrace.Command.Routing;
 using Millrace.Command.Running;
+using Millrace.Command.Stacks;
 using Millrace.Listeners;
 using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Command.Serving;
-
-/// <param name="Id">Names its sockets: shop-3-1 is the first process of the third generation of shop.</param>
-/// <param name="Settings">Those of the application.</param>
-/// <param name="App">What to start.</param>
-/// <param name="Listeners">What it is to accept on when it is told to.</param>
-/// <param name="Directory">Where its own sockets are made.</param>
-/// <param name="Output">Is given what it prints.</param>
-internal sealed record InstanceStart(string Id, AppSettings Settings, RunnableApp App, AppListeners Listeners, string Directory, AppOutput Output)
-{
-    /// <summary>The folder that leads a router to applications; null for any other.</summary>
-    public OwnFolder? Shared { get; init; }
-
-    /// <summary>Where it is put under its limits.</summary>
-    public required ControlGroups Groups { get; init; }
-}
-
-/// <summary>A process that has not become what it was to be.</summary>
-internal sealed class InstanceException(string sentence) : Exception(sentence);
 
 internal sealed class AppInstance : IDisposable
 {
@@ -253,6 +236,19 @@ internal sealed class AppInstance : IDisposable
         catch (OperationCanceledException) when (!ct.IsCancellationRequested)
         {
             throw new InstanceException(string.Create(CultureInfo.InvariantCulture, $"Process {ProcessId} was told to {what}, and has not answered within {patience.TotalSeconds:0.#} s."));
+        }
+    }
+
+    /// <summary>Prints what its threads do, among what it has printed itself, before it is killed and nobody can look any more.</summary>
+    public async Task PrintStacksAsync()
+    {
+        if (Exited.IsCompleted)
+        {
+            return;
+        }
+        foreach (string line in await StackReader.ReadAsync(ProcessId, _start.Settings))
+        {
+            await _start.Output.AddAsync(line);
         }
     }
 

@@ -27,6 +27,7 @@ internal sealed class InstanceHealth(AppSettings settings)
         catch (OperationCanceledException) when (!ct.IsCancellationRequested)
         {
             string why = await WhyNotReadyAsync(instance);
+            await instance.PrintStacksAsync();
             throw new InstanceException(string.Create(CultureInfo.InvariantCulture, $"Process {instance.ProcessId} was not ready {settings.StartTimeout.TotalSeconds:0.#} s after its start ({why})."));
         }
     }

@@ -149,6 +149,7 @@ internal sealed class Slot : IDisposable
         }
         if (first == hung && !instance.Exited.IsCompleted)
         {
+            await instance.PrintStacksAsync();
             instance.Kill();
             await instance.Exited;
             return (string.Create(CultureInfo.InvariantCulture, $"was killed: {_its.Settings.Health} was without a right answer for {_its.Settings.HangTimeout.TotalSeconds:0.#} s"), false);
@@ -208,6 +209,7 @@ internal sealed class Slot : IDisposable
         var patience = _its.Settings.DrainTimeout + s_killPatience;
         if (await Task.WhenAny(instance.Exited, Task.Delay(patience)) != instance.Exited)
         {
+            await instance.PrintStacksAsync();
             _its.Happened($"process {instance.ProcessId} was killed: it had not ended {patience.TotalSeconds:0.#} s after it was told to");
             instance.Kill();
             await instance.Exited;

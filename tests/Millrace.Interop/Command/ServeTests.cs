@@ -333,6 +333,24 @@ public sealed partial class ServeTests : IAsyncLifetime
         Assert.Equal("serving", AppOf("shop", await StatusAsync()).GetProperty("state").GetString());
     }
 
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task What_the_threads_of_a_process_do_that_is_killed_because_it_hangs_is_in_its_output(bool isOtherUser)
+    {
+        Assert.SkipUnless(!isOtherUser || Environment.UserName == "root", "only root starts processes of another user");
+        OpenToAll(_directory.Path);
+        Write(App("shop", _shop, isOtherUser ? "\"user\": \"nobody\"" : ""));
+        await StartAsync();
+        using var kept = await _client.PostAsync(_shop + "/keep-the-book", null);
+        await WaitForAsync(async () => (await StatusAsync()).Contains("was killed: /health was without a right answer for 5 s", StringComparison.Ordinal));
+        string output = (await DoAsync("logs", "shop", "-n", "500")).Output;
+        Assert.Contains("what the threads of process ", output, StringComparison.Ordinal);
+        Assert.Contains("    at HostKinds.Served.KeepTheBook()", output, StringComparison.Ordinal);
+        Assert.Contains("    at System.Threading.Lock.", output, StringComparison.Ordinal);       // who waits for it
+        Assert.Equal(HttpStatusCode.OK, (await _client.GetAsync(_shop + "/health")).StatusCode);
+    }
+
     [Fact]
     public async Task An_application_that_crashes_again_and_again_is_held_until_it_is_started()
     {

@@ -1,0 +1,23 @@
+// What one process of an application is started with, and how that fails.
+
+using Millrace.Command.Running;
+
+namespace Millrace.Command.Serving;
+
+/// <param name="Id">Names its sockets: shop-3-1 is the first process of the third generation of shop.</param>
+/// <param name="Settings">Those of the application.</param>
+/// <param name="App">What to start.</param>
+/// <param name="Listeners">What it is to accept on when it is told to.</param>
+/// <param name="Directory">Where its own sockets are made.</param>
+/// <param name="Output">Is given what it prints.</param>
+internal sealed record InstanceStart(string Id, AppSettings Settings, RunnableApp App, AppListeners Listeners, string Directory, AppOutput Output)
+{
+    /// <summary>The folder that leads a router to applications; null for any other.</summary>
+    public OwnFolder? Shared { get; init; }
+
+    /// <summary>Where it is put under its limits.</summary>
+    public required ControlGroups Groups { get; init; }
+}
+
+/// <summary>A process that has not become what it was to be.</summary>
+internal sealed class InstanceException(string sentence) : Exception(sentence);
