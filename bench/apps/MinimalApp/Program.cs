@@ -40,6 +40,7 @@ if (args.Length > 1)
 }
 
 long mixed = 0;
+List<byte[]> leaked = [];
 byte[] plaintext = "Hello, World!"u8.ToArray();
 byte[] block = new byte[64 * 1024];
 
@@ -100,6 +101,17 @@ app.MapGet("/download", async (HttpContext context, int mb) =>
     for (long written = 0; written < length; written += block.Length)
     {
         await context.Response.Body.WriteAsync(block, context.RequestAborted);
+    }
+});
+app.MapGet("/crash", () => Environment.FailFast("asked to"));
+app.MapGet("/leak", (int mb) =>
+{
+    byte[] part = GC.AllocateUninitializedArray<byte>(mb << 20);
+    Array.Fill(part, (byte)1);      // resident
+    lock (leaked)
+    {
+        leaked.Add(part);
+        return $"Hello, {leaked.Count}";
     }
 });
 app.MapGet("/heap", () => GC.GetTotalMemory(forceFullCollection: true).ToString(System.Globalization.CultureInfo.InvariantCulture));
