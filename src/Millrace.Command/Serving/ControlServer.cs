@@ -4,7 +4,7 @@
 //   GET  /status                     what there is; ?traffic=1 with what the applications have to do, from the second second on
 //   POST /reload                     the file is read again
 //   POST /stop                       the daemon ends
-//   POST /apps/NAME/ACTION           start, reload, restart, stop, hold (with a page as its body), release, scale (with a number)
+//   POST /apps/NAME/ACTION           start, reload, restart, stop, hold (with a page as its body; ?queue=30s lets visitors wait before it), release, scale (with a number)
 //   GET  /apps/NAME/logs?lines=N     what it has printed; &follow=1 goes on
 
 using System.Globalization;
@@ -75,7 +75,7 @@ internal sealed class ControlServer : IAsyncDisposable
                 _stop();
                 return;
             case ("POST", ["apps", var name, var action]) when _daemon.Find(name) is { } app:
-                await SendAsync(response, await DoAsync(app, action, await ReadAsync(request)));
+                await SendAsync(response, await DoAsync(app, action, Query(request), await ReadAsync(request)));
                 return;
             case ("GET", ["apps", var name, "logs"]) when _daemon.Find(name) is { } app:
                 await SendLogsAsync(app, request, response);
@@ -90,7 +90,10 @@ internal sealed class ControlServer : IAsyncDisposable
         }
     }
 
-    private static async Task<ControlAnswer> DoAsync(HostedApp app, string action, byte[] body)
+    private static ILookup<string, string> Query(Request request) =>
+        request.QueryString.TrimStart('?').Split('&').Select(static pair => pair.Split('=', 2)).Where(static pair => pair.Length == 2).ToLookup(static pair => pair[0], static pair => pair[1]);
+
+    private static async Task<ControlAnswer> DoAsync(HostedApp app, string action, ILookup<string, string> query, byte[] body)
     {
         string? error;
         switch (action)
@@ -106,8 +109,10 @@ internal sealed class ControlServer : IAsyncDisposable
             case "stop":
                 error = await app.StopAsync();
                 break;
+            case "hold" when query.Contains("queue") && QueueTime(query["queue"].Last()) is null:
+                return new ControlAnswer(false, $"Who comes may wait from {Duration.Text(HostedApp.QueueTimes.Min)} to {Duration.Text(HostedApp.QueueTimes.Max)}: a number and s, m or h.");
             case "hold":
-                error = await app.HoldAsync("as somebody has asked", body.Length > 0 ? body : null);
+                error = await app.HoldAsync("as somebody has asked", body.Length > 0 ? body : null, QueueTime(query["queue"].LastOrDefault() ?? ""));
                 break;
             case "scale" when Number(body) is not { } count:
                 return new ControlAnswer(false, string.Create(CultureInfo.InvariantCulture, $"An application has 1 to {ServeFileReader.InstancesMax} processes. `millrace stop` ends them all."));
@@ -125,6 +130,9 @@ internal sealed class ControlServer : IAsyncDisposable
     private static int? Number(byte[] body) =>
         int.TryParse(Encoding.ASCII.GetString(body), NumberStyles.None, CultureInfo.InvariantCulture, out int number) && number is >= 1 and <= ServeFileReader.InstancesMax ? number : null;
 
+    private static TimeSpan? QueueTime(string text) =>
+        Duration.TryParse(text, out var time) && time >= HostedApp.QueueTimes.Min && time <= HostedApp.QueueTimes.Max ? time : null;
+
     private static async Task<byte[]> ReadAsync(Request request)
     {
         using var body = new MemoryStream();
@@ -134,7 +142,7 @@ internal sealed class ControlServer : IAsyncDisposable
 
     private static async Task SendLogsAsync(HostedApp app, Request request, Response response)
     {
-        var query = request.QueryString.TrimStart('?').Split('&').Select(static pair => pair.Split('=', 2)).Where(static pair => pair.Length == 2).ToLookup(static pair => pair[0], static pair => pair[1]);
+        var query = Query(request);
         int lines = int.TryParse(query["lines"].FirstOrDefault(), NumberStyles.None, CultureInfo.InvariantCulture, out int asked) ? asked : LinesDefault;
         response.ContentType = "text/plain; charset=utf-8";
         if (query["follow"].FirstOrDefault() != "1")

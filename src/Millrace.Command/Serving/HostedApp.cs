@@ -37,7 +37,6 @@ internal sealed partial class HostedApp : IAsyncDisposable
     private int _attempts;
     private int _deployments;
     private Task? _ended;
-    private bool _isHeldOnRequest;
     private int? _scaled;
 
     /// <param name="settings">What it is.</param>
@@ -87,27 +86,6 @@ internal sealed partial class HostedApp : IAsyncDisposable
         await LeaveAsync(wait: true);
         _attempts = 0;
         return await DeployOnceAsync();
-    });
-
-    /// <summary>Ends its processes; its addresses answer 503.</summary>
-    /// <param name="reason">Who wants that, or why.</param>
-    /// <param name="page">What visitors see; null: a page of the daemon's.</param>
-    public Task<string?> HoldAsync(string reason, byte[]? page) => DoInsteadAsync(async () =>
-    {
-        string? error = TryOpen();
-        if (error is null)
-        {
-            await HoldOnAsync();
-            await LeaveDoorAsync();
-            if (_held is { } held)
-            {
-                held.Page = page;
-            }
-            await LeaveAsync(wait: true);
-            _isHeldOnRequest = true;
-            Become(AppState.Held, reason, $"held: {reason}");
-        }
-        return error;
     });
 
     /// <summary>Ends its processes at once, also those that are being drained.</summary>
@@ -308,11 +286,11 @@ internal sealed partial class HostedApp : IAsyncDisposable
         });
     }
 
-    private async Task LeaveAsync(bool wait)
+    private async Task LeaveAsync(bool wait, bool hasSuccessor = false)
     {
         var before = _current;
         _current = null;
-        Retire(before, hasSuccessor: false);
+        Retire(before, hasSuccessor);
         if (wait)
         {
             await Task.WhenAll(_draining);

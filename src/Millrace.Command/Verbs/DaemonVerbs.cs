@@ -48,10 +48,16 @@ internal static class DaemonVerbs
     {
         var (app, control) = (AppArgument(), ControlOption());
         var page = new Option<string?>("--page") { Description = "An HTML file that visitors see meanwhile, at most 1 MiB; default: a page that asks for patience", HelpName = "FILE" };
-        var command = new System.CommandLine.Command("hold", "End an application's processes; its addresses answer 503 until it is released.") { app, page, control };
+        var queue = new Option<string?>("--queue") { Description = "Visitors wait for the release, so long at most (1s to 1h), and are answered 503 only then", HelpName = "TIME" };
+        var command = new System.CommandLine.Command("hold", "End an application's processes; its addresses answer 503 until it is released.") { app, page, queue, control };
         command.SetAction((result, ct) => DoAsync(
-            console, result.GetValue(control), $"apps/{Uri.EscapeDataString(result.GetRequiredValue(app))}/hold", ct, result.GetValue(page) is { } file ? ReadPage(file) : null));
-        return command.WithHelp(new Help([("millrace hold shop", "until `millrace release shop`"), ("millrace hold shop --page sorry.html", "with a page of your own")], ExitCodes));
+            console,
+            result.GetValue(control),
+            $"apps/{Uri.EscapeDataString(result.GetRequiredValue(app))}/hold" + (result.GetValue(queue) is { } time ? $"?queue={Uri.EscapeDataString(time)}" : ""),
+            ct,
+            result.GetValue(page) is { } file ? ReadPage(file) : null));
+        return command.WithHelp(new Help(
+            [("millrace hold shop", "until `millrace release shop`"), ("millrace hold shop --page sorry.html", "with a page of your own"), ("millrace hold shop --queue 30s", "for what is done in less: nobody sees that it was away")], ExitCodes));
     }
 
     private static byte[] ReadPage(string file)

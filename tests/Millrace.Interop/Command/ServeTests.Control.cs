@@ -99,6 +99,71 @@ public sealed partial class ServeTests
     }
 
     [Fact]
+    public async Task Who_comes_while_an_application_is_held_with_a_queue_is_answered_by_the_next_process()
+    {
+        Write(App("shop", _shop));
+        await StartAsync();
+        using var kept = await ConnectAsync();
+        await using var stream = new System.Net.Sockets.NetworkStream(kept);
+        using var reader = new StreamReader(stream);
+        Assert.Equal("", await PostAsync(stream, reader, "GET /title"));
+        string before = await _client.GetStringAsync(_shop + "/process");
+        var slow = _client.GetStringAsync(_shop + "/slow");
+        await Task.Delay(300);
+
+        Assert.Equal((0, "shop: held\n", ""), await DoAsync("hold", "shop", "--queue", "60s"));
+        Assert.Equal("slow", await slow);
+        Assert.Contains("held: as somebody has asked; who comes waits for up to 1m", await StatusAsync(), StringComparison.Ordinal);
+        using var fresh = new HttpClient();
+        Task<string>[] waiting = [PostAsync(stream, reader, "GET /title"), fresh.GetStringAsync(_shop + "/process")];
+        Assert.NotSame(await Task.WhenAny([.. waiting, Task.Delay(500)]), waiting[0]);
+        Assert.All(waiting, static task => Assert.False(task.IsCompleted));
+
+        Assert.Equal((0, "shop: serving\n", ""), await DoAsync("release", "shop"));
+        Assert.Equal("", await waiting[0].WaitAsync(Patience));
+        Assert.NotEqual(before, await waiting[1].WaitAsync(Patience));
+    }
+
+    [Fact]
+    public async Task Who_waits_for_an_application_that_is_held_is_answered_503_when_the_time_is_over()
+    {
+        Write(App("shop", _shop));
+        await StartAsync();
+        using var kept = await ConnectAsync();
+        await using var stream = new System.Net.Sockets.NetworkStream(kept);
+        using var reader = new StreamReader(stream);
+        Assert.Equal("", await PostAsync(stream, reader, "GET /title"));
+
+        // The time of the first is that of no other.
+        Assert.Equal((0, "shop: held\n", ""), await DoAsync("hold", "shop", "--queue", "1s"));
+        Assert.Equal((0, "shop: held\n", ""), await DoAsync("hold", "shop", "--queue", "4s"));
+        using var fresh = new HttpClient();
+        var waiting = (Kept: PostAsync(stream, reader, "GET /title", "503 Service Unavailable"), Fresh: fresh.GetAsync(_shop + "/title"));
+        await Task.Delay(1_500);
+        Assert.False(waiting.Kept.IsCompleted || waiting.Fresh.IsCompleted);
+        Assert.StartsWith("<!DOCTYPE", await waiting.Kept.WaitAsync(Patience), StringComparison.Ordinal);
+        Assert.Equal(HttpStatusCode.ServiceUnavailable, (await waiting.Fresh.WaitAsync(Patience)).StatusCode);
+
+        Assert.Equal((0, "shop: held\n", ""), await DoAsync("hold", "shop", "--queue", "1m"));
+        Assert.Equal((0, "shop: held\n", ""), await DoAsync("hold", "shop"));
+        Assert.Equal(HttpStatusCode.ServiceUnavailable, (await fresh.GetAsync(_shop + "/title").WaitAsync(Patience)).StatusCode);
+        Assert.Equal((0, "shop: serving\n", ""), await DoAsync("release", "shop"));
+        Assert.Equal("", await PostAsync(stream, reader, "GET /title").WaitAsync(Patience));
+    }
+
+    [Theory]
+    [InlineData("999ms")]
+    [InlineData("61m")]
+    [InlineData("long")]
+    public async Task A_queue_has_a_time_that_can_be(string time)
+    {
+        Write(App("shop", _shop));
+        await StartAsync();
+        Assert.Equal((1, "", "millrace: Who comes may wait from 1s to 1h: a number and s, m or h.\n"), await DoAsync("hold", "shop", "--queue", time));
+        Assert.Equal(HttpStatusCode.OK, (await _client.GetAsync(_shop + "/title")).StatusCode);
+    }
+
+    [Fact]
     public async Task Hold_shows_a_page_of_ones_own_until_the_release()
     {
         Write(App("shop", _shop));
