@@ -69,6 +69,7 @@ internal sealed partial record CompletedVerb(string Name, string Summary, IReadO
         ["--urls"] = ValueKind.Address,
         ["--control"] = ValueKind.File,
         ["--page"] = ValueKind.File,
+        ["--queue"] = ValueKind.Anything,
         ["--script"] = ValueKind.File,
         ["--root"] = ValueKind.Folder,
         ["--header"] = ValueKind.Anything,
