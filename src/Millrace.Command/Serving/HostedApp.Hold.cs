@@ -53,7 +53,7 @@ internal sealed partial class HostedApp
         }
         await DoAsync(async () =>
         {
-            if (State == AppState.Held && _holds == hold)
+            if (State == AppState.Held && _isHeldOnRequest && _holds == hold)
             {
                 await AnswerHeldAsync(page);
                 Become(AppState.Held, reason, $"held for {Duration.Text(queue)}: who waits, and who comes, is answered 503");
