@@ -53,7 +53,10 @@ internal static class KernelResult
     public const int Refused = -4;
 }
 
-/// <summary>The system calls a loop makes. None of them blocks but <see cref="Wait"/>, none is interrupted (EINTR is retried).</summary>
+/// <summary>
+/// The system calls a loop makes. None of them blocks but <see cref="Wait"/>, whatever another process does to a socket that it shares with this one; none is
+/// interrupted (EINTR is retried).
+/// </summary>
 internal interface IKernel
 {
     /// <summary>Milliseconds of a clock that never goes back.</summary>

@@ -117,13 +117,15 @@ internal readonly unsafe struct LinuxKernel : IKernel
         return copy;
     }
 
-    // TCP_NODELAY is set on the listener: accepted sockets inherit it.
+    // TCP_NODELAY is set on the listener: accepted sockets inherit it. So whether the call waits is no business of the calling process alone: the flag is one of the
+    // open file description (fcntl(2)), which others may share, and nothing else says so to accept. It is set again ahead of each.
     public int Accept(int listener, Span<byte> peer, out int peerLength)
     {
         fixed (byte* address = peer)
         {
             while (true)
             {
+                EnsureNonBlocking(listener);
                 uint length = (uint)peer.Length;
                 int descriptor = SystemCalls.Accept(listener, address, &length, SystemCalls.SOCK_NONBLOCK | SystemCalls.SOCK_CLOEXEC);
                 peerLength = (int)length;
@@ -157,7 +159,7 @@ internal readonly unsafe struct LinuxKernel : IKernel
         {
             while (true)
             {
-                nint n = SystemCalls.Receive(descriptor, at, buffer.Length, 0);
+                nint n = SystemCalls.Receive(descriptor, at, buffer.Length, SystemCalls.MSG_DONTWAIT);
                 if (n >= 0)
                 {
                     return (int)n;
@@ -179,7 +181,7 @@ internal readonly unsafe struct LinuxKernel : IKernel
         {
             while (true)
             {
-                nint n = SystemCalls.Send(descriptor, at, bytes.Length, SystemCalls.MSG_NOSIGNAL | (more ? SystemCalls.MSG_MORE : 0));
+                nint n = SystemCalls.Send(descriptor, at, bytes.Length, SystemCalls.MSG_NOSIGNAL | SystemCalls.MSG_DONTWAIT | (more ? SystemCalls.MSG_MORE : 0));
                 if (n >= 0)
                 {
                     return (int)n;
@@ -205,8 +207,10 @@ internal readonly unsafe struct LinuxKernel : IKernel
         }
     }
 
+    // The one way of sending that takes no flags.
     public int SendFile(int descriptor, int file, ref long offset, int count)
     {
+        EnsureNonBlocking(descriptor);
         long at = offset;
         while (true)
         {
@@ -353,6 +357,15 @@ internal readonly unsafe struct LinuxKernel : IKernel
         }
 
         return count;
+    }
+
+    private static void EnsureNonBlocking(int descriptor)
+    {
+        int flags = SystemCalls.Fcntl(descriptor, SystemCalls.F_GETFL, 0);
+        if (flags >= 0 && (flags & SystemCalls.O_NONBLOCK) == 0)
+        {
+            _ = SystemCalls.Fcntl(descriptor, SystemCalls.F_SETFL, flags | SystemCalls.O_NONBLOCK);
+        }
     }
 
     // 0: try again at once.
