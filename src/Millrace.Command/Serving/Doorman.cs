@@ -12,6 +12,7 @@ internal sealed class Doorman : IDisposable
     /// <summary>Connections that are kept; those beyond are closed, as they would be with a process that ends.</summary>
     public const int KeptMax = 256;
 
+    private const int TakenAtOnce = 64;      // somebody may send for ever, and others wait for the lock
     private const int GiveAgainMs = 5;
     private static readonly TimeSpan s_givePatience = TimeSpan.FromSeconds(5);
 
@@ -56,7 +57,7 @@ internal sealed class Doorman : IDisposable
             {
                 await Task.Delay(GiveAgainMs);
             }
-            _ = SystemCalls.Close(descriptor);
+            default(LinuxKernel).Close(descriptor, reset: false);
         }
     }
 
@@ -64,7 +65,7 @@ internal sealed class Doorman : IDisposable
     {
         foreach (int descriptor in End().Keys)
         {
-            _ = SystemCalls.Close(descriptor);
+            default(LinuxKernel).Close(descriptor, reset: false);
         }
     }
 
@@ -91,14 +92,16 @@ internal sealed class Doorman : IDisposable
         Span<byte> knowledge = stackalloc byte[MovedConnection.SizeMax];
         lock (_lock)
         {
-            while (!_isOver && default(LinuxKernel).Take(channel.Descriptor, knowledge, out int length) is >= 0 and int descriptor)
+            int result = 0;
+            for (int i = 0; i < TakenAtOnce && !_isOver && result is >= 0 or KernelResult.Refused; i++)
             {
-                if (_kept.Count >= KeptMax || !Headroom.Has(0) || !TryKeep(descriptor, knowledge[..length].ToArray()))
+                result = default(LinuxKernel).Take(channel.Descriptor, knowledge, out int length);
+                if (result >= 0 && (_kept.Count >= KeptMax || !Headroom.Has(0) || !TryKeep(result, knowledge[..length].ToArray())))
                 {
-                    _ = SystemCalls.Close(descriptor);
+                    default(LinuxKernel).Close(result, reset: false);
                 }
             }
-            if (!_isOver)
+            if (!_isOver && result != KernelResult.Broken)      // it would ring without end
             {
                 channel.GoOn();
             }
@@ -131,7 +134,7 @@ internal sealed class Doorman : IDisposable
             {
                 _kept.Remove(watching.Descriptor);
                 watching.Dispose();
-                _ = SystemCalls.Close(watching.Descriptor);
+                default(LinuxKernel).Close(watching.Descriptor, reset: false);
                 return;
             }
         }

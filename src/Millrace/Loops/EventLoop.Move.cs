@@ -65,13 +65,13 @@ internal sealed partial class EventLoop<TKernel>
         int result = MovedConnection.Take(Kernel, channel.Descriptor, out AcceptedSocket? taken);
         if (result == KernelResult.Broken && _listeners.IndexOf(channel) is >= 0 and int index)
         {
-            Kernel.Unwatch(_poller, channel.Descriptor);        // all who could give have gone
+            Kernel.Unwatch(_poller, channel.Descriptor);        // all who could give have gone, or one of them gives what it should not
             _listeners[index] = null;
         }
 
         if (taken is null)
         {
-            return result < 0 ? Accepted.Nobody : Accepted.One;
+            return result is >= 0 or KernelResult.Refused ? Accepted.One : Accepted.Nobody;
         }
 
         if (Services.TryAddConnection())

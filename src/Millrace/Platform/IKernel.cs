@@ -49,7 +49,7 @@ internal static class KernelResult
     /// <summary>Descriptors or memory have run out (EMFILE, ENFILE, ENOBUFS, ENOMEM).</summary>
     public const int Exhausted = -3;
 
-    /// <summary>It is the listening socket that the system gives nobody of, whoever connects.</summary>
+    /// <summary>It is the listening socket that the system gives nobody of, whoever connects; or the message that has no connection with it.</summary>
     public const int Refused = -4;
 }
 
@@ -130,7 +130,10 @@ internal interface IKernel
     /// </summary>
     int Give(int channel, int descriptor, ReadOnlySpan<byte> knowledge);
 
-    /// <summary>Takes a connection out of a channel: a descriptor, or a <see cref="KernelResult"/>; <see cref="KernelResult.Broken"/> when no more can come.</summary>
+    /// <summary>
+    /// Takes a connection out of a channel: a descriptor, or a <see cref="KernelResult"/>; <see cref="KernelResult.Refused"/> for a message without one, and
+    /// <see cref="KernelResult.Broken"/> when no more can come, or something else than a connection has.
+    /// </summary>
     int Take(int channel, Span<byte> knowledge, out int length);
 
     /// <summary>Closes the descriptor of a connection that somebody else has: the peer sees nothing of it, nor does the event queue hear of it again.</summary>

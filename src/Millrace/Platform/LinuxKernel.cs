@@ -5,7 +5,7 @@ using System.Runtime.CompilerServices;
 namespace Millrace.Platform;
 
 /// <summary>The Linux kernel.</summary>
-internal readonly unsafe struct LinuxKernel : IKernel
+internal readonly unsafe partial struct LinuxKernel : IKernel
 {
     private const int EventsMax = 256;
     private const int RoomMin = 128 * 1024;     // twice a record of FastCGI
@@ -273,70 +273,18 @@ internal readonly unsafe struct LinuxKernel : IKernel
         _ = SystemCalls.Connect(descriptor, nowhere, 16);
     }
 
-    // unix(7): SCM_RIGHTS. A control message is its length, its level, its type, and one descriptor.
-    public int Give(int channel, int descriptor, ReadOnlySpan<byte> knowledge)
-    {
-        fixed (byte* at = knowledge)
-        {
-            var rights = new SystemCalls.DescriptorMessage(descriptor);
-            var vector = new SystemCalls.IoVector { Base = at, Length = knowledge.Length };
-            var message = new SystemCalls.MessageHeader { Vectors = &vector, VectorCount = 1, Control = &rights, ControlLength = sizeof(SystemCalls.DescriptorMessage) };
-            while (SystemCalls.SendMessage(channel, &message, SystemCalls.MSG_NOSIGNAL | SystemCalls.MSG_DONTWAIT) < 0)
-            {
-                // Too many descriptors are on their way: as if the channel were full.
-                int result = SystemCalls.Errno is SystemCalls.ETOOMANYREFS or SystemCalls.ENOBUFS or SystemCalls.ENOMEM ? KernelResult.Again : Failed();
-                if (result != 0)
-                {
-                    return result;
-                }
-            }
-
-            return 0;
-        }
-    }
-
-    public int Take(int channel, Span<byte> knowledge, out int length)
-    {
-        fixed (byte* at = knowledge)
-        {
-            while (true)
-            {
-                SystemCalls.DescriptorMessage rights = default;
-                var vector = new SystemCalls.IoVector { Base = at, Length = knowledge.Length };
-                var message = new SystemCalls.MessageHeader { Vectors = &vector, VectorCount = 1, Control = &rights, ControlLength = sizeof(SystemCalls.DescriptorMessage) };
-                nint count = SystemCalls.ReceiveMessage(channel, &message, SystemCalls.MSG_DONTWAIT | SystemCalls.MSG_CMSG_CLOEXEC);
-                length = (int)Math.Max(count, 0);
-                if (count > 0 && rights.IsWhole)
-                {
-                    return rights.Descriptor;
-                }
-
-                // A message whose descriptor is lost, since there was no number for it, is not the end of the others.
-                int result = count == 0 ? KernelResult.Broken : count > 0 ? 0 : Failed();
-                if (result != 0)
-                {
-                    return result;
-                }
-            }
-        }
-    }
-
-    // Closing does not end the registration where another process has the socket too: epoll(7), question 6.
-    public void Leave(Poller poller, int descriptor)
-    {
-        Unwatch(poller, descriptor);
-        _ = SystemCalls.Close(descriptor);
-    }
-
+    // socket(7), SO_LINGER: the last close of a TCP connection may wait, and for how long is inherited from the listening socket, or said by whoever had the
+    // connection before, who may have it still. So it is said anew.
     public void Close(int descriptor, bool reset)
     {
-        if (reset)
-        {
-            var linger = new SystemCalls.Linger { On = 1, Seconds = 0 };
-            _ = SystemCalls.SetSocketOption(descriptor, SystemCalls.SOL_SOCKET, SystemCalls.SO_LINGER, &linger, (uint)sizeof(SystemCalls.Linger));
-        }
-
+        SetLinger(descriptor, reset);
         _ = SystemCalls.Close(descriptor);
+    }
+
+    private static void SetLinger(int descriptor, bool reset)
+    {
+        var linger = new SystemCalls.Linger { On = reset ? 1 : 0, Seconds = 0 };
+        _ = SystemCalls.SetSocketOption(descriptor, SystemCalls.SOL_SOCKET, SystemCalls.SO_LINGER, &linger, (uint)sizeof(SystemCalls.Linger));
     }
 
     // Only while it waits is the thread under SCHED_BATCH: no code that could start something runs under it. Three more system

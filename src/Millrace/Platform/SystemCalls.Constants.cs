@@ -41,6 +41,7 @@ internal static unsafe partial class SystemCalls
     public const int MSG_MORE = 0x8000;
     public const int MSG_CMSG_CLOEXEC = 0x40000000;
     public const int SCM_RIGHTS = 1;
+    public const int SCM_PIDFD = 4; // from Linux 6.5 on
     public const int SHUT_RD = 0;
     public const int SHUT_WR = 1;
     public const int SHUT_RDWR = 2;

@@ -61,13 +61,19 @@ internal static unsafe partial class SystemCalls
     [StructLayout(LayoutKind.Sequential)]
     public struct DescriptorMessage(int descriptor)
     {
-        public nint Length = 16 + sizeof(int);
+        public nint Length = Size;
         public int Level = SOL_SOCKET;
         public int Type = SCM_RIGHTS;
         public int Descriptor = descriptor;
         public int Padding;
 
-        public readonly bool IsWhole => Length == 16 + sizeof(int) && Level == SOL_SOCKET && Type == SCM_RIGHTS;
+        /// <summary>CMSG_LEN of one descriptor: with the padding that CMSG_SPACE adds there would be room for two.</summary>
+        public const int Size = 16 + sizeof(int);
+
+        public readonly bool IsWhole => Length == Size && Level == SOL_SOCKET && Type == SCM_RIGHTS;
+
+        /// <summary>A descriptor of the sender, which the kernel adds where SO_PASSPIDFD says so (from Linux 6.5 on).</summary>
+        public readonly bool IsPidFd => Length == Size && Level == SOL_SOCKET && Type == SCM_PIDFD;
     }
 
     /// <summary>struct rlimit.</summary>

@@ -61,7 +61,7 @@ internal static class CHeaders
     };
 
     /// <summary>Constants that older headers do not have: compared where they are defined.</summary>
-    private static readonly HashSet<string> s_newConstants = ["SYS_fchmodat2", "SO_PASSRIGHTS"];
+    private static readonly HashSet<string> s_newConstants = ["SYS_fchmodat2", "SO_PASSRIGHTS", "SCM_PIDFD"];
 
     /// <summary>What is written in C as more than a name.</summary>
     private static readonly Dictionary<string, string> s_expressions = new()

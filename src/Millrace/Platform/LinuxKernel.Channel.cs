@@ -1,0 +1,85 @@
+// How connections go to another process: through a channel (SOCK_SEQPACKET) that both have.
+
+namespace Millrace.Platform;
+
+internal readonly unsafe partial struct LinuxKernel
+{
+    // unix(7): SCM_RIGHTS. A control message is its length, its level, its type, and one descriptor.
+    public int Give(int channel, int descriptor, ReadOnlySpan<byte> knowledge)
+    {
+        fixed (byte* at = knowledge)
+        {
+            var rights = new SystemCalls.DescriptorMessage(descriptor);
+            var vector = new SystemCalls.IoVector { Base = at, Length = knowledge.Length };
+            var message = new SystemCalls.MessageHeader { Vectors = &vector, VectorCount = 1, Control = &rights, ControlLength = sizeof(SystemCalls.DescriptorMessage) };
+            while (SystemCalls.SendMessage(channel, &message, SystemCalls.MSG_NOSIGNAL | SystemCalls.MSG_DONTWAIT) < 0)
+            {
+                // Too many descriptors are on their way: as if the channel were full.
+                int result = SystemCalls.Errno is SystemCalls.ETOOMANYREFS or SystemCalls.ENOBUFS or SystemCalls.ENOMEM ? KernelResult.Again : Failed();
+                if (result != 0)
+                {
+                    return result;
+                }
+            }
+
+            return 0;
+        }
+    }
+
+    // The other process may send what it likes, and has the channel too, with its options.
+    public int Take(int channel, Span<byte> knowledge, out int length)
+    {
+        fixed (byte* at = knowledge)
+        {
+            SystemCalls.DescriptorMessage rights = default;
+            nint count;
+            while ((count = Receive(channel, at, knowledge.Length, ref rights)) < 0)
+            {
+                int result = Failed();
+                if (result != 0)
+                {
+                    length = 0;
+                    return result;
+                }
+            }
+
+            length = (int)count;
+            if (rights.IsPidFd)
+            {
+                _ = SystemCalls.Close(rights.Descriptor);       // SO_PASSPIDFD: nobody here has asked for it
+            }
+            else if (rights.IsWhole)
+            {
+                if (ForeignDescriptor.IsConnection(rights.Descriptor))
+                {
+                    SetLinger(rights.Descriptor, reset: false);
+                    return rights.Descriptor;
+                }
+
+                ForeignDescriptor.Close(rights.Descriptor);
+                return KernelResult.Broken;
+            }
+
+            // A message whose descriptor is lost, since there was no number for it, is not the end of the others.
+            return count == 0 ? KernelResult.Broken : KernelResult.Refused;
+        }
+    }
+
+    // Room for one descriptor, and no byte more: the kernel drops what does not fit (MSG_CTRUNC), and fills what does.
+    private static nint Receive(int channel, byte* at, int size, ref SystemCalls.DescriptorMessage rights)
+    {
+        fixed (SystemCalls.DescriptorMessage* control = &rights)
+        {
+            var vector = new SystemCalls.IoVector { Base = at, Length = size };
+            var message = new SystemCalls.MessageHeader { Vectors = &vector, VectorCount = 1, Control = control, ControlLength = SystemCalls.DescriptorMessage.Size };
+            return SystemCalls.ReceiveMessage(channel, &message, SystemCalls.MSG_DONTWAIT | SystemCalls.MSG_CMSG_CLOEXEC);
+        }
+    }
+
+    // Closing does not end the registration where another process has the socket too: epoll(7), question 6.
+    public void Leave(Poller poller, int descriptor)
+    {
+        Unwatch(poller, descriptor);
+        Close(descriptor, reset: false);
+    }
+}
