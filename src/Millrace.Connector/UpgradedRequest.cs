@@ -1,5 +1,5 @@
 // A request for a switch of protocols (RFC 9110 §7.8), such as a WebSocket's: passed on over HTTP, since FastCGI has none. When the application agrees, bytes go both
-// ways until one side ends.
+// ways (Tunnel.cs).
 
 using System.Net;
 using System.Net.Http;
@@ -50,9 +50,10 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
             throw new ConnectorException(ConnectorFault.Busy, $"{limits.ConnectionsMax} requests for another protocol wait for an answer of {endPoint}.");
         }
         HttpResponseMessage? answer = null;
+        TunnelLink? link = null;
         try
         {
-            answer = await AskAsync(context, prefix, key).ConfigureAwait(false);
+            (answer, link) = await AskAsync(context, prefix, key).ConfigureAwait(false);
             if (answer.StatusCode != HttpStatusCode.SwitchingProtocols)
             {
                 await PassOnAsync(context, answer).ConfigureAwait(false);
@@ -71,17 +72,18 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
             using (answer)
             {
                 TakeHead(context.Response, answer);
-                await CarryAsync(context, answer, await answer.Content.ReadAsStreamAsync(context.RequestAborted).ConfigureAwait(false)).ConfigureAwait(false);
+                await CarryAsync(context, answer, await answer.Content.ReadAsStreamAsync(context.RequestAborted).ConfigureAwait(false), link).ConfigureAwait(false);
             }
         }
     }
 
-    private async Task<HttpResponseMessage> AskAsync(HttpContext context, string prefix, string? key)
+    private async Task<(HttpResponseMessage Answer, TunnelLink? Link)> AskAsync(HttpContext context, string prefix, string? key)
     {
         using HttpRequestMessage request = Describe(context, prefix, key);
+        TunnelLink.Asking asking = TunnelLink.BeginToAsk();
         try
         {
-            return await _client.SendAsync(request, context.RequestAborted).ConfigureAwait(false);
+            return (await _client.SendAsync(request, context.RequestAborted).ConfigureAwait(false), asking.Link);
         }
         catch (HttpRequestException error)
         {
@@ -161,42 +163,14 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
         return its.StartsWith('/') ? its : its.StartsWith('?') ? "/" + its : "/";
     }
 
-    private static async Task CarryAsync(HttpContext context, HttpResponseMessage answer, Stream theirs)
+    private static async Task CarryAsync(HttpContext context, HttpResponseMessage answer, Stream theirs, TunnelLink? link)
     {
         foreach (var product in answer.Headers.Upgrade)
         {
             context.Response.Headers.Append(HeaderNames.Upgrade, product.ToString());
         }
         await using Stream ours = await context.Features.GetRequiredFeature<IHttpUpgradeFeature>().UpgradeAsync().ConfigureAwait(false);
-        using var ending = CancellationTokenSource.CreateLinkedTokenSource(context.RequestAborted);
-        Task[] ways = [CarryAsync(ours, theirs, ending.Token), CarryAsync(theirs, ours, ending.Token)];
-        await Task.WhenAny(ways).ConfigureAwait(false);
-        await ending.CancelAsync().ConfigureAwait(false);      // what came before its end has been passed on
-        await theirs.DisposeAsync().ConfigureAwait(false);
-        await Task.WhenAll(ways).ConfigureAwait(false);
-    }
-
-    private static async Task CarryAsync(Stream from, Stream to, CancellationToken ct)
-    {
-        try
-        {
-            byte[] buffer = new byte[8 * 1024];
-            var turns = default(Turns);
-            int count;
-            while ((count = await from.ReadAsync(buffer, ct).ConfigureAwait(false)) > 0)
-            {
-                await to.WriteAsync(buffer.AsMemory(0, count), ct).ConfigureAwait(false);
-                await to.FlushAsync(ct).ConfigureAwait(false);
-                if (turns.IsOver)
-                {
-                    await Turns.LetOthers();
-                }
-            }
-        }
-        catch (Exception error) when (error is IOException or OperationCanceledException or ObjectDisposedException or SocketException)
-        {
-            // One side has gone: that is the end.
-        }
+        await Tunnel.CarryAsync(ours, theirs, link).ConfigureAwait(false);
     }
 
     private static async Task<Stream> ConnectAsync(EndPoint endPoint, CancellationToken ct)
@@ -205,7 +179,7 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
         try
         {
             await socket.ConnectAsync(endPoint, ct).ConfigureAwait(false);
-            return new NetworkStream(socket, ownsSocket: true);
+            return new TunnelLink(socket);
         }
         catch
         {

@@ -105,6 +105,92 @@ public sealed class UpgradedRequestTests : IAsyncLifetime
         Assert.EndsWith("\r\n\r\nhalf", cut, StringComparison.Ordinal);
     }
 
+    // A client that has no more to say than that still wants to hear.
+    [Theory]
+    [InlineData(1)]
+    [InlineData(5_000_000)]
+    public async Task Whoever_ends_its_half_behind_a_switch_hears_the_other_to_its_end(int length)
+    {
+        using TcpClient client = await SwitchAsync($"/sum/{length}");
+        NetworkStream stream = client.GetStream();
+        byte[] said = new byte[length];
+        for (int i = 0; i < 3; i++)
+        {
+            await stream.WriteAsync(said);
+        }
+        client.Client.Shutdown(SocketShutdown.Send);
+        using var heard = new MemoryStream();
+        await stream.CopyToAsync(heard).WaitAsync(TimeSpan.FromSeconds(20));
+        string text = Encoding.ASCII.GetString(heard.ToArray());
+        Assert.StartsWith($"heard {3 * length} ", text, StringComparison.Ordinal);
+        Assert.EndsWith(" end", text, StringComparison.Ordinal);
+        Assert.Equal(length, text.Count(static c => c == 'x'));
+    }
+
+    [Fact]
+    public async Task The_end_of_the_application_behind_a_switch_is_the_end()
+    {
+        using TcpClient client = await SwitchAsync("/leaves");
+        using var heard = new MemoryStream();
+        await client.GetStream().CopyToAsync(heard).WaitAsync(TimeSpan.FromSeconds(20));
+        Assert.Equal("last words", Encoding.ASCII.GetString(heard.ToArray()));
+    }
+
+    [Fact]
+    public async Task Who_leaves_behind_a_switch_takes_the_application_along()
+    {
+        TcpClient client = await SwitchAsync("/stays");
+        client.Client.LingerState = new LingerOption(true, 0);
+        client.Dispose();
+        await s_left.Task.WaitAsync(TimeSpan.FromSeconds(20));
+    }
+
+    private static readonly TaskCompletionSource s_left = new(TaskCreationOptions.RunContinuationsAsynchronously);
+
+    // Behind the head of the answer.
+    private async Task<TcpClient> SwitchAsync(string path)
+    {
+        var address = new Uri(_front.Address);
+        var client = new TcpClient(address.Host, address.Port);
+        await client.GetStream().WriteAsync(Encoding.ASCII.GetBytes($"GET {path} HTTP/1.1\r\nHost: x.example\r\n{Asks}\r\n"));
+        string head = "";
+        byte[] one = new byte[1];
+        while (!head.EndsWith("\r\n\r\n", StringComparison.Ordinal))
+        {
+            Assert.Equal(1, await ReadAsync(client.GetStream(), one));
+            head += (char)one[0];
+        }
+        Assert.StartsWith("HTTP/1.1 101 ", head, StringComparison.Ordinal);
+        return client;
+    }
+
+    private static async Task SwitchedAsync(HttpContext context)
+    {
+        context.Response.Headers.Upgrade = "test";
+        await using Stream stream = await context.Features.GetRequiredFeature<IHttpUpgradeFeature>().UpgradeAsync();
+        string path = context.Request.Path.Value!;
+        if (path == "/leaves")
+        {
+            await stream.WriteAsync("last words"u8.ToArray());
+            return;
+        }
+        byte[] buffer = new byte[16 * 1024];
+        if (path == "/stays")
+        {
+            await Task.Delay(Timeout.Infinite, context.RequestAborted).ContinueWith(static _ => s_left.TrySetResult(), TaskScheduler.Default);
+            return;
+        }
+        int heard = 0;
+        while (await stream.ReadAsync(buffer) is > 0 and int count)
+        {
+            heard += count;
+        }
+        await stream.WriteAsync(Encoding.ASCII.GetBytes($"heard {heard} "));
+        await Task.Delay(100);
+        await stream.WriteAsync(Encoding.ASCII.GetBytes(new string('x', int.Parse(path["/sum/".Length..], System.Globalization.CultureInfo.InvariantCulture))));
+        await stream.WriteAsync(" end"u8.ToArray());
+    }
+
     [Fact]
     public async Task A_line_of_the_log_is_one_line_whatever_it_quotes()
     {
@@ -204,6 +290,10 @@ public sealed class UpgradedRequestTests : IAsyncLifetime
                 await context.Response.WriteAsync("half");
                 await context.Response.Body.FlushAsync();
                 throw new InvalidOperationException("on purpose");
+            case "/leaves" or "/stays":
+            case { } path when path.StartsWith("/sum/", StringComparison.Ordinal):
+                await SwitchedAsync(context);
+                return;
             default:
                 await WholeAsync(context, $"{request.Path.Value}|{request.QueryString}|{request.Host}|{request.Headers.Cookie}|{request.Headers["X_User"]}{request.Headers["X-User"]}");
                 return;
