@@ -39,6 +39,10 @@ internal static class ServerSwap
         HasSwapped = true;
         HostingStartups.PutBack();
         services.AddMillrace();
+        if (RunRequest.RouterKey.Length > 0)
+        {
+            services.Configure<MillraceOptions>(static options => options.IsRouted = true);
+        }
         if (RunRequest.PathBase.Length > 0 || RunRequest.RouterKey.Length > 0)
         {
             services.Insert(0, ServiceDescriptor.Singleton<IStartupFilter>(new RoutedRequests(RunRequest.PathBase, RunRequest.RouterKey)));

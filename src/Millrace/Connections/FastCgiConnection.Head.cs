@@ -39,7 +39,7 @@ internal sealed partial class FastCgiConnection<TKernel>
 
     private void TakeParams(LoopDriver driver, in RecordPart part, byte[] buffer, int at)
     {
-        if (_params.Length + part.Length > Options.MaxHeadBytes)
+        if (_params.Length + part.Length > Options.MaxHeadBytes + Options.RoutedBytes)
         {
             Refuse(driver, CgiFault.ParametersTooLarge);
             return;
@@ -58,7 +58,7 @@ internal sealed partial class FastCgiConnection<TKernel>
         int length = _params.Length;
         byte[] source = _params.Source(buffer, out int origin);
         CgiHead cgi = driver.Cgi;
-        CgiFault fault = cgi.Read(source.AsSpan(origin, length), Options.MaxParameters);
+        CgiFault fault = cgi.Read(source.AsSpan(origin, length), Options.MaxParameters + Options.RoutedParameters);
         Slice target = cgi.RequestUri;
         if (fault == CgiFault.None && target.IsEmpty)
         {

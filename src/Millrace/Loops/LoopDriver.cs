@@ -17,7 +17,7 @@ internal sealed class LoopDriver(LoopServices services) : DriverBuffers(services
     public CgiHead Cgi { get; } = new()
     {
         TargetLengthMax = Math.Max(services.Options.MaxRequestLineBytes, 16 * 1024),
-        HeaderCountMax = services.Options.MaxHeaders,
+        HeaderCountMax = services.Options.MaxHeaders + services.Options.RoutedFields,
         RefusesDotSegments = services.Options.DotSegments == DotSegments.Refuse,
         Repeats = services.Options.AmbiguousHeaders switch
         {

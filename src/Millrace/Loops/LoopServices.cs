@@ -25,8 +25,8 @@ internal sealed class LoopServices : ExchangeServices, IDisposable
         HttpLimits = new Http1Limits
         {
             RequestLineMax = options.MaxRequestLineBytes,
-            HeaderBytesMax = options.HttpHeaderBytesMax,
-            HeaderCountMax = options.MaxHeaders,
+            HeaderBytesMax = (int)Math.Min(int.MaxValue, (long)options.HttpHeaderBytesMax + options.RoutedBytes),
+            HeaderCountMax = options.MaxHeaders + options.RoutedFields,
             RefusesDotSegments = options.DotSegments == DotSegments.Refuse,
         };
         Monitor = new LoopMonitor(this);

@@ -151,6 +151,20 @@ public sealed class MillraceOptions
     /// <summary>Bytes of the header section of an HTTP request.</summary>
     internal int HttpHeaderBytesMax { get => field > 0 ? field : Math.Min(MaxHeadBytes, 32 * 1024); set; }
 
+    // ---- what a router of shared addresses adds to the head of its client, whose limits are the client's ----
+
+    /// <summary>Whether requests come from one.</summary>
+    internal bool IsRouted { get; set; }
+
+    /// <summary>By which path it has found the application: one field.</summary>
+    internal int RoutedFields => IsRouted ? 1 : 0;
+
+    /// <summary>The field, and variables that the client's own server had no need for.</summary>
+    internal int RoutedParameters => IsRouted ? 16 : 0;
+
+    /// <summary>Bytes of all this: among it paths once more, and text in UTF-8 that had one byte a character.</summary>
+    internal int RoutedBytes => IsRouted ? 64 * 1024 : 0;
+
     internal int EffectiveLoops => Loops > 0 ? Loops : Environment.ProcessorCount;
 
     /// <summary>Whether an option has been given a value, be it the default. Known of those that Kestrel has too.</summary>

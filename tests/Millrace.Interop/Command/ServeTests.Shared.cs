@@ -23,6 +23,10 @@ public sealed partial class ServeTests
         Assert.Equal("/wiki|/base|/wiki/base", await AskAsync("blog.example", "/wiki/base"));
         Assert.Equal("|/base|/base", await AskAsync("other.example", "/base"));
         Assert.Equal((0, "Blog\n", ""), await CommandProcess.RunAsync("get", "fastcgi://unix:" + Front, "/title", "-H", "Host: blog.example", "--body-only"));
+
+        // With Host, User-Agent and Accept; the router adds one.
+        string[] hundred = [.. Enumerable.Range(0, 97).SelectMany(static i => (string[])["-H", string.Create(CultureInfo.InvariantCulture, $"X-{i}: 1")])];
+        Assert.Equal((0, "Wiki\n", ""), await CommandProcess.RunAsync(["get", "fastcgi://unix:" + Front, "/wiki/title", "-H", "Host: blog.example", "--body-only", .. hundred]));
         var (_, table, _) = await DoAsync("status");
         Assert.Matches(@"(?m)^wiki +serving .* front:blog\.example/wiki$", table);
         Assert.Matches($@"(?m)^front +serving .* fastcgi://unix:{Front} {_shop}$", table);

@@ -33,6 +33,7 @@ public sealed class UpgradedRequestTests : IAsyncLifetime
                 Map(app);
                 app.Urls.Add("http://unix:" + http);
             },
+            options: static options => options.IsRouted = true,
             address: "fastcgi://unix:" + fastCgi);
         _router = new Router([new Route("app", fastCgi, http, null, ""), new Route("app", fastCgi, http, null, "/größe"), new Route("few", fastCgi, null, "nowhere.example", "/x")], "/", Log, RouteKey.OfDaemon);
         _front = await HostedApp.StartAsync(app => app.Run(_router.AnswerAsync), address: "http://127.0.0.1:0");
@@ -91,6 +92,19 @@ public sealed class UpgradedRequestTests : IAsyncLifetime
         {
             Assert.Equal($"{seen}|x.example|b=ü|", await GetAsync(target, asks + "X-Seen: target\r\nCookie: b=ü\r\nX_User: root\r\n"));
         }
+    }
+
+    // What a router adds is not the client's.
+    [Theory]
+    [InlineData("", 99, 1)]
+    [InlineData(Asks, 97, 1)]
+    [InlineData("", 3, 10_870)]
+    [InlineData(Asks, 3, 10_870)]
+    public async Task A_head_that_the_router_takes_is_taken_by_the_application(string asks, int fields, int length)
+    {
+        string head = string.Concat(Enumerable.Range(0, fields).Select(i => $"X-{i}: {new string('ä', length / 2)}\r\n"));
+        Assert.StartsWith("127.0.0.1|127.0.0.1|/größe|/who|", await GetAsync("/gr%C3%B6%C3%9Fe/who", asks + head), StringComparison.Ordinal);
+        Assert.StartsWith("HTTP/1.1 431 ", await AskAsync($"GET /who HTTP/1.1\r\nHost: x.example\r\n{asks}{head}X-More: {new string('x', 1_500)}\r\n\r\n"), StringComparison.Ordinal);
     }
 
     [Fact]
