@@ -129,6 +129,32 @@ public sealed class HostileResponderTests : IAsyncLifetime
         Assert.Equal(requests, responder.Requests);
     }
 
+    // It may be the request itself that ends whoever reads it: kept connections of others stay out of it.
+    [Fact]
+    public async Task A_request_that_ends_every_responder_is_sent_twice_and_no_more_however_many_connections_are_kept()
+    {
+        using var arrived = new CountdownEvent(3);
+        bool isDeadly = false;
+        await using var responder = new Responder(
+            SocketPath,
+            (_, _) =>
+            {
+                if (!isDeadly)
+                {
+                    arrived.Signal();
+                    arrived.Wait();
+                }
+
+                return isDeadly ? [] : Whole("body");
+            },
+            keepsOpen: _ => !isDeadly);
+        await Task.WhenAll(Enumerable.Range(0, 3).Select(_ => Task.Run(() => Assert.Equal(200, _front.Get("/").Status))));
+        isDeadly = true;
+
+        Assert.Equal(502, _front.Get("/").Status);
+        Assert.Equal(5, responder.Requests);
+    }
+
     [Fact]
     public async Task A_request_that_dies_on_a_new_connection_is_not_sent_again()
     {
@@ -220,6 +246,7 @@ public sealed class HostileResponderTests : IAsyncLifetime
         private async Task ServeAsync(Socket socket)
         {
             using Socket own = socket;
+            await Task.Yield();     // an answer that waits keeps nobody from being accepted
             try
             {
                 while (!_readsRequests || await HasReadRequestAsync(socket))
