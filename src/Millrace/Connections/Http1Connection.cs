@@ -31,6 +31,9 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     private GatheredBytes _partial;
     private long _headSinceMs;
 
+    // Bytes of the empty line that may stand ahead of a request line (RFC 9112 §2.2), while nothing has come behind it: no request has begun. Clients of old send one behind a body.
+    private int _lineAhead;
+
     // The request in progress. Set by the loop before its handler runs.
     private bool _offersUpgrade;
 
@@ -57,7 +60,7 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
 
     protected override bool IsRestComing => _sequence.State == SequenceState.Draining;
 
-    protected override bool IsAtRest => _sequence.State == SequenceState.Idle && !_sequence.IsBodyOpen;
+    protected override bool IsAtRest => _sequence.State == SequenceState.Idle && !_sequence.IsBodyOpen && _lineAhead != 1;
 
     protected override byte Knowledge { get => 0; set => _ = value; }
 
@@ -153,6 +156,11 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     /// <summary>True: <see cref="LentConnection{TKernel}.Exchange"/> has a whole head. False: more must come, or the request was refused.</summary>
     private bool ReadHead(LoopDriver driver, byte[] buffer, ref int start, int end)
     {
+        if (_reader is null && IsLineAhead(buffer.AsSpan(start, end - start)))
+        {
+            return false;
+        }
+
         Http1Head reader = _reader ?? driver.TakeHttp1Head();
         int before = _partial.Length;
         ReadOnlySpan<byte> bytes = WithPartial(buffer.AsSpan(start, end - start));
@@ -164,12 +172,16 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
                 driver.Return(reader);
                 start += consumed - before;
                 return true;
-            case SequenceEvent.NeedMore when before > 0:
+            case SequenceEvent.NeedMore when _reader is not null:
                 return false;
             case SequenceEvent.NeedMore:
                 _reader = reader;
                 _headSinceMs = Loop.Kernel.NowMs;       // the turn's time may be a blocking handler old
-                _partial.Add(bytes);
+                if (before == 0)
+                {
+                    _partial.Add(bytes);
+                }
+
                 SetDeadline(_headSinceMs + (long)Options.HeadTimeout.TotalMilliseconds);
                 return false;
             default:
@@ -179,6 +191,25 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
                 driver.Return(reader);
                 return false;
         }
+    }
+
+    /// <summary>True: nothing has come but an empty line, or the half of one. False: it is part of the head that these bytes begin.</summary>
+    private bool IsLineAhead(ReadOnlySpan<byte> bytes)
+    {
+        ReadOnlySpan<byte> missing = "\r\n"u8[_lineAhead..];
+        if (bytes.Length <= missing.Length && missing.StartsWith(bytes))
+        {
+            _lineAhead += bytes.Length;
+            return true;
+        }
+
+        if (_lineAhead > 0)
+        {
+            _partial.Add("\r\n"u8[.._lineAhead]);
+            _lineAhead = 0;
+        }
+
+        return false;
     }
 
     /// <summary>All the bytes of what comes in pieces, or these where nothing does.</summary>

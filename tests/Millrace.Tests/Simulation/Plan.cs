@@ -58,7 +58,7 @@ internal sealed class Plan
     /// <summary>Byte of the connection's stream where what carries its body begins.</summary>
     public long BodyOffset { get; set; }
 
-    /// <summary>Byte of the connection's stream where its head begins.</summary>
+    /// <summary>Byte of the connection's stream where its head begins; an empty line ahead of it is no part of it.</summary>
     public long HeadStart { get; set; }
 
     /// <summary>Byte of the connection's stream where the request ends.</summary>

@@ -62,8 +62,9 @@ internal sealed class RandomHttpClient : RandomClient
 
     private void WriteRequest(Plan plan, int index)
     {
-        plan.HeadStart = StreamLength;
-        Send(HttpScript.Head(Random, plan));
+        byte[] head = HttpScript.Head(Random, plan);
+        plan.HeadStart = StreamLength + (head.AsSpan().StartsWith("\r\n"u8) ? 2 : 0);
+        Send(head);
         plan.HeadEnd = plan.BodyOffset = StreamLength;
         if (plan.ExpectsContinue || plan.IsTunnel)
         {

@@ -241,7 +241,7 @@ internal sealed class SlowPeer
         }
 
         bool quiet = IsServed(_client.Plans.FindLastIndex(each => each.StreamEnd <= _arrived) + 1);
-        if (head is not null || _arrived == 0)
+        if (head is not null || _arrived <= _client.Plans[0].HeadStart)
         {
             long since = Math.Max(head ?? _connectedMs, quiet ? LastServedMs : 0);     // it is not read before
             yield return new LimitReached(Refusal.HeadTimeout, Now - (head ?? _connectedMs) - Ms(Options.HeadTimeout), IsSure: false);
@@ -249,8 +249,9 @@ internal sealed class SlowPeer
         }
         else
         {
-            // Over FastCGI what comes for a request that is over takes nothing from the idle time, and adds nothing.
-            yield return new LimitReached(null, Now - (IsHttp ? Math.Max(_arrivedMs, _sentMs) : _sentMs) - Ms(Options.IdleTimeout), IsSure: false);
+            // What comes for a request that is over takes nothing from the idle time over FastCGI, and adds nothing. Nor does an empty line ahead of a head.
+            bool isLineAhead = Current is { } next && _arrived <= next.HeadStart && _arrived > (_client.Plans.FindLast(each => each.StreamEnd <= _arrived)?.StreamEnd ?? 0);
+            yield return new LimitReached(null, Now - (IsHttp && !isLineAhead ? Math.Max(_arrivedMs, _sentMs) : _sentMs) - Ms(Options.IdleTimeout), IsSure: false);
             yield return new LimitReached(
                 null, Now - Math.Max(Math.Max(_arrivedMs, _sentMs), LastServedMs) - Ms(Options.IdleTimeout), IsSure: quiet && !IsAnythingOpen && Socket.Descriptor >= 0);
         }

@@ -270,7 +270,7 @@ public abstract class MoveTests(Way way) : SharedTests(way)
     // ---- two servers ----
 
     // With one connection, of the first.
-    private void Move(Func<Call, ValueTask> handler, Action<SharedBench, Caller> test) => Run(
+    private protected void Move(Func<Call, ValueTask> handler, Action<SharedBench, Caller> test) => Run(
         handler,
         bench =>
         {
@@ -284,13 +284,13 @@ public abstract class MoveTests(Way way) : SharedTests(way)
     [ThreadStatic]
     private static int s_old;
 
-    private static DrivenLoop Old(SharedBench bench) => bench.Simulation.Loops[s_old];
+    private protected static DrivenLoop Old(SharedBench bench) => bench.Simulation.Loops[s_old];
 
-    private static DrivenLoop New(SharedBench bench) => bench.Simulation.Loops[1 - s_old];
+    private protected static DrivenLoop New(SharedBench bench) => bench.Simulation.Loops[1 - s_old];
 
-    private static void Begin(SharedBench bench) => bench.Simulation.BeginMove(s_old, capacity: 100);
+    private protected static void Begin(SharedBench bench) => bench.Simulation.BeginMove(s_old, capacity: 100);
 
-    private static void Offer(SharedBench bench)
+    private protected static void Offer(SharedBench bench)
     {
         Old(bench).Loop.Post(new Action<EventLoop<SimulatedKernel>>(static loop => loop.DrainConnections()));
         bench.Settle();
@@ -299,7 +299,23 @@ public abstract class MoveTests(Way way) : SharedTests(way)
 
 public sealed class FastCgiMoveTests() : MoveTests(Way.FastCgiToPlain);
 
-public sealed class HttpMoveTests() : MoveTests(Way.HttpToPlain);
+public sealed class HttpMoveTests() : MoveTests(Way.HttpToPlain)
+{
+    // RFC 9112 §2.2. The half of one is known to nobody else.
+    [Theory]
+    [InlineData("\r\n", "", true)]
+    [InlineData("\r", "\n", false)]
+    public void A_connection_on_which_an_empty_line_has_come_is_idle(string before, string after, bool moves) => Move(Call.Echo, (bench, caller) =>
+    {
+        bench.Send(caller, [.. caller.Request("/before"), .. System.Text.Encoding.ASCII.GetBytes(before)]);
+        Begin(bench);
+        bench.Settle();
+        Offer(bench);
+        Assert.Same(moves ? New(bench) : Old(bench), caller.Socket.Reader);
+        bench.Send(caller, [.. System.Text.Encoding.ASCII.GetBytes(after), .. caller.Request("/after")]);
+        Assert.StartsWith("GET /after\n", caller.Answers[^1].BodyText, StringComparison.Ordinal);
+    });
+}
 
 public sealed class FastCgiHostedMoveTests() : MoveTests(Way.FastCgiToHosted);
 
