@@ -30,7 +30,7 @@ internal abstract partial class SendingConnection<TKernel> : Connection
 
     protected MillraceOptions Options => Loop.Services.Options;
 
-    protected bool IsTcp { get; }
+    public sealed override bool IsTcp { get; }
 
     protected abstract bool IsFastCgi { get; }
 

@@ -9,6 +9,9 @@ internal abstract class Connection(int descriptor, ResponseFraming framing) : Re
 {
     public int Descriptor => descriptor;
 
+    /// <summary>Or a Unix socket.</summary>
+    public abstract bool IsTcp { get; }
+
     public ulong Token { get; set; }
 
     /// <summary>The descriptor has been given back.</summary>

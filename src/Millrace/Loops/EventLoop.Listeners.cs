@@ -53,7 +53,7 @@ internal sealed partial class EventLoop<TKernel>
                 return true;
             }
 
-            switch (AcceptOne(driver, listener))
+            switch (AcceptOne(driver, listener, isFirst: i == 0))
             {
                 case Accepted.LoopLost:
                     return false;
@@ -76,7 +76,7 @@ internal sealed partial class EventLoop<TKernel>
     private bool IsReserveReached() => _isReserveReached && Kernel.NextDescriptor(_poller) >= Services.DescriptorCeiling;
 
     // The loop names each failure and why it goes on: one failing peer never stops a listener.
-    private Accepted AcceptOne(LoopDriver driver, ListenSocket listener)
+    private Accepted AcceptOne(LoopDriver driver, ListenSocket listener, bool isFirst)
     {
         if (listener.Descriptor < 0)
         {
@@ -93,7 +93,7 @@ internal sealed partial class EventLoop<TKernel>
             return Accepted.Exhausted;
         }
 
-        int descriptor = Kernel.Accept(listener.Descriptor, _peer, out int peerLength);
+        int descriptor = Kernel.Accept(listener.Descriptor, isFirst, _peer, out int peerLength);
         switch (descriptor)
         {
             case >= 0:
@@ -263,7 +263,7 @@ internal sealed partial class EventLoop<TKernel>
         }
 
         Post(rest);     // for whoever drives the loop then
-        switch (AcceptOne(driver, rest.Listener))
+        switch (AcceptOne(driver, rest.Listener, isFirst: true))
         {
             case Accepted.One:
                 return true;

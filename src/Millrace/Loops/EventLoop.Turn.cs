@@ -340,7 +340,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     public void Remove(Connection connection, bool reset)
     {
         Forget(connection);
-        Kernel.Close(connection.Descriptor, reset);
+        Kernel.Close(connection.Descriptor, reset, mayLinger: connection.IsTcp);
         Counters.Closed++;
         Services.RemoveConnection();
     }

@@ -87,8 +87,8 @@ internal interface IKernel
     /// <summary>The number the next descriptor of the process would get.</summary>
     int NextDescriptor(Poller poller);
 
-    /// <summary>A descriptor, or a <see cref="KernelResult"/>.</summary>
-    int Accept(int listener, Span<byte> peer, out int peerLength);
+    /// <summary>A descriptor, or a <see cref="KernelResult"/>. <paramref name="isFirst"/>: of those that one event brings.</summary>
+    int Accept(int listener, bool isFirst, Span<byte> peer, out int peerLength);
 
     /// <summary>Bytes read, 0 at the end, or a <see cref="KernelResult"/>.</summary>
     int Receive(int descriptor, Span<byte> buffer);
@@ -139,8 +139,8 @@ internal interface IKernel
     /// <summary>Closes the descriptor of a connection that somebody else has: the peer sees nothing of it, nor does the event queue hear of it again.</summary>
     void Leave(Poller poller, int descriptor);
 
-    /// <summary>Closes; with <paramref name="reset"/> the peer of a TCP connection gets a reset.</summary>
-    void Close(int descriptor, bool reset);
+    /// <summary>Closes; with <paramref name="reset"/> the peer of a TCP connection gets a reset. <paramref name="mayLinger"/>: false for a Unix socket.</summary>
+    void Close(int descriptor, bool reset, bool mayLinger = true);
 
     public const ulong WakeToken = ulong.MaxValue;
 }

@@ -118,14 +118,18 @@ internal readonly unsafe partial struct LinuxKernel : IKernel
     }
 
     // TCP_NODELAY is set on the listener: accepted sockets inherit it. So whether the call waits is no business of the calling process alone: the flag is one of the
-    // open file description (fcntl(2)), which others may share, and nothing else says so to accept. It is set again ahead of each.
-    public int Accept(int listener, Span<byte> peer, out int peerLength)
+    // open file description (fcntl(2)), which others may share, and nothing else says so to accept. It is set again ahead of the first that an event brings.
+    public int Accept(int listener, bool isFirst, Span<byte> peer, out int peerLength)
     {
+        if (isFirst)
+        {
+            EnsureNonBlocking(listener);
+        }
+
         fixed (byte* address = peer)
         {
             while (true)
             {
-                EnsureNonBlocking(listener);
                 uint length = (uint)peer.Length;
                 int descriptor = SystemCalls.Accept(listener, address, &length, SystemCalls.SOCK_NONBLOCK | SystemCalls.SOCK_CLOEXEC);
                 peerLength = (int)length;
@@ -274,10 +278,14 @@ internal readonly unsafe partial struct LinuxKernel : IKernel
     }
 
     // socket(7), SO_LINGER: the last close of a TCP connection may wait, and for how long is inherited from the listening socket, or said by whoever had the
-    // connection before, who may have it still. So it is said anew.
-    public void Close(int descriptor, bool reset)
+    // connection before, who may have it still. So it is said anew. Unix sockets know nothing of it.
+    public void Close(int descriptor, bool reset, bool mayLinger = true)
     {
-        SetLinger(descriptor, reset);
+        if (mayLinger)
+        {
+            SetLinger(descriptor, reset);
+        }
+
         _ = SystemCalls.Close(descriptor);
     }
 

@@ -206,7 +206,7 @@ public sealed unsafe class ChannelTests : IDisposable
         }
 
         Kept(new Socket(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp)).Connect(listener.LocalEndPoint!);
-        int accepted = Kernel.Accept((int)listener.Handle, new byte[128], out _);
+        int accepted = Kernel.Accept((int)listener.Handle, isFirst: true, new byte[128], out _);
         Assert.InRange(accepted, 0, int.MaxValue);
         return accepted;
     }

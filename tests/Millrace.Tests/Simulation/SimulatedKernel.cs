@@ -27,7 +27,7 @@ internal readonly struct SimulatedKernel(SimulatedWorld world) : IKernel
 
     public int NextDescriptor(Poller poller) => world.NextDescriptor;
 
-    public int Accept(int listener, Span<byte> peer, out int peerLength) => world.Accept(listener, peer, out peerLength);
+    public int Accept(int listener, bool isFirst, Span<byte> peer, out int peerLength) => world.Accept(listener, peer, out peerLength);
 
     public int Receive(int descriptor, Span<byte> buffer) => world.Receive(descriptor, buffer);
 
@@ -55,5 +55,5 @@ internal readonly struct SimulatedKernel(SimulatedWorld world) : IKernel
 
     public void Leave(Poller poller, int descriptor) => world.Leave(descriptor);
 
-    public void Close(int descriptor, bool reset) => world.Close(descriptor, reset);
+    public void Close(int descriptor, bool reset, bool mayLinger = true) => world.Close(descriptor, reset);
 }
