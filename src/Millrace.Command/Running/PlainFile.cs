@@ -13,6 +13,20 @@ internal static unsafe class PlainFile
     /// <summary>Whether a path leads to a file: neither to a folder nor to a pipe, a socket or a device.</summary>
     public static bool IsAt(string path) => FileFacts.Behind(path, out _) is { IsFile: true };
 
+    /// <summary>How long it is, and when it was written, as its folder has shown it. File systems keep times of which .NET has no word: these are the end of all time.</summary>
+    /// <returns>A length of -1 where it was not there when it was looked at.</returns>
+    public static (long Length, DateTime WrittenUtc) Facts(FileInfo file)
+    {
+        try
+        {
+            return file.Exists ? (file.Length, file.LastWriteTimeUtc) : (-1, DateTime.MinValue);
+        }
+        catch (ArgumentOutOfRangeException)
+        {
+            return (file.Length, DateTime.MaxValue);
+        }
+    }
+
     /// <summary>Opens it for reading.</summary>
     /// <exception cref="IOException">It is none, or cannot be opened.</exception>
     /// <exception cref="UnauthorizedAccessException">It may not be read.</exception>

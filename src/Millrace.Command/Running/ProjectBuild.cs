@@ -14,9 +14,13 @@ internal static class ProjectBuild
 
     private static readonly TimeSpan s_lastWordsPatience = TimeSpan.FromSeconds(10);
 
+    /// <param name="project">The project file.</param>
+    /// <param name="folders">Of the projects that this builds, as far as they are known.</param>
+    /// <param name="console">Is told.</param>
+    /// <param name="ct">Ends the build.</param>
     /// <returns>The path of the built assembly.</returns>
     /// <exception cref="CommandFailure">The build failed; its complaints have been written to standard error.</exception>
-    public static async Task<string> BuildAsync(string project, CommandConsole console, CancellationToken ct)
+    public static async Task<string> BuildAsync(string project, IEnumerable<string> folders, CommandConsole console, CancellationToken ct)
     {
         console.Say($"building {Path.GetFileName(project)}...");
         using var stopping = CancellationTokenSource.CreateLinkedTokenSource(ct);
@@ -33,7 +37,8 @@ internal static class ProjectBuild
         using var quit = PosixSignalRegistration.Create(PosixSignal.SIGQUIT, Stop);
         try
         {
-            return await BuildAsync(project, user: null, errors => console.Error.Write(errors), "the errors are above", stopping.Token);
+            using var turn = await BuildTurn.TakeAsync(folders, user: null, stopping.Token);
+            return await BuildAsync(new Order(project, User: null), errors => console.Error.Write(errors), "the errors are above", stopping.Token);
         }
         catch (OperationCanceledException) when (!ct.IsCancellationRequested)
         {
@@ -41,21 +46,26 @@ internal static class ProjectBuild
         }
     }
 
-    /// <summary>The same where nobody looks on, and signals are somebody else's.</summary>
-    /// <param name="project">The project file.</param>
-    /// <param name="user">Who builds it; null: this process's own.</param>
+    /// <param name="Project">The project file.</param>
+    /// <param name="User">Who builds it; null: this process's own.</param>
+    /// <param name="IsAnew">Whether nothing of what an earlier build has made is to be believed.</param>
+    public sealed record Order(string Project, OtherUser? User, bool IsAnew = false);
+
+    /// <summary>The same where nobody looks on, and signals and turns are somebody else's.</summary>
+    /// <param name="order">What to build.</param>
     /// <param name="complain">Is given what the build complains of, several lines at once.</param>
     /// <param name="where">Where these are to be read, as the end of a sentence.</param>
     /// <param name="ct">Ends the build.</param>
     /// <returns>The path of the built assembly.</returns>
     /// <exception cref="CommandFailure">The build failed.</exception>
-    public static async Task<string> BuildAsync(string project, OtherUser? user, Action<string> complain, string where, CancellationToken ct)
+    public static async Task<string> BuildAsync(Order order, Action<string> complain, string where, CancellationToken ct)
     {
+        var (project, user, isAnew) = order;
         var start = new ProcessStartInfo(DotNet.Path)
         {
             RedirectStandardOutput = true,
             RedirectStandardError = true,
-            ArgumentList = { "build", project, "-c", "Release", "--nologo", "-v", "quiet", "-t:Build", "-getProperty:TargetPath" },
+            ArgumentList = { "build", project, "-c", "Release", "--nologo", "-v", "quiet", isAnew ? "-t:Rebuild" : "-t:Build", "-getProperty:TargetPath" },
         };
         // A build server that outlives us would keep our pipes open.
         start.Environment["MSBUILDDISABLENODEREUSE"] = "1";

@@ -13,6 +13,7 @@ internal sealed class AppCode(DaemonFolders folders, AppVoice voice)
     private static readonly TimeSpan s_buildPatience = TimeSpan.FromMinutes(10);
 
     private readonly CodeWatch _watch = new();
+    private bool _isStale;      // somebody has written beside the last build
 
     /// <summary>Ends when there is other code than the last generation was to run.</summary>
     public Task WaitForChangeAsync(CancellationToken ct) => _watch.WaitForChangeAsync(ct);
@@ -68,22 +69,47 @@ internal sealed class AppCode(DaemonFolders folders, AppVoice voice)
         string built = await BuildAsync(project, user, ct);
         if (SourceFiles.FoldersOf(project) is var all && !all.SequenceEqual(sources))
         {
+            bool hasChanged = _watch.HasChanged;
             _watch.BeginSources(all);
+            if (hasChanged)
+            {
+                _watch.Note("");
+            }
         }
         return built;
     }
 
+    // MSBuild goes by times: what was saved while it was compiling is older than what that has made, and would count as built.
     private async Task<string> BuildAsync(string project, OtherUser? user, CancellationToken ct)
+    {
+        var sources = user is null ? SourceFiles.FoldersOf(project) : [];
+        using var turn = await BuildTurn.TakeAsync(sources, user, ct);
+        string before = SourceFiles.Sign(sources);
+        bool isAnew = _isStale;
+        bool isBuilt = false;
+        try
+        {
+            string built = await BuildInTimeAsync(new ProjectBuild.Order(project, user, isAnew), ct);
+            isBuilt = true;
+            return built;
+        }
+        finally
+        {
+            _isStale = SourceFiles.Sign(sources) != before || (isAnew && !isBuilt);
+        }
+    }
+
+    private async Task<string> BuildInTimeAsync(ProjectBuild.Order order, CancellationToken ct)
     {
         using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct);
         limit.CancelAfter(s_buildPatience);
         try
         {
-            return await ProjectBuild.BuildAsync(project, user, errors => Array.ForEach(errors.TrimEnd().Split('\n'), voice.Complain), voice.WhereComplaintsAre, limit.Token);
+            return await ProjectBuild.BuildAsync(order, errors => Array.ForEach(errors.TrimEnd().Split('\n'), voice.Complain), voice.WhereComplaintsAre, limit.Token);
         }
         catch (OperationCanceledException) when (!ct.IsCancellationRequested)
         {
-            throw new CommandFailure(ExitCode.Failure, string.Create(CultureInfo.InvariantCulture, $"{Path.GetFileName(project)} was not built within {s_buildPatience.TotalMinutes:0} minutes. Publish it, and name the published folder."));
+            throw new CommandFailure(ExitCode.Failure, string.Create(CultureInfo.InvariantCulture, $"{Path.GetFileName(order.Project)} was not built within {s_buildPatience.TotalMinutes:0} minutes. Publish it, and name the published folder."));
         }
     }
 }

@@ -48,7 +48,7 @@ internal static class CodeFiles
 
     /// <summary>When the youngest file was written.</summary>
     public static DateTime WrittenUtc(CodeFolder folder) =>
-        folder.Files.Select(static file => file.LastWriteTimeUtc).Concat(folder.Folders.Select(WrittenUtc)).Max();
+        folder.Files.Select(static file => PlainFile.Facts(file).WrittenUtc).Concat(folder.Folders.Select(WrittenUtc)).Max();
 
     private static CodeFolder? Read(DirectoryInfo directory, int depth)
     {
@@ -85,7 +85,8 @@ internal static class CodeFiles
     {
         foreach (var file in folder.Files)
         {
-            hash.AppendData(Encoding.UTF8.GetBytes(string.Create(CultureInfo.InvariantCulture, $"{file.FullName}\0{file.Length}\0{file.LastWriteTimeUtc.Ticks}\0")));
+            var (length, written) = PlainFile.Facts(file);
+            hash.AppendData(Encoding.UTF8.GetBytes(string.Create(CultureInfo.InvariantCulture, $"{file.FullName}\0{length}\0{written.Ticks}\0")));
         }
         foreach (var each in folder.Folders)
         {

@@ -18,7 +18,9 @@ internal sealed class SingleApp : IDisposable
     private readonly DaemonFolders _folders;
     private readonly HostedApp _app;
     private readonly TaskCompletionSource _stopping = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private readonly SocketsOfOne _lock;        // what tidies up in /tmp leaves a folder alone that somebody has locked (tmpfiles.d(5))
     private DaemonSignals? _signals;
+    private int _hangUps;
     private readonly bool _hasTerminal = Posix.TerminalIsThere();
 
     /// <param name="settings">What to run.</param>
@@ -32,7 +34,9 @@ internal sealed class SingleApp : IDisposable
         const string cure = "Remove it, as its owner or as root.";
         OwnDirectory.Prepare(own, group: null, cure, cure);
         RemoveAll(own);
-        _folders = new DaemonFolders(new DaemonPlaces(Path.Combine(own, "control.sock"), Path.Combine(own, "code")));
+        var places = new DaemonPlaces(Path.Combine(own, "control.sock"), Path.Combine(own, "code"));
+        _lock = SocketsOfOne.Take(places.Control);
+        _folders = new DaemonFolders(places);
         _app = new HostedApp(settings, _folders, AppVoice.Alone(console.Steady));
     }
 
@@ -65,6 +69,7 @@ internal sealed class SingleApp : IDisposable
     {
         _signals?.Dispose();
         _folders.Dispose();
+        _lock.Dispose();
         try
         {
             using var temporary = OwnFolder.Open(Temporary);
@@ -115,7 +120,20 @@ internal sealed class SingleApp : IDisposable
             signals.End();      // the terminal has gone, and whoever sat at it
             return;
         }
-        _console.Steady.Say("SIGHUP: the next generation is on its way");
-        _ = _app.DeployAsync();
+        if (Interlocked.Increment(ref _hangUps) == 1)
+        {
+            _ = DeployAsync();
+        }
+    }
+
+    // However many come while one generation is on its way, one follows it.
+    private async Task DeployAsync()
+    {
+        for (int heeded = 0; Interlocked.Add(ref _hangUps, -heeded) > 0;)
+        {
+            heeded = Volatile.Read(ref _hangUps);
+            _console.Steady.Say("SIGHUP: the next generation is on its way");
+            await _app.DeployAsync();
+        }
     }
 }

@@ -4,6 +4,7 @@ using System.Globalization;
 using System.Security.Cryptography;
 using System.Text;
 using System.Text.Json;
+using Millrace.Command.Running;
 
 namespace Millrace.Command.Serving;
 
@@ -59,8 +60,8 @@ internal static class SourceFiles
         }
         foreach (var file in entries.OfType<FileInfo>().Where(static file => s_endings.Any(ending => file.Name.EndsWith(ending, StringComparison.OrdinalIgnoreCase))))
         {
-            long length = file.Exists ? file.Length : -1;
-            hash.AppendData(Encoding.UTF8.GetBytes(string.Create(CultureInfo.InvariantCulture, $"{file.FullName}\0{length}\0{file.LastWriteTimeUtc.Ticks}\0")));
+            var (length, written) = PlainFile.Facts(file);
+            hash.AppendData(Encoding.UTF8.GetBytes(string.Create(CultureInfo.InvariantCulture, $"{file.FullName}\0{length}\0{written.Ticks}\0")));
         }
         foreach (var inner in entries.OfType<DirectoryInfo>().Where(each => depth < DepthMax && each.LinkTarget is null && !s_foreign.Contains(each.Name)))
         {

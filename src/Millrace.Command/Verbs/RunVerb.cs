@@ -210,7 +210,7 @@ internal static class RunVerb
         {
             return AppTarget.FindApp(target);
         }
-        string assembly = await ProjectBuild.BuildAsync(project, console, ct);
+        string assembly = await ProjectBuild.BuildAsync(project, SourceFiles.FoldersOf(project), console, ct);
         return AppTarget.Inspect(assembly, Path.GetDirectoryName(project)!);
     }
 }

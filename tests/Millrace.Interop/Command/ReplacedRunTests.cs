@@ -111,6 +111,46 @@ public sealed class ReplacedRunTests : IDisposable
         Assert.False(File.Exists(Socket));
     }
 
+    // The compiler has read the file by then, and what it makes is younger: MSBuild would take that for what was saved.
+    [Fact]
+    public async Task What_is_saved_while_it_is_compiled_is_built_next()
+    {
+        string project = await WriteProjectAsync("\"one\"");
+        await File.WriteAllTextAsync(Path.Combine(project, "Directory.Build.targets"), """
+            <Project>
+              <Target Name="SavedMeanwhile" AfterTargets="CoreCompile" Condition="Exists('saved.txt')">
+                <Exec Command="mv saved.txt Version.cs &amp;&amp; touch -r obj/Release/net10.0/Watched.dll -d '-1 second' Version.cs" />
+              </Target>
+            </Project>
+            """);
+        await using var app = CommandProcess.Millrace("run", project, "--watch", "--urls", Urls);
+        await app.WaitForOutputAsync("listens on ");
+        Assert.Equal("one", await VersionAsync());
+
+        await SaveAsync(project, "\"three\"");
+        File.Move(Path.Combine(project, "Version.cs"), Path.Combine(project, "saved.txt"));
+        await SaveAsync(project, "\"two\"");
+        await ComesTrueAsync(async () => await VersionAsync() == "three");
+    }
+
+    [Fact]
+    public async Task However_often_SIGHUP_comes_one_generation_follows_the_one_that_is_on_its_way()
+    {
+        await using var app = CommandProcess.Millrace("run", HostKinds, "--reload", "--urls", Urls, "--", "Served");
+        await app.WaitForOutputAsync("listens on ");
+        for (int i = 0; i < 30; i++)
+        {
+            app.Signal(SigHup);
+            await Task.Delay(10);
+        }
+
+        await app.WaitForErrorAsync("generation 3 serves");
+        await Task.Delay(TimeSpan.FromSeconds(4));
+        Assert.DoesNotContain("generation 4 serves", app.Error, StringComparison.Ordinal);
+        app.Signal(SigHup);
+        await app.WaitForErrorAsync("generation 4 serves");
+    }
+
     [Fact]
     public async Task What_does_not_build_at_first_is_served_when_it_does()
     {

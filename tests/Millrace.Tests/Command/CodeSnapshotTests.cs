@@ -42,6 +42,40 @@ public sealed class CodeSnapshotTests : IDisposable
         Assert.True(File.Exists(App + "/wwwroot/_framework/Client.dll"));
     }
 
+    // Some file systems keep times of which .NET has no word.
+    [Fact]
+    public void Code_of_a_time_beyond_all_calendars_is_code_and_its_changes_are_seen()
+    {
+        if (!OperatingSystem.IsLinux())
+        {
+            return;
+        }
+
+        string folder = Directory.CreateDirectory($"/dev/shm/millrace-{Guid.NewGuid():N}").FullName;
+        try
+        {
+            string file = Path.Combine(folder, "Shop.dll");
+            File.WriteAllText(file, "old");
+            using (var touch = System.Diagnostics.Process.Start("touch", ["-d", "@99999999999999", file]))
+            {
+                touch.WaitForExit();
+            }
+            string? then = CodeFiles.Sign(CodeFiles.Read(folder));
+            DateTime written = CodeFiles.WrittenUtc(CodeFiles.Read(folder)!);
+            string sources = SourceFiles.Sign([folder]);
+            File.WriteAllText(file, "younger");
+
+            Assert.NotNull(then);
+            Assert.True(written > DateTime.UtcNow);
+            Assert.NotEqual(then, CodeFiles.Sign(CodeFiles.Read(folder)));
+            Assert.Equal(sources, SourceFiles.Sign([folder]));
+        }
+        finally
+        {
+            Directory.Delete(folder, recursive: true);
+        }
+    }
+
     // Root runs it for another user: who can write there could have root remove, or give away, what a link leads to.
     [Theory]
     [InlineData(false, "700 400 500")]
@@ -266,7 +300,7 @@ public sealed class CodeSnapshotTests : IDisposable
         Directory.CreateDirectory(App);
         await File.WriteAllTextAsync(App + "/Shop.csproj", $"<Project><Target Name=\"Build\"><Exec Command=\"touch {_root}/built\" /></Target></Project>", CancellationToken.None);
 
-        var failure = await Assert.ThrowsAsync<CommandFailure>(() => ProjectBuild.BuildAsync(App + "/Shop.csproj", nobody, static _ => { }, "see there", CancellationToken.None));
+        var failure = await Assert.ThrowsAsync<CommandFailure>(() => ProjectBuild.BuildAsync(new ProjectBuild.Order(App + "/Shop.csproj", nobody), static _ => { }, "see there", CancellationToken.None));
 
         // He has no home, without which `dotnet` builds nothing; where he has one the project builds, and is no application.
         bool isBuilt = File.Exists(_root + "/built");
