@@ -12,6 +12,7 @@ using System.Text;
 using System.Text.Json;
 using System.Text.Json.Serialization.Metadata;
 using System.Threading.Channels;
+using Millrace.Listeners;
 
 namespace Millrace.Command.Serving;
 
@@ -23,11 +24,12 @@ internal sealed class ControlServer : IAsyncDisposable
     private const int LinesDefault = 100;
     private const int LinesAhead = 1000;
 
+    private readonly string _path;
     private readonly Daemon _daemon;
     private readonly Action _stop;
     private MillraceServer? _server;
 
-    private ControlServer(Daemon daemon, Action stop) => (_daemon, _stop) = (daemon, stop);
+    private ControlServer(string path, Daemon daemon, Action stop) => (_path, _daemon, _stop) = (path, daemon, stop);
 
     /// <param name="path">The socket; absolute.</param>
     /// <param name="daemon">What is asked for.</param>
@@ -35,11 +37,27 @@ internal sealed class ControlServer : IAsyncDisposable
     /// <exception cref="MillraceStartException">The socket cannot be made, or another daemon has it.</exception>
     public static async Task<ControlServer> StartAsync(string path, Daemon daemon, Action stop)
     {
-        var control = new ControlServer(daemon, stop);
-        control._server = await MillraceServer.StartAsync(
-            $"http://unix:{path}?mode=600", control.AnswerAsync, new MillraceOptions { Loops = 1, Dispatch = DispatchMode.Workers, MaxRequestBodySize = PageMax, IgnoreSignals = false, DrainTimeout = TimeSpan.FromSeconds(1) });
+        var control = new ControlServer(path, daemon, stop);
+        control._server = await control.ListenAsync();
         return control;
     }
+
+    /// <summary>Listens again where somebody has removed the socket, which nobody could ask for any more.</summary>
+    /// <exception cref="MillraceStartException">It cannot be made.</exception>
+    /// <exception cref="CommandFailure">Nor can its folder.</exception>
+    public async Task RenewAsync()
+    {
+        if (FileFacts.At(_path, out _) is null)
+        {
+            _daemon.MakeFolder();
+            var before = _server!;
+            _server = await ListenAsync();
+            await before.DisposeAsync();
+        }
+    }
+
+    private Task<MillraceServer> ListenAsync() => MillraceServer.StartAsync(
+        $"http://unix:{_path}?mode=600", AnswerAsync, new MillraceOptions { Loops = 1, Dispatch = DispatchMode.Workers, MaxRequestBodySize = PageMax, IgnoreSignals = false, DrainTimeout = TimeSpan.FromSeconds(1) });
 
     public ValueTask DisposeAsync() => _server!.DisposeAsync();
 

@@ -42,6 +42,10 @@ internal sealed class Daemon : IAsyncDisposable
         }
     }
 
+    /// <summary>Where the control socket lies is there.</summary>
+    /// <exception cref="CommandFailure">It cannot be made.</exception>
+    public void MakeFolder() => _ = _folders.Sockets;
+
     public HostedApp? Find(string name) => _apps.FirstOrDefault(app => app.Settings.Name == name);
 
     /// <summary>Starts all applications at the same time. One that does not start keeps no other from it.</summary>

@@ -7,12 +7,23 @@ namespace Millrace.Command.Serving;
 /// <param name="places">As the file says.</param>
 internal sealed class DaemonFolders(DaemonPlaces places) : IDisposable
 {
+    private const string Cure = "It was there when the daemon was started: put it back, or start the daemon again.";
+
     private readonly Lock _lock = new();
     private string? _snapshots;
     private OwnFolder? _shared;
 
-    /// <summary>Of sockets: closed to others.</summary>
-    public string Sockets { get; } = Path.GetDirectoryName(places.Control)!;
+    /// <summary>Of sockets: closed to others. Made again where whoever tidies up has removed it, so that there can be further processes.</summary>
+    /// <exception cref="CommandFailure">It cannot be made, or what is there is not to be trusted.</exception>
+    public string Sockets
+    {
+        get
+        {
+            string path = Path.GetDirectoryName(places.Control)!;
+            OwnDirectory.Prepare(path, group: null, Cure, Cure);
+            return path;
+        }
+    }
 
     /// <summary>Its name below <see cref="Sockets"/>.</summary>
     public const string SharedName = "shared";
@@ -33,7 +44,7 @@ internal sealed class DaemonFolders(DaemonPlaces places) : IDisposable
     /// <summary>Where processes are put under their limits.</summary>
     public ControlGroups Groups { get; } = new();
 
-    /// <summary>Of this daemon's snapshots alone.</summary>
+    /// <summary>Of this daemon's snapshots alone; made again likewise.</summary>
     /// <exception cref="CommandFailure">It cannot be made, or others may write there.</exception>
     public string Snapshots
     {
@@ -41,7 +52,11 @@ internal sealed class DaemonFolders(DaemonPlaces places) : IDisposable
         {
             lock (_lock)
             {
-                return _snapshots ??= CodeSnapshot.Prepare(places.Snapshots, places.Control);
+                if (_snapshots is null || !Directory.Exists(_snapshots))
+                {
+                    _snapshots = CodeSnapshot.Prepare(places.Snapshots, places.Control);
+                }
+                return _snapshots;
             }
         }
     }

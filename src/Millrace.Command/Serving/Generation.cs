@@ -23,9 +23,9 @@ internal sealed class Generation : IDisposable
     private readonly List<Slot> _slots = [];
     private readonly List<Slot> _others = [];       // on their way, or leaving
     private readonly List<Task> _leaving = [];
-    private readonly List<DateTimeOffset> _crashes = [];
+    private readonly List<long> _crashes = [];      // when, in ms
     private readonly Lock _lock = new();
-    private readonly TaskCompletionSource<string> _failed = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private readonly TaskCompletionSource<(string Reason, bool IsOfApp)> _failed = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private int _started;
     private (int Restarts, int Recycles) _gone;     // of places that are no more
 
@@ -49,8 +49,8 @@ internal sealed class Generation : IDisposable
 
     public AppSettings Settings => _settings;
 
-    /// <summary>Ends with the reason when its processes crash again and again, and it is given up.</summary>
-    public Task<string> Failed => _failed.Task;
+    /// <summary>Ends with the reason when it is given up: its processes crash again and again, or there can be none for a reason that is not the application's.</summary>
+    public Task<(string Reason, bool IsOfApp)> Failed => _failed.Task;
 
     /// <summary>Processes that have been started in the place of another that crashed or hung.</summary>
     public int Restarts => _gone.Restarts + Slots.Sum(static slot => slot.Restarts);
@@ -193,19 +193,24 @@ internal sealed class Generation : IDisposable
 
     private AppInstance StartOne() => AppInstance.Start(_describe(string.Create(CultureInfo.InvariantCulture, $"{_settings.Name}-{Number}-{Interlocked.Increment(ref _started)}")));
 
-    private bool IsGivenUp(string how)
+    // What the machine lacks (room, processes, descriptors) is no reason to end those that serve.
+    private bool IsGivenUp(string how, bool hasRun)
     {
+        if (!hasRun && Instances.Any(static instance => !instance.Exited.IsCompleted))
+        {
+            return false;
+        }
         lock (_lock)
         {
-            var now = DateTimeOffset.UtcNow;
+            long now = Environment.TickCount64;
             _crashes.Add(now);
-            _crashes.RemoveAll(crash => now - crash > s_crashWindow);
+            _crashes.RemoveAll(crash => now - crash > s_crashWindow.TotalMilliseconds);
             if (_crashes.Count < CrashesMax)
             {
                 return false;
             }
         }
-        _failed.TrySetResult(string.Create(CultureInfo.InvariantCulture, $"{CrashesMax} processes ended within {s_crashWindow.TotalSeconds:0} s, the last {how}"));
+        _failed.TrySetResult((string.Create(CultureInfo.InvariantCulture, $"{CrashesMax} processes ended within {s_crashWindow.TotalSeconds:0} s, the last {how}"), hasRun));
         return true;
     }
 }

@@ -247,18 +247,26 @@ internal sealed partial class HostedApp : IAsyncDisposable
         {
             // The daemon stops.
         }
+        catch (Exception error)     // whatever it is: the daemon's end waits for this, and is not to fail of it
+        {
+            Happened($"changes of its files are not looked for any more: {error.Message}");
+        }
     }
 
     private async Task WatchAsync(Generation generation)
     {
-        string reason = await generation.Failed;
+        var (reason, isOfApp) = await generation.Failed;
         await DoAsync(async () =>
         {
             if (_current == generation)
             {
                 await HoldOnAsync();
                 await LeaveAsync(wait: true);
-                Become(AppState.Held, reason, $"held: {reason}");
+                Become(isOfApp ? AppState.Held : AppState.Waiting, reason, isOfApp ? $"held: {reason}" : $"it does not run: {reason}");
+                if (!isOfApp)
+                {
+                    TryAgainLater(_deployments);
+                }
             }
             return null;
         });

@@ -8,8 +8,8 @@ namespace Millrace.Command.Serving;
 /// <param name="Settings">Those of the application.</param>
 /// <param name="Start">Starts a process.</param>
 /// <param name="Happened">Is told what happens, a sentence each.</param>
-/// <param name="IsGivenUp">Is told how a process has ended; true: no other is to be put in its place.</param>
-internal sealed record SlotSetting(AppSettings Settings, Func<AppInstance> Start, Action<string> Happened, Func<string, bool> IsGivenUp);
+/// <param name="IsGivenUp">Is told how a process has ended, and whether there was one at all; true: no other is to be put in its place.</param>
+internal sealed record SlotSetting(AppSettings Settings, Func<AppInstance> Start, Action<string> Happened, Func<string, bool, bool> IsGivenUp);
 
 internal sealed class Slot : IDisposable
 {
@@ -127,7 +127,7 @@ internal sealed class Slot : IDisposable
                 continue;
             }
             _its.Happened($"process {instance.ProcessId} {end.How}");
-            if (_its.IsGivenUp(end.How) || await ReplaceAsync() is not { } next)
+            if (_its.IsGivenUp(end.How, true) || await ReplaceAsync() is not { } next)
             {
                 return;
             }
@@ -243,6 +243,7 @@ internal sealed class Slot : IDisposable
     {
         for (int attempt = 0; !_ending.IsCancellationRequested; attempt++)
         {
+            var before = Current;
             try
             {
                 if (attempt > 0)
@@ -259,7 +260,7 @@ internal sealed class Slot : IDisposable
             {
                 _its.Happened($"no process could be put in its place: {error.Message}");
                 Current?.Kill();
-                if (_its.IsGivenUp("did not start"))
+                if (_its.IsGivenUp($"did not start: {error.Message}", Current != before))
                 {
                     return null;
                 }

@@ -42,8 +42,9 @@ internal static class ServeVerb
         var stopping = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
         var daemon = new Daemon(file, console);
         using var manager = ServiceManager.OfProcess();
-        using var signals = new DaemonSignals(() => stopping.TrySetResult(), daemon.Kill, own => _ = ReloadAsync(console, daemon, manager));
-        await using var control = await StartControlAsync(file.Places.Control, daemon, () => stopping.TrySetResult());
+        ControlServer? control = null;
+        using var signals = new DaemonSignals(() => stopping.TrySetResult(), daemon.Kill, own => _ = ReloadAsync(console, daemon, manager, control));
+        await using var listening = control = await StartControlAsync(file.Places.Control, daemon, () => stopping.TrySetResult());
         using var sockets = SocketsOfOne.Take(file.Places.Control);
         console.Steady.Say($"serving {file.CountText} of {file.Path}; `millrace status` shows them");
         var started = TellWhenStartedAsync(daemon.StartAsync(), file.StartPatience, () => manager.TellReady(daemon.Summary));
@@ -79,9 +80,18 @@ internal static class ServeVerb
         }
     }
 
-    private static async Task ReloadAsync(CommandConsole console, Daemon daemon, ServiceManager manager)
+    // Whom nobody can ask any more is told so.
+    private static async Task ReloadAsync(CommandConsole console, Daemon daemon, ServiceManager manager, ControlServer? control)
     {
         manager.TellReloading();
+        try
+        {
+            await (control?.RenewAsync() ?? Task.CompletedTask);
+        }
+        catch (Exception error) when (error is MillraceStartException or CommandFailure)
+        {
+            console.Steady.Say($"the control socket has gone, and cannot be made again: {error.Message}");
+        }
         console.Steady.Say((await daemon.ReloadAsync()).Message);
         manager.TellReady(daemon.Summary);
     }
