@@ -52,5 +52,5 @@ internal sealed partial class HostedApp
         }
     }
 
-    private string WhyGivenUp => _ending.IsCancellationRequested ? Over : Abandoned;
+    private string WhyGivenUp => _ending.IsCancellationRequested ? _voice.WhyItEnds : Abandoned;
 }

@@ -15,7 +15,6 @@ namespace Millrace.Command.Serving;
 
 internal sealed partial class HostedApp : IAsyncDisposable
 {
-    private const string Over = "it has been taken out of the file, or the daemon stops";
     private static readonly TimeSpan s_tryAgainMin = TimeSpan.FromSeconds(1);
     private static readonly TimeSpan s_tryAgainMax = TimeSpan.FromSeconds(60);
 
@@ -120,7 +119,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
         await _one.WaitAsync();
         try
         {
-            return isEnd || !_ending.IsCancellationRequested ? await action() : Over;
+            return isEnd || !_ending.IsCancellationRequested ? await action() : _voice.WhyItEnds;
         }
         finally
         {

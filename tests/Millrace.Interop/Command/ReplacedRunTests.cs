@@ -152,6 +152,21 @@ public sealed class ReplacedRunTests : IDisposable
     }
 
     [Fact]
+    public async Task One_that_ends_while_a_generation_is_on_its_way_speaks_of_no_daemon()
+    {
+        await using var app = CommandProcess.Millrace("run", HostKinds, "--reload", "--urls", Urls, "--", "Served");
+        await app.WaitForOutputAsync("listens on ");
+        app.Signal(SigHup);
+        await app.WaitForErrorAsync("the next generation is on its way");
+        await Task.Delay(300);      // it has been started
+        app.Signal(CommandProcess.SigTerm);
+
+        Assert.Equal(0, await app.WaitForExitAsync());
+        Assert.Contains("it was told to end", app.Error, StringComparison.Ordinal);
+        Assert.DoesNotContain("daemon", app.Error, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public async Task What_does_not_build_at_first_is_served_when_it_does()
     {
         string project = await WriteProjectAsync("one");
