@@ -247,7 +247,7 @@ internal abstract partial class ClosingConnection<TKernel>
         {
             if (isLoops)
             {
-                bool isBusy = IsMidRequest || Stage == Stage.Queued;
+                bool isBusy = (IsMidRequest && Stage != Stage.Lingering) || Stage == Stage.Queued;     // a whole answer may lie unread at a peer that is lingered for
                 Exchange?.CutInDrain(Loop.Counters);    // it has a whole head, and waits for its turn
                 if (IsBreaking || Stage == Stage.Sending)
                 {

@@ -74,6 +74,21 @@ public abstract class DrainTests(Way way) : SharedTests(way)
             Assert.False(caller.Socket.WasReset);
         });
 
+    // The answer is whole, and may lie unread at the peer, where a reset would take it away.
+    [Fact]
+    public void The_end_of_the_drain_time_does_not_reset_a_TCP_connection_whose_answer_is_whole_and_whose_body_is_still_coming_DrainTimeout() => Run(
+        AtOnce(static call => call.WriteText("early")),
+        static bench =>
+        {
+            Caller caller = bench.Connect();
+            bench.Drain();
+            bench.Send(caller, caller.Head("/", "POST", 1_000));
+            Assert.Equal("early", Assert.Single(caller.Answers).BodyText);
+            bench.Cut();
+            Assert.True(caller.IsAtEnd);
+            Assert.False(caller.Socket.WasReset);
+        });
+
     // Whoever has sent a request without an error is answered; whoever was not let knows that it was not sent.
     [Theory]
     [InlineData("quiet in the drain", false)]
