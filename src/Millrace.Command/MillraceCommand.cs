@@ -28,7 +28,7 @@ internal static class MillraceCommand
         if (result.Errors.Count > 0 && result.Action is not HelpAction and not HelpWithExamples)
         {
             string verb = result.CommandResult.Command is { Name: not "millrace" } command ? PathOf(command) + " " : "";
-            console.Say($"{string.Join("\nmillrace: ", result.Errors.Select(SentenceOf).Distinct())}\n`millrace {verb}--help` shows how it is used.");
+            console.Say($"{string.Join("\nmillrace: ", SentencesOf(result, args))}\n`millrace {verb}--help` shows how it is used.");
             return ExitCode.Usage;
         }
         try
@@ -58,6 +58,11 @@ internal static class MillraceCommand
             return ExitCode.Failure;
         }
     }
+
+    private static IEnumerable<string> SentencesOf(ParseResult result, IReadOnlyList<string> args) =>
+        result.CommandResult.Command.Name == "millrace" && args is [{ Length: > 0 } word, ..] && word[0] != '-'
+            ? [$"There is no '{word}'. The nearest is '{NearestName.To(word, [.. result.CommandResult.Command.Subcommands.Where(static its => !its.Hidden).Select(static its => its.Name)])}'."]
+            : result.Errors.Select(SentenceOf).Distinct();
 
     // The library's own words name the command and not what it lacks.
     private static string SentenceOf(ParseError error) => error.SymbolResult is ArgumentResult { Tokens.Count: 0, Argument: { } argument } && !argument.Name.Any(char.IsAsciiLetterLower)

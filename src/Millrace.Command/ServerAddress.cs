@@ -4,6 +4,7 @@
 using System.Globalization;
 using System.Net;
 using System.Net.Sockets;
+using System.Text.RegularExpressions;
 using Millrace.Listeners;
 
 namespace Millrace.Command;
@@ -18,7 +19,7 @@ internal enum ServerScheme
 /// <param name="SocketPath">An absolute path, or null for TCP.</param>
 /// <param name="Host">Host name or IP address without brackets; empty for a Unix socket.</param>
 /// <param name="Port">In [1, 65535]; 0 for a Unix socket.</param>
-internal sealed record ServerAddress(ServerScheme Scheme, string? SocketPath, string Host, int Port)
+internal sealed partial record ServerAddress(ServerScheme Scheme, string? SocketPath, string Host, int Port)
 {
     private const string Forms = "Write fastcgi://unix:/run/app.sock, fastcgi://127.0.0.1:9000, or the same with http.";
 
@@ -31,6 +32,16 @@ internal sealed record ServerAddress(ServerScheme Scheme, string? SocketPath, st
             return string.Create(CultureInfo.InvariantCulture, $"{host}:{Port}");
         }
     }
+
+    /// <summary>What a request to this address names as its host: that, as curl does; "localhost" for a Unix socket.</summary>
+    public string DefaultHost => SocketPath is not null ? "localhost"
+        : Scheme == ServerScheme.Http && Port == 80 ? HostAndPort[..HostAndPort.LastIndexOf(':')] : HostAndPort;
+
+    /// <summary>Reads the address of a listener as another program on the same machine reaches it: "*" is the loopback address.</summary>
+    public static ServerAddress ParseLocal(string text) => Parse(EveryAddress().Replace(text, "${scheme}127.0.0.1${port}", 1));
+
+    [GeneratedRegex(@"^(?<scheme>[a-z]+://)(\*|\+|0\.0\.0\.0|\[::\])(?<port>:[0-9]+)", RegexOptions.IgnoreCase | RegexOptions.CultureInvariant | RegexOptions.ExplicitCapture)]
+    private static partial Regex EveryAddress();
 
     public static ServerAddress Parse(string text)
     {

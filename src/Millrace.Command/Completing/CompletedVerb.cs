@@ -72,6 +72,7 @@ internal sealed partial record CompletedVerb(string Name, string Summary, IReadO
         ["--queue"] = ValueKind.Anything,
         ["--script"] = ValueKind.File,
         ["--root"] = ValueKind.Folder,
+        ["--output"] = ValueKind.File,
         ["--header"] = ValueKind.Anything,
         ["--data"] = ValueKind.Anything,
         ["--param"] = ValueKind.Anything,

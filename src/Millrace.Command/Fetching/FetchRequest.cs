@@ -47,15 +47,19 @@ internal sealed record FetchRequest(string Method, string Target, IReadOnlyList<
         }
     }
 
+    /// <summary>In place of a body: standard input, which is sent as it comes.</summary>
+    public const string StandardInput = "@standard input";
+
     private const string FormType = "application/x-www-form-urlencoded";
 
     /// <summary>Checks and completes what was written on the command line.</summary>
     /// <param name="method">Null for GET, or POST where there is data.</param>
     /// <param name="target">Path and query; characters beyond ASCII and spaces are escaped.</param>
     /// <param name="headerLines">Lines of the form "Name: value".</param>
-    /// <param name="data">The body itself, "@FILE", "@-" for standard input, or null.</param>
+    /// <param name="data">The body itself, "@FILE", "@-" for standard input that is read to its end first, <see cref="StandardInput"/>, or null.</param>
+    /// <param name="host">The Host field where no line names one.</param>
     /// <exception cref="CommandFailure">Something of it cannot be sent.</exception>
-    public static FetchRequest Create(string? method, string target, IEnumerable<string> headerLines, string? data)
+    public static FetchRequest Create(string? method, string target, IEnumerable<string> headerLines, string? data, string host = "localhost")
     {
         if (!target.StartsWith('/') && target != "*")
         {
@@ -67,13 +71,13 @@ internal sealed record FetchRequest(string Method, string Target, IReadOnlyList<
             throw CommandFailure.Usage($"'{method}' is not a method. A method is one word such as GET.");
         }
         var headers = headerLines.Select(ParseHeader).ToList();
-        if (data is not null && !Has(headers, "Content-Type"))
+        if (data is not null and not StandardInput && !Has(headers, "Content-Type"))
         {
             headers.Add(new("Content-Type", FormType));
         }
         if (!Has(headers, "Host"))
         {
-            headers.Insert(0, new("Host", "localhost"));
+            headers.Insert(0, new("Host", host));
         }
         if (!Has(headers, "User-Agent"))
         {
@@ -113,6 +117,10 @@ internal sealed record FetchRequest(string Method, string Target, IReadOnlyList<
 
     private static Stream OpenBody(string data)
     {
+        if (data == StandardInput)
+        {
+            return Console.OpenStandardInput();
+        }
         if (!data.StartsWith('@'))
         {
             return new MemoryStream(Encoding.UTF8.GetBytes(data));

@@ -9,7 +9,6 @@ namespace Millrace.Command.Serving;
 
 internal static unsafe class ControlFolder
 {
-    private const int WriteOnly = 1;                // O_WRONLY
     private const uint Mode = 0x1ED;                // 0755
     private const int RemoveDirectory = 0x200;      // AT_REMOVEDIR
     private const int ReadMax = 1024 * 1024;
@@ -39,7 +38,7 @@ internal static unsafe class ControlFolder
         int descriptor;
         fixed (byte* at = FileFacts.Encode(path))
         {
-            descriptor = SystemCalls.OpenAt(SystemCalls.AT_FDCWD, at, WriteOnly | SystemCalls.O_CLOEXEC | SystemCalls.ArchitectureNumbers.Here.O_NOFOLLOW);
+            descriptor = SystemCalls.OpenAt(SystemCalls.AT_FDCWD, at, SystemCalls.O_WRONLY | SystemCalls.O_CLOEXEC | SystemCalls.ArchitectureNumbers.Here.O_NOFOLLOW);
         }
         if (descriptor < 0)
         {

@@ -15,7 +15,8 @@ internal sealed class OutputException(string message, bool readerHasGone) : IOEx
 }
 
 /// <param name="descriptor">An open descriptor; not closed here.</param>
-internal sealed unsafe class DescriptorStream(int descriptor) : Stream
+/// <param name="name">What is written to, as sentences call it.</param>
+internal sealed unsafe class DescriptorStream(int descriptor, string name = "The output") : Stream
 {
     // For a descriptor that somebody else has made non-blocking, as terminals that several processes share.
     private const int RetryMs = 10;
@@ -67,7 +68,7 @@ internal sealed unsafe class DescriptorStream(int descriptor) : Stream
 
     public override void SetLength(long value) => throw new NotSupportedException();
 
-    private static void WaitOrFail(int errno)
+    private void WaitOrFail(int errno)
     {
         switch (errno)
         {
@@ -77,7 +78,7 @@ internal sealed unsafe class DescriptorStream(int descriptor) : Stream
             case SystemCalls.EPIPE:
                 throw new OutputException("The reader of the output has gone.", readerHasGone: true);
             default:
-                throw new OutputException($"The output cannot be written: {Marshal.GetPInvokeErrorMessage(errno)}.", readerHasGone: false);
+                throw new OutputException($"{name} cannot be written: {Marshal.GetPInvokeErrorMessage(errno)}.", readerHasGone: false);
         }
     }
 }

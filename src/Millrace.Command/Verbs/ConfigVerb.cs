@@ -16,6 +16,7 @@ internal static class ConfigVerb
             ("millrace config nginx 'fastcgi://unix:/run/app.sock' > /etc/nginx/conf.d/app.conf", "the whole of what nginx needs"),
             ("millrace config nginx /etc/millrace/millrace.json", "a site for each shared address, and each application with an address of its own, of a file"),
             ("millrace config nginx fastcgi://127.0.0.1:9000 --host shop.example.org --path /shop", "a site of its own, the application below /shop"),
+            ("millrace config nginx 'fastcgi://*:9000?allow=10.0.0.5'", "the address as the application has it: on the same machine it is 127.0.0.1"),
         ],
         ExitCodes: [(ExitCode.Success, "printed"), (ExitCode.Usage, "the command line is wrong, or the web server is not supported")]);
 
@@ -39,7 +40,7 @@ internal static class ConfigVerb
                 console.Output.Write(FileSites.Configure(chosen, ServeFileSource.Read(ServeFileSource.Find(result.GetRequiredValue(address)))));
                 return ExitCode.Success;
             }
-            var where = CheckSocket(ServerAddress.Parse(result.GetRequiredValue(address)));
+            var where = CheckSocket(ServerAddress.ParseLocal(result.GetRequiredValue(address)));
             var site = new FrontEndSite(where, NameOf(where), CheckHosts(result.GetRequiredValue(host)), CheckPath(result.GetRequiredValue(path)), Socket.OSSupportsIPv6);
             console.Output.Write(chosen.Configure(site));
             return ExitCode.Success;

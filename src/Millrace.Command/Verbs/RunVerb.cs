@@ -53,6 +53,10 @@ internal static class RunVerb
         var command = new System.CommandLine.Command("run", "Run an unmodified ASP.NET Core application with its server swapped.") { target, arguments, urls, environment, reload, watch };
         command.SetAction((result, ct) =>
         {
+            if (result.GetRequiredValue(target) is ['-', ..] option)
+            {
+                throw NoOption(option);
+            }
             var run = new RunOf(result.GetRequiredValue(target), Addresses(result.GetValue(urls)), result.GetValue(environment), ArgumentsOf(result, arguments));
             return result.GetValue(watch) || result.GetValue(reload) ? RunReplaceableAsync(console, run, result.GetValue(watch)) : RunAsync(console, run, ct);
         });
@@ -65,9 +69,12 @@ internal static class RunVerb
         string[] given = result.GetValue(arguments) ?? [];
         int behindDashes = result.Tokens.SkipWhile(static token => token.Type != TokenType.DoubleDash).Skip(1).Count();
         return given.SkipLast(behindDashes).FirstOrDefault(static argument => argument.StartsWith('-')) is { } unknown
-            ? throw CommandFailure.Usage($"`run` has no option '{unknown}'. What is for the application stands behind --, as in: millrace run TARGET -- {unknown}")
+            ? throw NoOption(unknown)
             : given;
     }
+
+    private static CommandFailure NoOption(string unknown) =>
+        CommandFailure.Usage($"`run` has no option '{unknown}'. What is for the application stands behind --, as in: millrace run TARGET -- {unknown}");
 
     /// <param name="Target">What to run.</param>
     /// <param name="Addresses">Where, or null.</param>

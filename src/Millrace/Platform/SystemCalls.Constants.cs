@@ -88,8 +88,10 @@ internal static unsafe partial class SystemCalls
     public const int F_SETFL = 4;
     public const int F_DUPFD_CLOEXEC = 1030;
     public const int FD_CLOEXEC = 1;
+    public const int O_WRONLY = 1;
     public const int O_RDWR = 2;
     public const int O_CREAT = 0x40;
+    public const int O_TRUNC = 0x200;
     public const int O_EXCL = 0x80;
     public const int O_NONBLOCK = 0x800;
     public const int O_CLOEXEC = 0x80000;

@@ -24,6 +24,20 @@ public sealed class OutputTests
         Assert.Equal("line 1 of 10\n", shell.Output);
     }
 
+    // Nobody knows how long it will be: over HTTP it is sent in chunks, over FastCGI without CONTENT_LENGTH.
+    [Theory]
+    [InlineData("http")]
+    [InlineData("fastcgi")]
+    public async Task Standard_input_is_sent_as_it_comes(string scheme)
+    {
+        await using var app = CommandProcess.Millrace("run", CommandProcess.AssemblyOf("tests/Millrace.Interop.HostKinds", "Millrace.Interop.HostKinds"), "--urls", $"{scheme}://127.0.0.1:0", "--", "WebApplication");
+        await app.WaitForOutputAsync("listens on");
+        await using var shell = Shell($"{{ seq 1 100000; sleep 0.2; seq 1 100000; }} | dotnet \"$0\" get {Listening(app.Output)} /echo --stdin -b | cmp - <(seq 1 100000; seq 1 100000) && echo the same");
+
+        Assert.Equal(0, await shell.WaitForExitAsync());
+        Assert.Equal(("the same\n", ""), (shell.Output, shell.Error));
+    }
+
     [Fact]
     public async Task A_full_disk_under_get_is_a_sentence_and_not_the_servers_fault()
     {

@@ -22,17 +22,18 @@ public sealed class CommandLineTests
 
     [Theory]
     [InlineData("`millrace --help` shows")]
-    [InlineData("`millrace --help` shows", "fly")]
+    [InlineData("There is no 'srve'. The nearest is 'serve'.\n`millrace --help` shows", "srve", "millrace.json")]
     [InlineData("`millrace run --help` shows", "run")]
     [InlineData("millrace: TARGET is missing.\n", "run")]
     [InlineData("millrace: ADDRESS is missing.\nmillrace: PATH is missing.\n", "get")]
     [InlineData("millrace: ADDRESS is missing.\n", "config", "nginx")]
     [InlineData("`run` has no option '--url'", "run", ".", "--url", "fastcgi://127.0.0.1:9000")]
     [InlineData("`run` has no option '-x'", "run", ".", "-x", "--", "--y")]
+    [InlineData("`run` has no option '--url'", "run", "--url", "fastcgi://127.0.0.1:9000", ".")]
     [InlineData("is a descriptor of the server's own", "get", "fastcgi://fd:3", "/")]
     [InlineData("is a descriptor of the server's own", "config", "nginx", "fastcgi://fd:3")]
     [InlineData("is a list of addresses", "config", "nginx", "fastcgi://unix:/run/a.sock;http://127.0.0.1:5000")]
-    [InlineData("is every address of the machine", "config", "nginx", "fastcgi://*:9000?allow=10.0.0.5")]
+    [InlineData("is every address of the machine", "get", "fastcgi://*:9000?allow=10.0.0.5", "/")]
     [InlineData("is every address of the machine", "get", "http://+:5000", "/")]
     [InlineData("`millrace get --help` shows", "get", "fastcgi://127.0.0.1:9000")]
     [InlineData("`millrace get --help` shows", "get", "fastcgi://127.0.0.1:9000", "/", "--wrong")]
@@ -43,6 +44,10 @@ public sealed class CommandLineTests
     [InlineData("is not a header", "get", "fastcgi://127.0.0.1:9000", "/", "-H", "no colon")]
     [InlineData("is not a header", "get", "fastcgi://127.0.0.1:9000", "/", "-H", "A: b\r\nC: d")]
     [InlineData("is not a method", "get", "fastcgi://127.0.0.1:9000", "/", "-X", "GET /")]
+    [InlineData("are two bodies", "get", "fastcgi://127.0.0.1:9000", "/", "--stdin", "-d", "a=b")]
+    [InlineData("the method is to be PUT", "get", "fastcgi://127.0.0.1:9000", "/", "-I", "-X", "PUT")]
+    [InlineData("and there is one", "get", "fastcgi://127.0.0.1:9000", "/", "--head", "--stdin")]
+    [InlineData("name one of them", "get", "fastcgi://127.0.0.1:9000", "/", "-i", "-b")]
     [InlineData("--timeout is a number", "get", "fastcgi://127.0.0.1:9000", "/", "--timeout", "0")]
     [InlineData("--timeout is a number", "get", "fastcgi://127.0.0.1:9000", "/", "--timeout", "soon")]
     [InlineData("--timeout is a number", "get", "fastcgi://127.0.0.1:9000", "/", "--timeout", "NaN")]
@@ -61,6 +66,20 @@ public sealed class CommandLineTests
         Assert.Contains(sentence, result.Error, StringComparison.Ordinal);
         Assert.DoesNotContain("   at ", result.Error, StringComparison.Ordinal);
         Assert.Empty(result.Output);
+    }
+
+    [Theory]
+    [InlineData("fastcgi://*:9000?allow=10.0.0.5", "server 127.0.0.1:9000;")]
+    [InlineData("http://+:5000", "server 127.0.0.1:5000;")]
+    [InlineData("fastcgi://0.0.0.0:9000", "server 127.0.0.1:9000;")]
+    [InlineData("fastcgi://[::]:9000", "server 127.0.0.1:9000;")]
+    [InlineData("fastcgi://10.0.0.0:9000", "server 10.0.0.0:9000;")]
+    public async Task What_listens_on_every_address_is_reached_over_the_loopback_address(string address, string line)
+    {
+        var result = await CommandLine.RunAsync("config", "nginx", address);
+
+        Assert.Equal((0, ""), (result.ExitCode, result.Error));
+        Assert.Contains(line, result.Output, StringComparison.Ordinal);
     }
 
     [Fact]

@@ -25,6 +25,18 @@ public sealed class GetHttpTests
     }
 
     [Fact]
+    public async Task The_host_is_the_one_of_the_address_where_no_field_names_another_RFC9110_7_2()
+    {
+        using var listener = new TcpListener(IPAddress.Loopback, 0);
+        listener.Start();
+        var request = AnswerAsync(listener, "HTTP/1.1 204 No Content\r\n\r\n");
+
+        _ = await CommandLine.RunAsync("get", $"http://{listener.LocalEndpoint}", "/");
+
+        Assert.Contains($"\r\nHost: {listener.LocalEndpoint}\r\n", await request, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public async Task Nothing_in_the_head_of_an_answer_commands_the_terminal()
     {
         using var listener = new TcpListener(IPAddress.Loopback, 0);

@@ -25,6 +25,71 @@ public sealed class GetTests
         Assert.Equal(new CommandLine(0, "200 OK\nContent-Type: text/plain\nX-A: 1\n\nHello, World!", ""), result);
     }
 
+    [Theory]
+    [InlineData("-I")]
+    [InlineData("--head")]
+    public async Task Status_and_headers_alone_are_asked_for_with_HEAD_RFC9110_9_3_2(string option)
+    {
+        await using var responder = new ScriptedResponder(Answer("Status: 200 OK\r\nContent-Length: 13\r\n\r\n"));
+
+        Assert.Equal(new CommandLine(0, "200 OK\nContent-Length: 13\n\n", ""), await CommandLine.RunAsync("get", responder.Address, "/hello", option));
+        Assert.Equal("HEAD", responder.Parameter("REQUEST_METHOD"));
+    }
+
+    [Theory]
+    [InlineData("200 OK\nContent-Type: text/plain\nX-A: 1\n\n")]
+    [InlineData("200 OK\nContent-Type: text/plain\nX-A: 1\n\n", "-i")]
+    [InlineData("", "-b")]
+    public async Task The_body_goes_to_a_file_where_one_is_named(string printed, params string[] options)
+    {
+        await using var responder = new ScriptedResponder(Answer(Hello));
+        string file = Path.GetTempFileName();
+        await File.WriteAllTextAsync(file, "what was there before, and is longer than what comes");
+
+        Assert.Equal(new CommandLine(0, printed, ""), await CommandLine.RunAsync(["get", responder.Address, "/hello", "-o", file, .. options]));
+        Assert.Equal("Hello, World!", await File.ReadAllTextAsync(file));
+        File.Delete(file);
+    }
+
+    [Theory]
+    [InlineData("/nowhere/at/all")]
+    [InlineData("/dev/full")]
+    public async Task A_file_that_cannot_be_written_is_a_sentence_and_not_the_responses_fault(string file)
+    {
+        await using var responder = new ScriptedResponder(Answer(Hello));
+
+        var result = await CommandLine.RunAsync("get", responder.Address, "/hello", "--output", file);
+
+        Assert.Equal(1, result.ExitCode);
+        Assert.StartsWith($"millrace: The file '{file}' cannot be written: ", result.Error, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_file_that_is_a_link_is_not_written_Hostile_72()
+    {
+        await using var responder = new ScriptedResponder(Answer(Hello));
+        string link = Path.Combine(Path.GetTempPath(), Path.GetRandomFileName());
+        string file = Path.GetTempFileName();
+        File.CreateSymbolicLink(link, file);
+
+        var result = await CommandLine.RunAsync("get", responder.Address, "/hello", "--output", link);
+
+        Assert.Equal((1, $"millrace: The file '{link}' cannot be written: it is a link. Name the file it leads to.\n"), (result.ExitCode, result.Error));
+        Assert.Equal("", await File.ReadAllTextAsync(file));
+        File.Delete(link);
+        File.Delete(file);
+    }
+
+    [Fact]
+    public async Task A_request_over_a_Unix_socket_names_localhost_as_its_host()
+    {
+        await using var responder = new ScriptedResponder(Answer(Hello));
+
+        await CommandLine.RunAsync("get", responder.Address, "/hello");
+
+        Assert.Equal("localhost", responder.Parameter("HTTP_HOST"));
+    }
+
     [Fact]
     public async Task Request_is_BEGIN_PARAMS_STDIN_with_their_ends_FastCGI_3_3()
     {

@@ -41,6 +41,14 @@ public sealed class ServerAddressTests
         Assert.Contains("fastcgi://127.0.0.1:9000", failure.Message, StringComparison.Ordinal);
     }
 
+    [Theory]
+    [InlineData("http://example.org", "example.org")]
+    [InlineData("http://example.org:8080", "example.org:8080")]
+    [InlineData("http://[::1]:80", "[::1]")]
+    [InlineData("fastcgi://127.0.0.1:9000", "127.0.0.1:9000")]
+    [InlineData("fastcgi://unix:/run/app.sock", "localhost")]
+    public void A_request_names_the_host_as_curl_does(string text, string host) => Assert.Equal(host, ServerAddress.Parse(text).DefaultHost);
+
     [Fact]
     public void Socket_path_beyond_what_the_system_holds_is_refused()
     {
