@@ -219,7 +219,7 @@ internal sealed partial class Http1Connection<TKernel>
         PostResumeReading();
     }
 
-    public override void RequestClose() => _frames.KeepAlive = false;
+    public override void RequestClose() => _frames.IsEndWanted = true;
 
     /// <summary>Whether what the handler leaves unread can be drained in reasonable time, and will come at all.</summary>
     private bool CanDrain(Exchange exchange) => exchange.Body.State switch
@@ -250,6 +250,6 @@ internal sealed partial class Http1Connection<TKernel>
             return false;
         }
 
-        return !_frames.Closes && CanDrain(exchange);      // behind a switch of protocols it closes
+        return !_frames.Closes && !_frames.IsEndWanted && CanDrain(exchange);      // behind a switch of protocols it closes
     }
 }

@@ -67,7 +67,7 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     protected override byte[] Peer => _peer;
 
     // A client that is told of the end, and has not asked for it, may be sending its next request at this moment.
-    protected override bool MayHaveMoreInput => _sequence.MayMoreCome || _frames is { Closes: true, KeepAlive: true } || _upgraded;
+    protected override bool MayHaveMoreInput => _sequence.MayMoreCome || (_frames.KeepAlive && (_frames.Closes || _frames.IsEndWanted)) || _upgraded;
 
     // ---- reading ----
 

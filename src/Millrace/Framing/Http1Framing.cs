@@ -29,15 +29,18 @@ internal sealed class Http1Framing(bool isTcp) : ResponseFraming(ChunkTail)
     /// <summary>The connection ends with the response in progress: its head says so, or it was cut.</summary>
     public bool Closes { get; set; }
 
-    /// <summary>The client has nothing against further requests, nor has the application.</summary>
-    public bool KeepAlive { get; set; }
+    /// <summary>The client has nothing against further requests.</summary>
+    public bool KeepAlive { get; private set; }
+
+    /// <summary>The application wants no further request on the connection. It may say so when the head has been written, and nothing tells the client before the end.</summary>
+    public bool IsEndWanted { get; set; }
 
     /// <summary>A request begins. Before its handler runs.</summary>
     public void Begin(bool is11, bool keepAlive)
     {
         _is11 = is11;
         KeepAlive = keepAlive;
-        Closes = IsChunked = false;
+        Closes = IsChunked = IsEndWanted = false;
     }
 
     /// <summary>What an application has set that the server has a part in.</summary>
@@ -166,7 +169,7 @@ internal sealed class Http1Framing(bool isTcp) : ResponseFraming(ChunkTail)
             return;
         }
 
-        bool closes = !KeepAlive || (seen & Seen.Close) != 0 || isLast || exchange.IsCut;
+        bool closes = !KeepAlive || IsEndWanted || (seen & Seen.Close) != 0 || isLast || exchange.IsCut;
         bool chunks = false;
         int status = exchange.Answer.StatusCode;
         if (status == 205)

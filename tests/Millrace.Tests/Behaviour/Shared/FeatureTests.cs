@@ -273,4 +273,30 @@ public sealed class HttpFeatureTests() : FeatureTests(Way.HttpToHosted)
             bench.Pass(TimeSpan.FromSeconds(5));
             Assert.True(caller.IsAtEnd);
         });
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void An_application_may_ask_for_it_when_its_response_has_begun_too(bool later)
+    {
+        var pause = new TaskCompletionSource();
+        Run(
+            async call =>
+            {
+                await call.WriteAsync("whole"u8.ToArray());
+                await (later ? pause.Task : Task.CompletedTask);
+                ((HostedCall)call).Context.Features.GetRequiredFeature<IConnectionLifetimeNotificationFeature>().RequestClose();
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Send(caller, caller.Request("/"));
+                pause.SetResult();
+                bench.Settle();
+                bench.Send(caller, caller.Request("/not-told"));     // its client cannot know
+                bench.Pass(TimeSpan.FromSeconds(5));
+                Assert.Equal("whole", Assert.Single(caller.Answers).BodyText);
+                Assert.Equal((true, false), (caller.IsAtEnd, caller.Socket.WasReset));
+            });
+    }
 }
