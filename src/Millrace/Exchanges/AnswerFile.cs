@@ -100,7 +100,10 @@ internal sealed class AnswerFile(Exchange exchange, SendLock sending)
                         return;
                     }
 
-                    cancellationToken.ThrowIfCancellationRequested();
+                    if (cancellationToken.IsCancellationRequested)
+                    {
+                        exchange.CheckWanted(ticket, cancellationToken);
+                    }
                 }
 
                 if (!copies)

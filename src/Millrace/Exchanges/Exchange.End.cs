@@ -38,6 +38,11 @@ internal sealed partial class Exchange
     public void End()
     {
         Gate.Close();
+        if (Life.IsCancelled && !Answer.HasEnded)
+        {
+            SilentEnd.ReportSilentEnd(this);
+        }
+
         EndOnce();
     }
 
@@ -60,9 +65,10 @@ internal sealed partial class Exchange
         IsCut |= File.BytesLeft != 0;    // in the middle of a record or chunk
         try
         {
-            if (_failure is not null)
+            if (_failure is { } failure)
             {
-                FailAsReported();
+                _failure = null;
+                FailInside(failure);
             }
 
             if (Order.HasFollowers)
@@ -139,13 +145,6 @@ internal sealed partial class Exchange
         Exception? cause = error is OperationCanceledException && Answer.HasStarted ? _failure : null;     // for which it has been cancelled
         _failure = null;
         FailInside(cause ?? error);
-    }
-
-    private void FailAsReported()
-    {
-        Exception failure = _failure!;
-        _failure = null;
-        FailInside(failure);
     }
 
     /// <summary>Something has been reported, and no end has told of it yet.</summary>

@@ -20,7 +20,11 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
 
     public override ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default)
     {
-        cancellationToken.ThrowIfCancellationRequested();
+        if (cancellationToken.IsCancellationRequested)
+        {
+            exchange.CheckWanted(ticket, cancellationToken);
+        }
+
         exchange.Gate.CheckOpen(ticket);
         if (start?.StartResponse() is { } starting)
         {
@@ -60,7 +64,11 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
 
     public override Task FlushAsync(CancellationToken cancellationToken)
     {
-        cancellationToken.ThrowIfCancellationRequested();
+        if (cancellationToken.IsCancellationRequested)
+        {
+            exchange.CheckWanted(ticket, cancellationToken);
+        }
+
         if (exchange.Gate.IsComplete(ticket))
         {
             return Task.CompletedTask;

@@ -185,6 +185,190 @@ public abstract class HalfCloseTests(Way way) : SharedTests(way)
             Assert.Empty(caller.Answers);
             Assert.Equal((true, 0), (caller.IsAtEnd, bench.Connections));
         });
+
+    // ---- handlers that end as if nothing were: what serializers and file results of the framework make of a cancelled token ----
+
+    public enum Told
+    {
+        ByPeer,
+        ByTimeLimit,
+    }
+
+    private void Tell(Told why, Func<Call, ValueTask> handler, Action<SharedBench, Caller> check) => Run(
+        handler,
+        bench =>
+        {
+            Caller caller = bench.Connect();
+            bench.Send(caller, caller.Request("/"));
+            if (why == Told.ByPeer)
+            {
+                caller.Socket.ClientFinish();
+            }
+
+            bench.Pass(why == Told.ByPeer ? TimeSpan.FromMilliseconds(200) : TimeSpan.FromSeconds(6));
+            check(bench, caller);
+        },
+        options => options.RequestTimeout = why == Told.ByTimeLimit ? TimeSpan.FromSeconds(5) : TimeSpan.Zero);
+
+    private static void IsNotWhole(Told why, bool begun, SharedBench bench, Caller caller)
+    {
+        if (begun)
+        {
+            Assert.Empty(caller.Answers);
+            Assert.True(caller.IsAtEnd);
+        }
+        else if (why == Told.ByPeer)
+        {
+            IsUnanswered(bench, caller);
+        }
+        else
+        {
+            Assert.Equal((504, ""), (Assert.Single(caller.Answers).Status, caller.Answers[0].BodyText));
+        }
+    }
+
+    [Theory]
+    [InlineData(Told.ByPeer, "part", false)]
+    [InlineData(Told.ByPeer, "part", true)]
+    [InlineData(Told.ByPeer, "", false)]
+    [InlineData(Told.ByTimeLimit, "part", false)]
+    [InlineData(Told.ByTimeLimit, "part", true)]
+    [InlineData(Told.ByTimeLimit, "", false)]
+    public void What_its_handler_leaves_off_in_silence_does_not_pass_for_whole(Told why, string part, bool begun) => Tell(
+        why,
+        async call =>
+        {
+            call.AddHeader("Content-Type", "text/plain");
+            if (part.Length > 0)
+            {
+                call.WriteText(part);
+            }
+
+            await (begun ? call.FlushAsync() : default);
+            await Bench.Cancelled(call.Aborted);
+        },
+        (bench, caller) => IsNotWhole(why, begun, bench, caller));
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void What_is_refused_after_the_time_limit_does_not_pass_for_whole_RequestTimeout(bool begun) => Tell(
+        Told.ByTimeLimit,
+        async call =>
+        {
+            call.WriteText("part");
+            await (begun ? call.FlushAsync() : default);
+            await Bench.Cancelled(call.Aborted);
+            call.WriteText("more");
+            await call.Body.WriteAsync("lost"u8.ToArray(), call.Aborted).AsTask().ContinueWith(static _ => { }, TaskScheduler.Default);
+        },
+        (bench, caller) => IsNotWhole(Told.ByTimeLimit, begun, bench, caller));
+
+    [Theory]
+    [InlineData(Told.ByPeer, true)]
+    [InlineData(Told.ByPeer, false)]
+    [InlineData(Told.ByTimeLimit, true)]
+    [InlineData(Told.ByTimeLimit, false)]
+    public void A_handler_that_goes_on_says_what_the_answer_is(Told why, bool writes) => Tell(
+        why,
+        async call =>
+        {
+            await Bench.Cancelled(call.Aborted);
+            call.Status = 503;
+            if (writes)
+            {
+                call.WriteText("late");
+            }
+        },
+        (_, caller) => Assert.Equal((503, writes ? "late" : ""), (Assert.Single(caller.Answers).Status, caller.Answers[0].BodyText)));
+
+    [Theory]
+    [InlineData(Told.ByPeer, "announced")]
+    [InlineData(Told.ByPeer, "empty")]
+    [InlineData(Told.ByPeer, "unwatched")]
+    [InlineData(Told.ByTimeLimit, "announced")]
+    [InlineData(Told.ByTimeLimit, "empty")]
+    [InlineData(Told.ByTimeLimit, "unwatched")]
+    public void What_is_whole_is_answered_whatever_its_handler_has_been_told(Told why, string what)
+    {
+        var pause = new TaskCompletionSource();
+        Run(
+            async call =>
+            {
+                CancellationToken told = what == "unwatched" ? default : call.Aborted;
+                if (what == "announced")
+                {
+                    call.Length = 5;
+                }
+
+                if (what != "empty")
+                {
+                    call.WriteText("whole");
+                    await call.FlushAsync();
+                }
+
+                await pause.Task;
+                Assert.Equal(what != "unwatched", told.IsCancellationRequested);
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Send(caller, caller.Request("/"));
+                if (why == Told.ByPeer)
+                {
+                    caller.Socket.ClientFinish();
+                }
+
+                bench.Pass(TimeSpan.FromSeconds(6));
+                pause.SetResult();
+                bench.Settle();
+                Assert.Equal((200, what == "empty" ? "" : "whole"), (Assert.Single(caller.Answers).Status, caller.Answers[0].BodyText));
+            },
+            options => options.RequestTimeout = why == Told.ByTimeLimit ? TimeSpan.FromSeconds(5) : TimeSpan.Zero);
+    }
+
+    // The request's own token says no more than that the peer has finished sending.
+    [Theory]
+    [InlineData(5)]
+    [InlineData(3_000_000)]
+    public void A_peer_that_has_finished_sending_gets_what_is_written_with_the_token_of_its_request(int length)
+    {
+        byte[] body = [.. Enumerable.Range(0, length).Select(static i => (byte)i)];
+        Run(
+            async call =>
+            {
+                await Bench.Cancelled(call.Aborted);
+                await call.Body.WriteAsync(body, call.Aborted);
+                await call.Body.FlushAsync(call.Aborted);
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Send(caller, caller.Request("/"));
+                caller.Socket.ClientFinish();
+                bench.Pass(TimeSpan.FromMilliseconds(200));
+                Assert.Equal(body, Assert.Single(caller.Answers).Body);
+            });
+    }
+
+    [Fact]
+    public void A_write_that_waits_is_not_cut_because_its_peer_has_finished_sending()
+    {
+        byte[] body = new byte[3_000_000];
+        Run(
+            call => call.Body.WriteAsync(body, call.Aborted),
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/"));
+                caller.Socket.ClientFinish();
+                bench.Settle();
+                bench.Reads = true;
+                bench.Pass(TimeSpan.FromMilliseconds(200));
+                Assert.Equal(body.Length, Assert.Single(caller.Answers).Body.Length);
+            });
+    }
 }
 
 public sealed class FastCgiHalfCloseTests() : HalfCloseTests(Way.FastCgiToPlain);
