@@ -1,0 +1,72 @@
+// A worker without a thread of its own: used by one call at a time, on threads of the thread pool.
+
+namespace Millrace.Workers;
+
+internal sealed class FreeWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<TWorker> seat, WorkerSource<TWorker> source, int generation)
+    : Worker<TWorker>(dispatcher, seat, source, generation), IThreadPoolWorkItem
+{
+    private const int CallsInTurnMax = 32;      // then others have the thread
+
+    private TWorker _instance = default!;
+    private bool _isMade;
+    private int _isEnding;
+
+    public override void Launch() => Wake();
+
+    public override void Wake() => ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: false);
+
+    void IThreadPoolWorkItem.Execute() => _ = _isMade ? RunAsync(TakeAssigned()) : MakeAsync();
+
+    private async Task MakeAsync()
+    {
+        try
+        {
+            _instance = await Source.MakeAsync(Dispatcher.Ending).ConfigureAwait(false);
+        }
+        catch (Exception error)
+        {
+            Dispatcher.StartFailed(this, error);
+            return;
+        }
+        _isMade = true;
+        await RunAsync(Dispatcher.Started(this)).ConfigureAwait(false);
+    }
+
+    private async Task RunAsync(Call<TWorker>? call)
+    {
+        long began = Dispatcher.Limits.Now;
+        for (int count = 1; call is not null; count++)
+        {
+            if (call.Begin(_instance) is { IsCompleted: false } pending)
+            {
+                await pending.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            }
+            call = Finish(_instance, call, began, out began);
+            if (call is not null && count == CallsInTurnMax)
+            {
+                Assign(call);
+                Wake();
+                return;
+            }
+        }
+        if (MustEnd && Interlocked.Exchange(ref _isEnding, 1) == 0)        // it may have been told so, and woken, since it is idle
+        {
+            await EndAsync().ConfigureAwait(false);
+        }
+    }
+
+    private async Task EndAsync()
+    {
+        Exception? failure = null;
+        try
+        {
+            await WorkerSource<TWorker>.DisposeAsync(_instance).ConfigureAwait(false);
+        }
+        catch (Exception error)
+        {
+            failure = error;
+        }
+        _instance = default!;
+        Dispatcher.Ended(this, failure);
+    }
+}

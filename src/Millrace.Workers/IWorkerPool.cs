@@ -1,0 +1,44 @@
+// What an administrator may ask of a pool, and have it do.
+
+namespace Millrace.Workers;
+
+/// <summary>What an administrator sees of a pool, and can do to it, whatever its workers are. All members may be called from any thread.</summary>
+public interface IWorkerPool
+{
+    /// <summary>See <see cref="WorkerPoolOptions.Name"/>.</summary>
+    string Name { get; }
+
+    /// <summary>The pool as it is now.</summary>
+    WorkerPoolStatus GetStatus();
+
+    /// <summary>Gives a worker up: the caller of its call has a <see cref="WorkerKilledException"/> at once, the call's token is cancelled, and another worker starts in its place. The thread goes on
+    /// until the call ends.</summary>
+    /// <param name="id">The worker's.</param>
+    /// <returns>False: there is none.</returns>
+    bool Kill(int id);
+
+    /// <summary>Has a fresh worker take the place of one, when its call has ended.</summary>
+    /// <param name="id">The worker's.</param>
+    /// <returns>False: there is none.</returns>
+    bool Recycle(int id);
+
+    /// <summary>Changes how many workers there are. Those that are too many end when their calls have ended.</summary>
+    /// <param name="min">0 to <paramref name="max"/>.</param>
+    /// <param name="max">1 to 1,000.</param>
+    /// <exception cref="ArgumentOutOfRangeException">A number is out of its range.</exception>
+    void Resize(int min, int max);
+
+    /// <summary>Has calls wait until <see cref="Release"/>, within the limits of the queue. A pool that is held stays so.</summary>
+    /// <param name="cancellationToken">Ends the waiting, not the hold.</param>
+    /// <returns>Ends when no worker has a call any more.</returns>
+    Task HoldAsync(CancellationToken cancellationToken = default);
+
+    /// <summary>Ends a hold. Without one it does nothing.</summary>
+    void Release();
+
+    /// <summary>Ends when <see cref="WorkerPoolOptions.Min"/> workers have been made.</summary>
+    /// <param name="cancellationToken">Ends the waiting.</param>
+    /// <exception cref="WorkerStartException">One could not be made. The pool goes on trying.</exception>
+    /// <exception cref="WorkerPoolClosedException">The pool has ended.</exception>
+    Task WaitUntilReadyAsync(CancellationToken cancellationToken = default);
+}

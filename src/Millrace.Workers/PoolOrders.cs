@@ -1,0 +1,73 @@
+// What an administrator has done to single workers.
+
+namespace Millrace.Workers;
+
+internal sealed class PoolOrders<TWorker>(Dispatcher<TWorker> dispatcher, string name)
+{
+    /// <summary>See <see cref="IWorkerPool.Kill"/>.</summary>
+    public bool Kill(int id)
+    {
+        using (dispatcher.Lock.Enter())
+        {
+            long now = dispatcher.Limits.Now;
+            if (dispatcher.Crew.Find(id) is not { } worker)
+            {
+                return false;
+            }
+            switch (worker.State)
+            {
+                case WorkerState.Idle:
+                    dispatcher.BeginEnding(worker, WorkerEnd.Killed, now);
+                    dispatcher.Settle(now);
+                    break;
+                case WorkerState.Busy:
+                    dispatcher.Break(worker.Current!, new WorkerKilledException(name, id));
+                    dispatcher.GiveUp(worker, WorkerEnd.Killed, now);
+                    break;
+                default:
+                    dispatcher.GiveUp(worker, WorkerEnd.Killed, now);
+                    break;
+            }
+            return true;
+        }
+    }
+
+    /// <summary>See <see cref="IWorkerPool.Recycle"/>.</summary>
+    public bool Recycle(int id)
+    {
+        using (dispatcher.Lock.Enter())
+        {
+            if (dispatcher.Crew.Find(id) is not { } worker)
+            {
+                return false;
+            }
+            Replace(worker, WorkerEnd.Recycled);
+            return true;
+        }
+    }
+
+    /// <summary>Something that a call of a worker has left behind has thrown.</summary>
+    public void Distrust(Worker<TWorker> worker, Exception error)
+    {
+        using (dispatcher.Lock.Enter())
+        {
+            Replace(worker, WorkerEnd.Error);
+            dispatcher.Say(log => log.LeftBehindThrew(error, worker.Id));
+        }
+    }
+
+    // Now, or when its call has ended.
+    private void Replace(Worker<TWorker> worker, WorkerEnd reason)
+    {
+        if (worker.State == WorkerState.Idle)
+        {
+            long now = dispatcher.Limits.Now;
+            dispatcher.BeginEnding(worker, reason, now);
+            dispatcher.Settle(now);
+        }
+        else if (worker.State is WorkerState.Busy or WorkerState.Starting)
+        {
+            worker.EndReason = reason;
+        }
+    }
+}

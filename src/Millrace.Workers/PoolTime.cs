@@ -1,0 +1,63 @@
+// What time brings to each worker: calls that take too long, workers that are old, that do not come to be, or to their end.
+
+namespace Millrace.Workers;
+
+internal sealed class PoolTime<TWorker>(Dispatcher<TWorker> dispatcher, string name)
+{
+    private Limits Limits => dispatcher.Limits;
+
+    public void LookAt(Worker<TWorker> worker, long now)
+    {
+        switch (worker.State)
+        {
+            case WorkerState.Busy:
+                LookAtCall(worker, now);
+                break;
+            case WorkerState.Idle when now >= worker.ExpiresAt:
+                dispatcher.BeginEnding(worker, WorkerEnd.Age, now);
+                break;
+            case WorkerState.Idle:
+                dispatcher.Lock.NoteDue(worker.ExpiresAt);
+                break;
+            case WorkerState.Starting:
+                GiveUpAt(worker, worker.Since + Limits.StartLimit, WorkerEnd.StartLimit, now);
+                break;
+            case WorkerState.Ending:
+                GiveUpAt(worker, worker.Since + Limits.EndLimit, WorkerEnd.EndLimit, now);
+                break;
+        }
+    }
+
+    private void LookAtCall(Worker<TWorker> worker, long now)
+    {
+        if (Limits.CallLimit == Limits.Never)
+        {
+            return;
+        }
+        long due = worker.Since + Limits.CallLimit;
+        if (now < due)
+        {
+            dispatcher.Lock.NoteDue(due);
+            return;
+        }
+        if (!worker.IsOverTime)
+        {
+            worker.IsOverTime = true;
+            dispatcher.Counters.OverTime++;
+            dispatcher.Break(worker.Current!, new WorkerTimeLimitException(name, worker.Id, Limits.CallTime));
+        }
+        GiveUpAt(worker, due + Limits.CancelGrace, WorkerEnd.CallLimit, now);
+    }
+
+    private void GiveUpAt(Worker<TWorker> worker, long due, WorkerEnd reason, long now)
+    {
+        if (now >= due)
+        {
+            dispatcher.GiveUp(worker, reason, now);
+        }
+        else
+        {
+            dispatcher.Lock.NoteDue(due);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+// When a worker may be tried to be made again where one could not: behind a pause that doubles, a little at random. Belongs to the pool's lock.
+
+namespace Millrace.Workers;
+
+internal sealed class StartPauses(Limits limits)
+{
+    /// <summary>Starts that have failed, one behind the other.</summary>
+    public int Failures { get; private set; }
+
+    /// <summary>Why the last one did; null: it did not.</summary>
+    public Exception? Failure { get; private set; }
+
+    public long NotBefore { get; private set; }
+
+    public void NoteFailure(Exception error, long now)
+    {
+        Failure = error;
+        double pause = Math.Min(limits.StartPause * Math.Pow(2, Math.Min(Failures, 40)), limits.StartPauseMax);
+        Failures++;
+        NotBefore = now + (long)(pause * (0.8 + (0.2 * Random.Shared.NextDouble())));
+    }
+
+    public void NoteSuccess()
+    {
+        Failures = 0;
+        Failure = null;
+    }
+}

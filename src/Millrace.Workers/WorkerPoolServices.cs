@@ -1,0 +1,71 @@
+// Registration in a container of services: one pool for each type of worker.
+
+using System.Diagnostics.CodeAnalysis;
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.DependencyInjection.Extensions;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
+using Microsoft.Extensions.Hosting;
+using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Options;
+
+namespace Millrace.Workers;
+
+/// <summary>Adds pools to an application.</summary>
+public static class WorkerPoolServices
+{
+    /// <summary>Adds a <see cref="WorkerPool{TWorker}"/> that starts and ends with the host, and is an <see cref="IWorkerPool"/> too. Its options are judged when the host starts, which waits for its first
+    /// workers unless <see cref="WorkerPoolOptions.WaitAtStart"/> is false.</summary>
+    /// <typeparam name="TWorker">The worker.</typeparam>
+    /// <param name="services">Where to.</param>
+    /// <param name="factory">Makes a worker; null: with services for its constructor's parameters. Singletons only: no scope is there.</param>
+    /// <param name="configure">Sets options.</param>
+    /// <returns><paramref name="services"/>.</returns>
+    public static IServiceCollection AddWorkerPool<[DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicConstructors)] TWorker>(
+        this IServiceCollection services, Func<IServiceProvider, TWorker>? factory = null, Action<WorkerPoolOptions<TWorker>>? configure = null)
+    {
+        ArgumentNullException.ThrowIfNull(services);
+        OptionsBuilder<WorkerPoolOptions<TWorker>> options = services.AddOptions<WorkerPoolOptions<TWorker>>().ValidateOnStart();
+        if (configure is not null)
+        {
+            _ = options.Configure(configure);
+        }
+        services.TryAddSingleton<IValidateOptions<WorkerPoolOptions<TWorker>>, OptionsJudge<TWorker>>();
+        services.TryAddSingleton(provider => new WorkerPool<TWorker>(
+            () => factory is not null ? factory(provider) : ActivatorUtilities.CreateInstance<TWorker>(provider),
+            provider.GetRequiredService<IOptions<WorkerPoolOptions<TWorker>>>().Value,
+            provider.GetService<ILoggerFactory>()));
+        _ = services.AddSingleton<IWorkerPool>(static provider => provider.GetRequiredService<WorkerPool<TWorker>>());
+        _ = services.AddHostedService<PoolStart<TWorker>>();
+        return services;
+    }
+
+    /// <summary>Adds a check of the health of the pool of a type of worker.</summary>
+    /// <typeparam name="TWorker">The worker.</typeparam>
+    /// <param name="builder">Where to.</param>
+    /// <param name="name">The check's; null: the name of the worker's type.</param>
+    /// <returns><paramref name="builder"/>.</returns>
+    public static IHealthChecksBuilder AddWorkerPool<TWorker>(this IHealthChecksBuilder builder, string? name = null)
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        return builder.Add(new HealthCheckRegistration(
+            name ?? typeof(TWorker).Name,
+            static provider => new WorkerPoolHealthCheck(
+                provider.GetRequiredService<WorkerPool<TWorker>>(), provider.GetRequiredService<IOptions<WorkerPoolOptions<TWorker>>>().Value.QueueMax),
+            failureStatus: null,
+            tags: null));
+    }
+
+    private sealed class OptionsJudge<TWorker> : IValidateOptions<WorkerPoolOptions<TWorker>>
+    {
+        public ValidateOptionsResult Validate(string? name, WorkerPoolOptions<TWorker> options) =>
+            options.Validate() is { Count: > 0 } faults ? ValidateOptionsResult.Fail(faults) : ValidateOptionsResult.Success;
+    }
+
+    // The container disposes of the pool, and waits for it, when the host has stopped.
+    private sealed class PoolStart<TWorker>(WorkerPool<TWorker> pool, IOptions<WorkerPoolOptions<TWorker>> options) : IHostedService
+    {
+        public Task StartAsync(CancellationToken cancellationToken) => options.Value.WaitAtStart ? pool.WaitUntilReadyAsync(cancellationToken) : Task.CompletedTask;
+
+        public Task StopAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+    }
+}

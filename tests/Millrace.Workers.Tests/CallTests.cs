@@ -1,0 +1,279 @@
+// One call: where it runs, what its caller has of it.
+
+using System.Globalization;
+
+namespace Millrace.Workers.Tests;
+
+public sealed class CallTests
+{
+    public static TheoryData<bool> Kinds => [true, false];
+
+    private static WorkerPool<Probe> Pool(bool isThreadBound, int max = 1) => new(static () => new Probe(), new() { Min = max, Max = max, ThreadBound = isThreadBound });
+
+    [Theory]
+    [MemberData(nameof(Kinds))]
+    public async Task A_call_has_what_its_delegate_answers(bool isThreadBound)
+    {
+        await using var pool = Pool(isThreadBound);
+        Assert.Equal(42, await pool.RunAsync(static (_, _) => 42));
+        Assert.Equal("later", await pool.RunAsync(static async (_, _) =>
+        {
+            await Task.Yield();
+            return "later";
+        }));
+        Assert.Equal(7, await pool.RunAsync(static (_, _) => ValueTask.FromResult(7)));
+        bool isDone = false;
+        await pool.RunAsync((_, _) => { isDone = true; });
+        await pool.RunAsync(static (_, _) => Task.CompletedTask);
+        await pool.RunAsync(static (_, _) => ValueTask.CompletedTask);
+        Assert.True(isDone);
+    }
+
+    [Theory]
+    [MemberData(nameof(Kinds))]
+    public async Task What_a_call_throws_reaches_its_caller_and_the_worker_goes_on(bool isThreadBound)
+    {
+        await using var pool = Pool(isThreadBound);
+        int number = await pool.RunAsync(static (worker, _) => worker.Number);
+        var error = await Assert.ThrowsAsync<FormatException>(() => pool.RunAsync(static (_, _) => int.Parse("x", CultureInfo.InvariantCulture)));
+        Assert.Contains(nameof(What_a_call_throws_reaches_its_caller_and_the_worker_goes_on), error.StackTrace, StringComparison.Ordinal);
+        await Assert.ThrowsAsync<FormatException>(() => pool.RunAsync(static async (_, _) =>
+        {
+            await Task.Yield();
+            throw new FormatException();
+        }));
+        Assert.Equal(number, await pool.RunAsync(static (worker, _) => worker.Number));
+        Assert.Equal(2, pool.GetStatus().Failures);
+    }
+
+    [Fact]
+    public async Task A_worker_is_made_called_and_disposed_of_on_one_thread()
+    {
+        Probe probe;
+        await using (var pool = Pool(isThreadBound: true))
+        {
+            probe = await pool.RunAsync(static (worker, _) => worker);
+            for (int i = 0; i < 20; i++)
+            {
+                Assert.Equal(probe.ThreadId, await pool.RunAsync(static (_, _) => Environment.CurrentManagedThreadId));
+            }
+        }
+        Assert.Equal(probe.ThreadId, probe.DisposedOn);
+    }
+
+    [Fact]
+    public async Task An_await_in_a_call_comes_back_to_the_workers_thread()
+    {
+        await using var pool = Pool(isThreadBound: true);
+        int[] threads = await pool.RunAsync(static async (worker, ct) =>
+        {
+            var seen = new List<int> { worker.ThreadId, Environment.CurrentManagedThreadId };
+            await Task.Yield();
+            seen.Add(Environment.CurrentManagedThreadId);
+            await Task.Run(static () => { }, ct);
+            seen.Add(Environment.CurrentManagedThreadId);
+            await Task.Delay(5, ct);
+            seen.Add(Environment.CurrentManagedThreadId);
+            return seen.ToArray();
+        });
+        Assert.Single(threads.Distinct());
+    }
+
+    [Fact]
+    public async Task A_call_that_goes_on_elsewhere_ends_all_the_same()
+    {
+        await using var pool = Pool(isThreadBound: true);
+        for (int i = 0; i < 100; i++)
+        {
+            await pool.RunAsync(static async (_, ct) => await Task.Run(static () => { }, ct).ConfigureAwait(false));
+        }
+        Assert.Equal(100, pool.GetStatus().Calls);
+    }
+
+    [Fact]
+    public async Task A_factory_that_is_asynchronous_comes_back_to_the_workers_thread()
+    {
+        await using var pool = new WorkerPool<Probe>(static async ct =>
+        {
+            int before = Environment.CurrentManagedThreadId;
+            await Task.Delay(1, ct);
+            var probe = new Probe();
+            Assert.Equal(before, probe.ThreadId);
+            return probe;
+        });
+        Assert.True(await pool.RunAsync(static (worker, _) => worker.ThreadId == Environment.CurrentManagedThreadId));
+    }
+
+    [Fact]
+    public async Task A_worker_that_is_disposed_of_asynchronously_is_waited_for()
+    {
+        var worker = new SlowToEnd();
+        await using (var pool = new WorkerPool<SlowToEnd>(() => worker))
+        {
+            await pool.RunAsync(static (_, _) => 0);
+        }
+        Assert.True(worker.HasEnded);
+        Assert.True(worker.CameBack);
+    }
+
+    private sealed class SlowToEnd : IAsyncDisposable
+    {
+        public bool HasEnded { get; private set; }
+
+        public bool CameBack { get; private set; }
+
+        public async ValueTask DisposeAsync()
+        {
+            int thread = Environment.CurrentManagedThreadId;
+            await Task.Delay(20);
+            CameBack = thread == Environment.CurrentManagedThreadId;
+            HasEnded = true;
+        }
+    }
+
+    [Theory]
+    [MemberData(nameof(Kinds))]
+    public async Task A_worker_is_used_by_one_call_at_a_time(bool isThreadBound)
+    {
+        int[] inside = new int[4];
+        int next = -1;
+        int wrong = 0;
+        await using var pool = new WorkerPool<int[]>(() => [Interlocked.Increment(ref next)], new() { Min = 4, Max = 4, ThreadBound = isThreadBound });
+        await Task.WhenAll(Enumerable.Range(0, 32).Select(async i =>
+        {
+            for (int n = 0; n < 200; n++)
+            {
+                await pool.RunAsync(async (worker, _) =>
+                {
+                    if (Interlocked.Increment(ref inside[worker[0]]) != 1)
+                    {
+                        Interlocked.Increment(ref wrong);
+                    }
+                    if ((n + i) % 3 == 0)
+                    {
+                        await Task.Yield();
+                    }
+                    Interlocked.Decrement(ref inside[worker[0]]);
+                });
+            }
+        }));
+        Assert.Equal(0, wrong);
+        Assert.Equal(32 * 200, pool.GetStatus().Calls);
+    }
+
+    [Theory]
+    [MemberData(nameof(Kinds))]
+    public async Task A_call_runs_in_the_execution_context_of_its_caller(bool isThreadBound)
+    {
+        var local = new AsyncLocal<string>();
+        await using var pool = Pool(isThreadBound);
+        local.Value = "a";
+        Assert.Equal("a", await pool.RunAsync((_, _) => local.Value));
+        local.Value = "b";
+        Assert.Equal("b", await pool.RunAsync(async (_, _) =>
+        {
+            await Task.Yield();
+            return local.Value;
+        }));
+        Task<string?> without;
+        using (ExecutionContext.SuppressFlow())
+        {
+            without = pool.RunAsync((_, _) => (string?)local.Value);
+        }
+        Assert.Null(await without);
+    }
+
+    [Fact]
+    public async Task A_caller_never_goes_on_on_a_workers_thread()
+    {
+        await using var pool = Pool(isThreadBound: true);
+        for (int i = 0; i < 50; i++)
+        {
+            int worker = await pool.RunAsync(static (worker, _) => worker.ThreadId);
+            Assert.NotEqual(worker, Environment.CurrentManagedThreadId);
+        }
+    }
+
+    // ---- cancellation ----
+
+    [Fact]
+    public async Task A_call_whose_caller_has_left_before_it_is_made_never_begins()
+    {
+        await using var pool = Pool(isThreadBound: true);
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => pool.RunAsync(static (_, _) => 0, new CancellationToken(true)));
+        Assert.Equal(0, pool.GetStatus().Calls);
+    }
+
+    [Theory]
+    [MemberData(nameof(Kinds))]
+    public async Task A_call_that_runs_has_its_token_cancelled_with_its_callers(bool isThreadBound)
+    {
+        await using var pool = Pool(isThreadBound);
+        using var leaving = new CancellationTokenSource();
+        var began = new TaskCompletionSource();
+        Task call = pool.RunAsync(async (_, ct) =>
+        {
+            began.SetResult();
+            await Task.Delay(Timeout.Infinite, ct);
+        }, leaving.Token);
+        await began.Task;
+        await leaving.CancelAsync();
+        var error = await Assert.ThrowsAnyAsync<OperationCanceledException>(() => call);
+        Assert.Equal(leaving.Token, error.CancellationToken);
+        Assert.Equal(0, pool.GetStatus().Failures);
+        Assert.Equal(1, await pool.RunAsync(static (_, _) => 1));
+    }
+
+    // ---- from inside a call ----
+
+    [Theory]
+    [MemberData(nameof(Kinds))]
+    public async Task A_call_from_inside_a_call_of_the_same_pool_is_refused(bool isThreadBound)
+    {
+        await using var pool = Pool(isThreadBound);
+        await Assert.ThrowsAsync<WorkerReentranceException>(() => pool.RunAsync((_, _) => pool.RunAsync(static (_, _) => 1)));
+        await Assert.ThrowsAsync<WorkerReentranceException>(() => pool.RunAsync(async (_, ct) =>
+            await Task.Run(async () => await pool.RunAsync(static (_, _) => 1), ct).ConfigureAwait(false)));
+        await Assert.ThrowsAsync<WorkerReentranceException>(() => pool.RunAsync((_, ct) => pool.RunExclusiveAsync(static (_, _) => Task.CompletedTask, ct)));
+        Assert.Equal(1, await pool.RunAsync(static (_, _) => 1));
+    }
+
+    [Fact]
+    public async Task A_circle_over_another_pool_is_refused_and_another_pool_is_not()
+    {
+        await using var first = Pool(isThreadBound: true);
+        await using var second = Pool(isThreadBound: true);
+        Assert.Equal(5, await first.RunAsync((_, _) => second.RunAsync(static (_, _) => 5)));
+        await Assert.ThrowsAsync<WorkerReentranceException>(() => first.RunAsync((_, _) => second.RunAsync((_, _) => first.RunAsync(static (_, _) => 5))));
+    }
+
+    [Fact]
+    public async Task What_a_call_has_left_behind_may_call_when_the_call_has_ended()
+    {
+        await using var pool = Pool(isThreadBound: true);
+        var go = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        Task<Task<int>> behind = pool.RunAsync((_, _) => Task.FromResult(Task.Run(async () =>
+        {
+            await go.Task;
+            return await pool.RunAsync(static (_, _) => 3);
+        })));
+        Task<int> later = await behind;
+        go.SetResult();
+        Assert.Equal(3, await later);
+    }
+
+    [Fact]
+    public async Task What_a_call_leaves_behind_and_throws_replaces_the_worker_and_is_said()
+    {
+        using var said = new Said();
+        await using var pool = new WorkerPool<Probe>(static () => new Probe(), new() { Max = 1 }, said);
+        int number = await pool.RunAsync(static (worker, _) =>
+        {
+            SynchronizationContext.Current!.Post(static _ => throw new FormatException("left behind"), null);
+            return worker.Number;
+        });
+        await Eventually.TrueAsync(() => said.Count(9) == 1, "the message");
+        await Eventually.TrueAsync(() => pool.GetStatus().Ends.GetValueOrDefault(WorkerEnd.Error) == 1, "the end");
+        Assert.NotEqual(number, await pool.RunAsync(static (worker, _) => worker.Number));
+    }
+}

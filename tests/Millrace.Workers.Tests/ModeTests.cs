@@ -1,0 +1,251 @@
+// Held, used exclusively, made otherwise, ended.
+
+namespace Millrace.Workers.Tests;
+
+public sealed class ModeTests
+{
+    // ---- hold ----
+
+    [Fact]
+    public async Task A_pool_that_is_held_lets_calls_end_and_has_others_wait_until_it_is_released()
+    {
+        using var gate = new Gate();
+        await using var pool = new WorkerPool<Probe>(static () => new Probe(), new() { Min = 2, Max = 2, QueueMax = 2 });
+        Task running = pool.RunAsync((_, _) => gate.Pass());
+        await gate.EnteredAsync();
+        Task held = pool.HoldAsync();
+        Task<int> second = pool.RunAsync(static (_, _) => 2);
+        Task<int> third = pool.RunAsync(static (_, _) => 3);
+        await Assert.ThrowsAsync<WorkerQueueFullException>(() => pool.RunAsync(static (_, _) => 4));
+        Assert.False(held.IsCompleted);
+        gate.Open();
+        await held;
+        Assert.Equal((0, 2, true), (pool.GetStatus().Running, pool.GetStatus().Waiting, pool.GetStatus().IsHeld));
+        pool.Release();
+        await Task.WhenAll(running, second, third);
+        pool.Release();
+        Assert.False(pool.GetStatus().IsHeld);
+    }
+
+    [Fact]
+    public async Task A_hold_is_bounded_by_the_time_that_calls_may_wait()
+    {
+        var time = new ManualTime();
+        await using var pool = new WorkerPool<Probe>(static () => new Probe(), new() { Max = 1, WaitLimit = TimeSpan.FromSeconds(5), TimeProvider = time });
+        await pool.HoldAsync();
+        Task<int> call = pool.RunAsync(static (_, _) => 2);
+        pool.Pass(time, TimeSpan.FromSeconds(5));
+        var error = await Assert.ThrowsAsync<WorkerWaitException>(() => call);
+        Assert.Contains("held", error.Message, StringComparison.Ordinal);
+    }
+
+    // ---- exclusive ----
+
+    [Fact]
+    public async Task In_exclusive_use_one_worker_lives_and_the_others_come_back_behind_it()
+    {
+        int alive = 0;
+        using var gate = new Gate();
+        await using var pool = new WorkerPool<Counted>(() => new Counted(() => Interlocked.Increment(ref alive), () => Interlocked.Decrement(ref alive)), new() { Min = 4, Max = 4 });
+        await pool.WaitUntilReadyAsync();
+        Task running = pool.RunAsync((_, _) => gate.Pass());
+        await gate.EnteredAsync();
+        Task<int> exclusive = pool.RunExclusiveAsync(async (_, ct) =>
+        {
+            int before = Volatile.Read(ref alive);
+            await Task.Delay(20, ct);
+            return before + Volatile.Read(ref alive);
+        });
+        Task<int> other = pool.RunAsync(static (_, _) => 9);
+        Assert.False(exclusive.IsCompleted);
+        gate.Open();
+        Assert.Equal(2, await exclusive);
+        Assert.Equal(9, await other);
+        await running;
+        await Eventually.TrueAsync(() => Volatile.Read(ref alive) == 4, "the others");
+    }
+
+    [Fact]
+    public async Task Two_exclusive_uses_come_one_after_the_other()
+    {
+        int inside = 0;
+        await using var pool = new WorkerPool<Probe>(static () => new Probe(), new() { Min = 3, Max = 3 });
+        async Task<int> Enter(Probe probe, CancellationToken ct)
+        {
+            int now = Interlocked.Increment(ref inside);
+            await Task.Delay(10, ct);
+            Interlocked.Decrement(ref inside);
+            return now;
+        }
+        int[] found = await Task.WhenAll(Enumerable.Range(0, 3).Select(_ => pool.RunExclusiveAsync<int>(Enter)));
+        Assert.Equal([1, 1, 1], found);
+    }
+
+    [Fact]
+    public async Task Who_gives_up_waiting_for_exclusive_use_lets_the_others_go_on()
+    {
+        using var gate = new Gate();
+        using var leaving = new CancellationTokenSource();
+        await using var pool = new WorkerPool<Probe>(static () => new Probe(), new() { Min = 2, Max = 2 });
+        Task running = pool.RunAsync((_, _) => gate.Pass());
+        await gate.EnteredAsync();
+        Task exclusive = pool.RunExclusiveAsync(static (_, _) => Task.CompletedTask, leaving.Token);
+        Task<int> other = pool.RunAsync(static (_, _) => 9);
+        await leaving.CancelAsync();
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => exclusive);
+        Assert.Equal(9, await other);
+        gate.Open();
+        await running;
+    }
+
+    private sealed class Counted : IDisposable
+    {
+        private readonly Action _gone;
+
+        public Counted(Action came, Action gone)
+        {
+            came();
+            _gone = gone;
+        }
+
+        public void Dispose() => _gone();
+    }
+
+    // ---- swap ----
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task Behind_a_swap_all_workers_are_of_the_new_generation_and_no_call_is_lost(bool isThreadBound)
+    {
+        await using var pool = new WorkerPool<string>(static () => "old", new() { Min = 3, Max = 3, ThreadBound = isThreadBound });
+        using var stop = new CancellationTokenSource();
+        Task<int>[] callers = [.. Enumerable.Range(0, 8).Select(_ => Task.Run(async () =>
+        {
+            int count = 0;
+            while (!stop.IsCancellationRequested)
+            {
+                string made = await pool.RunAsync(static (worker, _) => worker);
+                Assert.True(made is "old" or "new");
+                count++;
+            }
+            return count;
+        }))];
+        await pool.SwapAsync(static () => "new");
+        for (int i = 0; i < 20; i++)
+        {
+            Assert.Equal("new", await pool.RunAsync(static (worker, _) => worker));
+        }
+        await stop.CancelAsync();
+        await Task.WhenAll(callers);
+        WorkerPoolStatus status = pool.GetStatus();
+        Assert.Equal(2, status.Generation);
+        Assert.All(status.Workers, static worker => Assert.Equal(2, worker.Generation));
+        Assert.Equal(3, status.Ends[WorkerEnd.Swapped] + status.Ends.GetValueOrDefault(WorkerEnd.Surplus));
+        Assert.Equal(0, status.Failures);
+    }
+
+    [Fact]
+    public async Task A_swap_whose_factory_fails_changes_nothing()
+    {
+        await using var pool = new WorkerPool<string>(static () => "old", new() { Min = 2, Max = 2 });
+        await pool.WaitUntilReadyAsync();
+        var error = await Assert.ThrowsAsync<WorkerStartException>(() => pool.SwapAsync(static () => throw new FormatException("new one broken")));
+        Assert.Equal("new one broken", error.InnerException!.Message);
+        Assert.Equal("old", await pool.RunAsync(static (worker, _) => worker));
+        WorkerPoolStatus status = pool.GetStatus();
+        Assert.Equal((1, 2, null), (status.Generation, status.Workers.Count, status.StartFailure));
+        await pool.SwapAsync(static _ => Task.FromResult("better"));
+        Assert.Equal("better", await pool.RunAsync(static (worker, _) => worker));
+    }
+
+    [Fact]
+    public async Task A_swap_waits_for_calls_of_the_old_generation()
+    {
+        using var gate = new Gate();
+        await using var pool = new WorkerPool<string>(static () => "old", new() { Max = 1 });
+        Task<string> running = pool.RunAsync((worker, _) =>
+        {
+            gate.Pass();
+            return worker;
+        });
+        await gate.EnteredAsync();
+        Task swap = pool.SwapAsync(static () => "new");
+        Assert.Equal("new", await pool.RunAsync(static (worker, _) => worker));
+        Assert.False(swap.IsCompleted);
+        gate.Open();
+        Assert.Equal("old", await running);
+        await swap;
+        Assert.Single(pool.GetStatus().Workers);
+    }
+
+    // ---- the end ----
+
+    [Fact]
+    public async Task The_end_of_a_pool_lets_calls_end_that_wait_or_run_and_refuses_others()
+    {
+        using var gate = new Gate();
+        var pool = new WorkerPool<Probe>(static () => new Probe(), new() { Max = 1 });
+        Task<int> running = pool.RunAsync((_, _) => gate.Pass());
+        await gate.EnteredAsync();
+        Task<Probe> waiting = pool.RunAsync(static (worker, _) => worker);
+        Task end = pool.DisposeAsync().AsTask();
+        await Assert.ThrowsAsync<WorkerPoolClosedException>(() => pool.RunAsync(static (_, _) => 0));
+        Assert.False(end.IsCompleted);
+        gate.Open();
+        await running;
+        Probe probe = await waiting;
+        await end;
+        Assert.NotEqual(0, probe.DisposedOn);
+        await pool.DisposeAsync();
+        Assert.True(pool.GetStatus().IsClosed);
+    }
+
+    [Fact]
+    public async Task Behind_the_drain_time_what_waits_is_refused_and_what_runs_is_cancelled_then_given_up()
+    {
+        using var gate = new Gate();
+        using var said = new Said();
+        var pool = new WorkerPool<Probe>(static () => new Probe(), new() { Min = 2, Max = 2, DrainLimit = TimeSpan.FromMilliseconds(20), CancelGrace = TimeSpan.FromMilliseconds(50) }, said);
+        await pool.WaitUntilReadyAsync();
+        var began = new TaskCompletionSource();
+        Task heeds = pool.RunAsync(async (_, ct) =>
+        {
+            began.SetResult();
+            await Task.Delay(Timeout.Infinite, ct);
+        });
+        Task deaf = pool.RunAsync((_, _) => gate.Pass());
+        await began.Task;
+        await gate.EnteredAsync();
+        Task waits = pool.RunAsync(static (_, _) => 0);
+        await pool.DisposeAsync();
+        await Assert.ThrowsAsync<WorkerPoolClosedException>(() => waits);
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => heeds);
+        await Assert.ThrowsAsync<WorkerPoolClosedException>(() => deaf);
+        Assert.Equal(1, said.Count(14));
+        Assert.Single(pool.GetStatus().Stuck);
+        gate.Open();
+    }
+
+    [Fact]
+    public async Task The_end_of_a_pool_that_is_held_refuses_what_waits_at_once()
+    {
+        var pool = new WorkerPool<Probe>(static () => new Probe(), new() { Max = 1 });
+        await pool.HoldAsync();
+        Task waits = pool.RunAsync(static (_, _) => 0);
+        await pool.DisposeAsync();
+        await Assert.ThrowsAsync<WorkerPoolClosedException>(() => waits);
+    }
+
+    [Fact]
+    public async Task A_factory_is_told_that_the_pool_ends()
+    {
+        var pool = new WorkerPool<Probe>(static async ct =>
+        {
+            await Task.Delay(Timeout.Infinite, ct);
+            return new Probe();
+        }, new() { DrainLimit = TimeSpan.Zero });
+        await pool.DisposeAsync();
+        await Assert.ThrowsAsync<WorkerPoolClosedException>(() => pool.WaitUntilReadyAsync());
+    }
+}
