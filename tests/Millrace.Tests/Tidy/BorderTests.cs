@@ -26,6 +26,7 @@ public sealed class BorderTests
     [Theory]
     [InlineData("src/Millrace.Protocols/Millrace.Protocols.csproj", "")]
     [InlineData("src/Millrace/Millrace.csproj", "Millrace.Protocols")]
+    [InlineData("src/Millrace.Workers/Millrace.Workers.csproj", "")]
     public void A_project_refers_only_to_the_layers_below_it(string project, string expected)
     {
         IEnumerable<string> references = XDocument.Parse(Repository.Read(project)).Descendants("ProjectReference")
@@ -36,6 +37,7 @@ public sealed class BorderTests
     [Theory]
     [InlineData("src/Millrace.Protocols/Millrace.Protocols.csproj")]
     [InlineData("src/Millrace/Millrace.csproj")]
+    [InlineData("src/Millrace.Workers/Millrace.Workers.csproj")]
     public void The_library_depends_on_no_package_at_run_time(string project) =>
         Assert.All(XDocument.Parse(Repository.Read(project)).Descendants("PackageReference"), static reference => Assert.Equal("all", reference.Attribute("PrivateAssets")?.Value));
 
@@ -52,6 +54,11 @@ public sealed class BorderTests
             @"\bFile\.(SetUnixFileMode|Delete|Move|Copy|Create|Write\w*|Append\w*|Replace|CreateSymbolicLink)\(|\bDirectory\.(Create\w*|Delete|Move)\(|\bnew FileStream\(";
         Assert.All(Repository.Sources("src"), static path => Assert.DoesNotMatch(ByPath, File.ReadAllText(path)));
     }
+
+    // It serves on any server, and is to stay so.
+    [Fact]
+    public void MapFastCgi_knows_the_protocol_and_no_server() =>
+        Assert.All(Repository.Sources("src/Millrace.Connector/Programs"), static path => Assert.DoesNotMatch(@"(?m)^using Millrace\.(?!Protocols\b)", string.Join('\n', File.ReadLines(path))));
 
     // From the bottom up. What stands beside the folders, Engine and what it holds, is above all but AspNetCore.
     private static readonly string[] s_folders = ["Options", "Platform", "Observe", "Listeners", "Exchanges", "Framing", "Loops", "Connections", "Handlers", "AspNetCore"];

@@ -97,7 +97,8 @@ internal static partial class CodeBlocks
             await File.WriteAllTextAsync(file, source);
             string arguments = Path.Combine(folder.FullName, "arguments.rsp");
             IEnumerable<string> framework = ((string)AppContext.GetData("TRUSTED_PLATFORM_ASSEMBLIES")!).Split(':').Where(static path => path.Contains("/shared/", StringComparison.Ordinal));
-            IEnumerable<string> references = framework.Append(typeof(MillraceServer).Assembly.Location).Append(typeof(global::Millrace.Protocols.ReadResult).Assembly.Location);
+            IEnumerable<string> references = framework.Append(typeof(MillraceServer).Assembly.Location).Append(typeof(global::Millrace.Protocols.ReadResult).Assembly.Location)
+                .Append(typeof(global::Millrace.Workers.WorkerPoolOptions).Assembly.Location).Append(typeof(global::Millrace.Connector.FastCgiProgramOptions).Assembly.Location);
             await File.WriteAllLinesAsync(arguments,
             [
                 "-nologo", "-target:library", "-nullable:enable", "-nowarn:CS1998,CS8321", "-langversion:14", $"-out:\"{folder.FullName}/Blocks.dll\"",

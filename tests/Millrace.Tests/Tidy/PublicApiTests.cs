@@ -9,13 +9,19 @@ public sealed class PublicApiTests
 {
     private const string ApproveVariable = "MILLRACE_APPROVE_API";
 
-    public static TheoryData<string> Assemblies => [.. (string[])["Millrace", "Millrace.Protocols"]];
+    public static TheoryData<string> Assemblies => [.. (string[])["Millrace", "Millrace.Protocols", "Millrace.Workers", "Millrace.Connector"]];
 
     [Theory]
     [MemberData(nameof(Assemblies))]
     public void The_public_surface_is_the_approved_one(string name)
     {
-        Assembly assembly = name == "Millrace" ? typeof(MillraceServer).Assembly : typeof(ReadResult).Assembly;
+        Assembly assembly = name switch
+        {
+            "Millrace" => typeof(MillraceServer).Assembly,
+            "Millrace.Protocols" => typeof(ReadResult).Assembly,
+            "Millrace.Workers" => typeof(Millrace.Workers.WorkerPoolOptions).Assembly,
+            _ => typeof(Millrace.Connector.FastCgiProgramOptions).Assembly,
+        };
         string path = Path.Combine(Repository.Root, $"tests/Millrace.Tests/Tidy/PublicApi.{name}.txt");
         string rendered = PublicApi.Of(assembly);
         if (Environment.GetEnvironmentVariable(ApproveVariable) == "1")

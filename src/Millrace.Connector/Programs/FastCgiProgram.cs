@@ -1,0 +1,163 @@
+// A FastCGI program behind an endpoint: what a request leads to, and what becomes of it when the program does not answer.
+
+using System.Net;
+using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Routing;
+using Microsoft.AspNetCore.StaticFiles;
+using Microsoft.Extensions.Logging;
+using Microsoft.Net.Http.Headers;
+
+namespace Millrace.Connector;
+
+internal sealed class FastCgiProgram : IDisposable
+{
+    private static readonly FileExtensionContentTypeProvider s_types = new();
+
+    private readonly FastCgiProgramOptions _options;
+    private readonly ConnectionPool _pool;
+    private readonly ScriptMap? _map;
+    private readonly SentFiles _sent;
+    private readonly string _address;
+    private readonly string? _rest;
+    private readonly ILogger _logger;
+
+    /// <param name="endPoint">Where the program listens.</param>
+    /// <param name="options">Judged already.</param>
+    /// <param name="rest">The route's parameter that holds what is below the program's place; null: there is nothing below it.</param>
+    /// <param name="logger">Where it says why.</param>
+    public FastCgiProgram(EndPoint endPoint, FastCgiProgramOptions options, string? rest, ILogger logger)
+    {
+        _options = options;
+        _address = endPoint.ToString()!;
+        _rest = rest;
+        _logger = logger;
+        _pool = new ConnectionPool(endPoint, new ConnectionLimits(options.ConnectionsMax, options.IdleTimeout, options.ConnectTimeout));
+        _map = options.Root is null ? null : new ScriptMap(options);
+        _sent = new SentFiles(options);
+    }
+
+    public void Dispose() => _pool.Dispose();
+
+    public async Task AnswerAsync(HttpContext context)
+    {
+        string path = context.Request.Path.Value ?? "";
+        string rest = _rest is null ? "" : context.GetRouteValue(_rest) as string ?? "";
+        string its = path.EndsWith(rest, StringComparison.Ordinal) ? rest : rest + "/";
+        if (!path.EndsWith(its, StringComparison.Ordinal))
+        {
+            context.Response.StatusCode = StatusCodes.Status404NotFound;
+            return;
+        }
+        string prefix = path[..^its.Length].TrimEnd('/');
+        string below = path[prefix.Length..];
+        string place = (context.Request.PathBase.Value ?? "").TrimEnd('/') + prefix;
+        ScriptTarget target = _map?.Find(below) ?? new ScriptTarget(TargetKind.Script, "", "", below);
+        switch (target.Kind)
+        {
+            case TargetKind.Script:
+                await RunAsync(context, place, target).ConfigureAwait(false);
+                break;
+            case TargetKind.File:
+                await SendAsync(context, target.File).ConfigureAwait(false);
+                break;
+            case TargetKind.Folder:
+                context.Response.Redirect(new PathString(place + target.Script + "/").ToUriComponent() + context.Request.QueryString.ToUriComponent(), permanent: true, preserveMethod: true);
+                break;
+            default:
+                context.Response.StatusCode = StatusCodes.Status404NotFound;
+                break;
+        }
+    }
+
+    // ---- a script ----
+
+    private async Task RunAsync(HttpContext context, string place, ScriptTarget target)
+    {
+        using var request = new ProgramRequest(context, _options, _pool);
+        try
+        {
+            await request.RunAsync(place, target).ConfigureAwait(false);
+            if (request.HandedOver is { } file)
+            {
+                await HandOverAsync(context, file.Path, file.File).ConfigureAwait(false);
+            }
+        }
+        catch (ConnectorException error)
+        {
+            Fail(context, error.Fault == ConnectorFault.Busy ? StatusCodes.Status503ServiceUnavailable : StatusCodes.Status502BadGateway, error.Message);
+        }
+        catch (TimeoutException error)
+        {
+            Fail(context, StatusCodes.Status504GatewayTimeout, error.Message);
+        }
+        catch (ProgramRequest.TooLargeException)
+        {
+            context.Response.StatusCode = StatusCodes.Status413PayloadTooLarge;
+        }
+        catch (OperationCanceledException) when (context.RequestAborted.IsCancellationRequested)
+        {
+            // There is nobody left to tell.
+        }
+        finally
+        {
+            if (!request.Errors.IsEmpty)
+            {
+                ProgramLog.Printed(_logger, context.Request.Method, ProgramLog.Plain(context.Request.Path.Value ?? ""), _address, request.Errors.ToString());
+            }
+        }
+    }
+
+    private void Fail(HttpContext context, int status, string why)
+    {
+        string path = ProgramLog.Plain(context.Request.Path.Value ?? "");
+        if (context.Response.HasStarted)
+        {
+            ProgramLog.Broken(_logger, context.Request.Method, path, _address, ProgramLog.Plain(why));
+            context.Abort();
+            return;
+        }
+        ProgramLog.NoAnswer(_logger, context.Request.Method, path, _address, status, ProgramLog.Plain(why));
+        context.Response.Clear();
+        context.Response.StatusCode = status;
+    }
+
+    // ---- a file ----
+
+    private async Task HandOverAsync(HttpContext context, string? path, string? file)
+    {
+        if (_sent.Find(path, file) is not { } found)
+        {
+            ProgramLog.MayNotSend(_logger, context.Request.Method, ProgramLog.Plain(context.Request.Path.Value ?? ""), ProgramLog.Plain(path ?? file ?? ""));
+            context.Response.Clear();
+            context.Response.StatusCode = StatusCodes.Status502BadGateway;
+            return;
+        }
+        HttpResponse response = context.Response;
+        response.ContentLength = null;
+        await SendAsync(context, found, response.ContentType ?? (s_types.TryGetContentType(found, out string? type) ? type : "application/octet-stream")).ConfigureAwait(false);
+    }
+
+    private static Task SendAsync(HttpContext context, string file)
+    {
+        if (!HttpMethods.IsGet(context.Request.Method) && !HttpMethods.IsHead(context.Request.Method))
+        {
+            context.Response.StatusCode = StatusCodes.Status405MethodNotAllowed;
+            context.Response.Headers.Allow = "GET, HEAD";
+            return Task.CompletedTask;
+        }
+        if (!s_types.TryGetContentType(file, out string? type))
+        {
+            context.Response.StatusCode = StatusCodes.Status404NotFound;
+            return Task.CompletedTask;
+        }
+        return SendAsync(context, file, type);
+    }
+
+    private static Task SendAsync(HttpContext context, string file, string type)
+    {
+        var info = new FileInfo(file);
+        DateTimeOffset changed = info.LastWriteTimeUtc;
+        var tag = new EntityTagHeaderValue(FormattableString.Invariant($"\"{changed.ToUnixTimeMilliseconds():x}-{info.Length:x}\""));
+        return Results.File(file, type, lastModified: changed, entityTag: tag, enableRangeProcessing: true).ExecuteAsync(context);
+    }
+}

@@ -1,0 +1,165 @@
+// The head of a program's response (RFC 3875 §6.2): gathered until its empty line, within limits of bytes and of lines, then read into the response. What it says to the web server and not to the
+// visitor (X-Accel-*, X-Sendfile) stays here. A line is a field or the response is broken: no byte of a script's gets between two fields.
+
+using System.Buffers;
+using System.Globalization;
+using System.Text;
+using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
+using Microsoft.AspNetCore.WebUtilities;
+using Microsoft.Extensions.Primitives;
+
+namespace Millrace.Connector;
+
+internal sealed class ProgramHead(int bytesMax, int fieldsMax)
+{
+    private static readonly SearchValues<byte> s_tokens = SearchValues.Create("!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"u8);
+
+    private byte[] _gathered = [];
+    private int _length;
+    private bool _hasStatus;
+
+    public bool IsRead { get; private set; }
+
+    /// <summary>X-Accel-Redirect; null: there is none.</summary>
+    public string? Redirect { get; private set; }
+
+    /// <summary>X-Sendfile; null: there is none.</summary>
+    public string? SendFile { get; private set; }
+
+    /// <summary>Takes bytes of STDOUT until the head is there, and puts it into <paramref name="response"/> then.</summary>
+    /// <returns>How many of <paramref name="bytes"/> belong to the head.</returns>
+    /// <exception cref="ConnectorException">It is no head of a response.</exception>
+    public int Take(ReadOnlySpan<byte> bytes, HttpResponse response)
+    {
+        int known = _length;
+        int count = Math.Min(bytes.Length, bytesMax - known);
+        if (known + count > _gathered.Length)
+        {
+            Array.Resize(ref _gathered, Math.Min(bytesMax, Math.Max(_gathered.Length * 2, known + count)));
+        }
+        bytes[..count].CopyTo(_gathered.AsSpan(known));
+        _length += count;
+        int end = EndOf(_gathered.AsSpan(0, _length));
+        if (end < 0)
+        {
+            return count == bytes.Length ? count : throw Broken(string.Create(CultureInfo.InvariantCulture, $"its head is larger than {bytesMax} bytes (HeadBytesMax)"));
+        }
+        Read(_gathered.AsSpan(0, end), response);
+        return end - known;
+    }
+
+    // Behind the empty line; -1 where there is none. Line ends with and without CR are taken (RFC 3875 §6.2.1: NL is the system's).
+    private static int EndOf(ReadOnlySpan<byte> bytes)
+    {
+        int start = 0;
+        while (true)
+        {
+            int found = bytes[start..].IndexOf((byte)'\n');
+            if (found < 0)
+            {
+                return -1;
+            }
+            if (found == 0 || (found == 1 && bytes[start] == (byte)'\r'))
+            {
+                return start + found + 1;
+            }
+            start += found + 1;
+        }
+    }
+
+    private void Read(ReadOnlySpan<byte> head, HttpResponse response)
+    {
+        for (int lines = 1; !head.IsEmpty; lines++)
+        {
+            int end = head.IndexOf((byte)'\n');
+            ReadOnlySpan<byte> line = end > 0 && head[end - 1] == (byte)'\r' ? head[..(end - 1)] : head[..end];
+            head = head[(end + 1)..];
+            if (line.IsEmpty)
+            {
+                break;
+            }
+            if (lines > fieldsMax)
+            {
+                throw Broken(string.Create(CultureInfo.InvariantCulture, $"its head has more than {fieldsMax} lines (HeadFieldsMax)"));
+            }
+            ReadLine(line, response);
+        }
+        if (!_hasStatus && response.Headers.ContainsKey("Location"))
+        {
+            response.StatusCode = StatusCodes.Status302Found;       // §6.2.3
+        }
+        IsRead = true;
+        _gathered = [];
+    }
+
+    private void ReadLine(ReadOnlySpan<byte> line, HttpResponse response)
+    {
+        int colon = line.IndexOf((byte)':');
+        if (colon <= 0 || line[..colon].ContainsAnyExcept(s_tokens))
+        {
+            throw Broken("a line of its head is no field");
+        }
+        ReadOnlySpan<byte> value = line[(colon + 1)..].Trim(" \t"u8);
+        if (value.ContainsAny("\0\r"u8) || value.ContainsAnyInRange((byte)1, (byte)8) || value.ContainsAnyInRange((byte)10, (byte)31) || value.Contains((byte)127))
+        {
+            throw Broken("a field of its head has a control character (RFC 9110 §5.5)");
+        }
+        Put(Encoding.Latin1.GetString(line[..colon]), Encoding.Latin1.GetString(value), response);
+    }
+
+    private void Put(string name, string value, HttpResponse response)
+    {
+        switch (name.ToUpperInvariant())
+        {
+            case "STATUS":
+                ReadStatus(value, response);
+                break;
+            case "X-ACCEL-REDIRECT":
+                Redirect = value;
+                break;
+            case "X-SENDFILE":
+                SendFile = value;
+                break;
+            case "CONTENT-LENGTH":
+                response.ContentLength = long.TryParse(value, NumberStyles.None, CultureInfo.InvariantCulture, out long length) && !response.ContentLength.HasValue
+                    ? length
+                    : throw Broken("its Content-Length is no number, or there are two");
+                break;
+            case var upper when upper.StartsWith("X-ACCEL-", StringComparison.Ordinal) || upper == "TRAILER" || ConnectionFields.Contains(name):
+                break;
+            default:
+                Append(name, value, response);
+                break;
+        }
+    }
+
+    private static void Append(string name, string value, HttpResponse response)
+    {
+        try
+        {
+            response.Headers[name] = StringValues.Concat(response.Headers[name], value);
+        }
+        catch (InvalidOperationException error)
+        {
+            throw Broken(error.Message);       // the server's judgement
+        }
+    }
+
+    // 404 Not Found
+    private void ReadStatus(string value, HttpResponse response)
+    {
+        if (_hasStatus || value.Length < 3 || !int.TryParse(value.AsSpan(0, 3), NumberStyles.None, CultureInfo.InvariantCulture, out int code) || code is < 200 or > 599 || (value.Length > 3 && value[3] != ' '))
+        {
+            throw Broken("its status is no number from 200 to 599, or there are two");
+        }
+        _hasStatus = true;
+        response.StatusCode = code;
+        if (value.Length > 4 && value[4..] != ReasonPhrases.GetReasonPhrase(code) && response.HttpContext.Features.Get<IHttpResponseFeature>() is { } feature)
+        {
+            feature.ReasonPhrase = value[4..];
+        }
+    }
+
+    private static ConnectorException Broken(string why) => new(ConnectorFault.BrokenResponse, $"Its response is broken: {why}.");
+}

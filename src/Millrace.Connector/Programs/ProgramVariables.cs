@@ -1,0 +1,118 @@
+// From a request to the variables of a program (RFC 3875 §4.1), as nginx gives them with its fastcgi_params, so that what runs there runs here. What a visitor says reaches the program in HTTP_*
+// variables alone, and each of these has one field that it can come from.
+
+using System.Globalization;
+using System.Net;
+using System.Text;
+using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
+using Millrace.Protocols.FastCgi;
+
+namespace Millrace.Connector;
+
+internal static class ProgramVariables
+{
+    private static readonly HashSet<string> s_notPassed = new(StringComparer.OrdinalIgnoreCase)
+    {
+        "Proxy",                // HTTP_PROXY is an environment variable that programs believe (CVE-2016-5385)
+        "Expect", "HTTP2-Settings", "Proxy-Authorization", "Trailer",
+    };
+
+    /// <summary>Writes PARAMS and their end.</summary>
+    /// <param name="writer">Where to.</param>
+    /// <param name="context">The request.</param>
+    /// <param name="options">Root, names, further variables.</param>
+    /// <param name="prefix">The part of the path that leads to the program; empty, or from '/' and without '/' at its end.</param>
+    /// <param name="target">The script.</param>
+    /// <param name="length">Bytes of the body; null: there is none.</param>
+    public static void Write(RecordWriter writer, HttpContext context, FastCgiProgramOptions options, string prefix, in ScriptTarget target, long? length)
+    {
+        writer.BeginStream(RecordType.Params);
+        foreach (var (name, value) in Of(context, options, prefix, target, length))
+        {
+            if (!options.Variables.ContainsKey(name))
+            {
+                Pair(writer, name, value);
+            }
+        }
+        foreach (var (name, value) in options.Variables)
+        {
+            Pair(writer, name, value);
+        }
+        foreach (var (name, values) in context.Request.Headers)
+        {
+            if (Passes(name) && Variable(name) is var variable && !options.Variables.ContainsKey(variable))
+            {
+                Pair(writer, variable, string.Join(name.Equals("Cookie", StringComparison.OrdinalIgnoreCase) ? "; " : ", ", values.ToArray()));
+            }
+        }
+        writer.EndStream(RecordType.Params);
+    }
+
+    private static IEnumerable<(string Name, string Value)> Of(HttpContext context, FastCgiProgramOptions options, string prefix, ScriptTarget target, long? length)
+    {
+        HttpRequest request = context.Request;
+        ConnectionInfo connection = context.Connection;
+        string script = prefix + target.Script;
+        yield return ("GATEWAY_INTERFACE", "CGI/1.1");
+        yield return ("SERVER_SOFTWARE", "millrace");
+        yield return ("SERVER_PROTOCOL", request.Protocol);
+        yield return ("REQUEST_METHOD", request.Method);
+        yield return ("REQUEST_SCHEME", request.Scheme);
+        if (request.IsHttps)
+        {
+            yield return ("HTTPS", "on");
+        }
+        yield return ("REQUEST_URI", UriOf(context));
+        yield return ("QUERY_STRING", request.QueryString.HasValue ? request.QueryString.Value![1..] : "");
+        yield return ("CONTENT_TYPE", request.ContentType ?? "");
+        yield return ("CONTENT_LENGTH", length?.ToString(CultureInfo.InvariantCulture) ?? "");
+        yield return ("SCRIPT_NAME", script);
+        yield return ("DOCUMENT_URI", script + target.PathInfo);
+        yield return ("PATH_INFO", target.PathInfo);
+        if (options.Root is { } root)
+        {
+            string seen = Path.TrimEndingDirectorySeparator(options.ScriptRoot ?? root);
+            yield return ("DOCUMENT_ROOT", seen);
+            yield return ("SCRIPT_FILENAME", seen + target.Script);
+            yield return ("REDIRECT_STATUS", "200");        // php-cgi asks for it (cgi.force_redirect)
+            if (target.PathInfo.Length > 0)
+            {
+                yield return ("PATH_TRANSLATED", seen + target.PathInfo);
+            }
+        }
+        yield return ("SERVER_NAME", options.ServerName ?? request.Host.Host);
+        int port = connection.LocalPort > 0 ? connection.LocalPort : request.Host.Port ?? (request.IsHttps ? 443 : 80);
+        yield return ("SERVER_PORT", port.ToString(CultureInfo.InvariantCulture));
+        yield return ("SERVER_ADDR", Text(connection.LocalIpAddress));
+        yield return ("REMOTE_ADDR", Text(connection.RemoteIpAddress));
+        yield return ("REMOTE_PORT", connection.RemotePort > 0 ? connection.RemotePort.ToString(CultureInfo.InvariantCulture) : "");
+        if (context.User.Identity is { IsAuthenticated: true, Name: { Length: > 0 } user })
+        {
+            yield return ("REMOTE_USER", user);
+        }
+    }
+
+    private static string Text(IPAddress? address) => address is null ? "" : (address.IsIPv4MappedToIPv6 ? address.MapToIPv4() : address).ToString();
+
+    // X_User and X-User are one variable: whoever may not send the one must not get through with the other. So are all names with characters that a variable cannot have.
+    private static bool Passes(string name) => name.All(static c => char.IsAsciiLetterOrDigit(c) || c == '-') && !s_notPassed.Contains(name) && !ConnectionFields.Contains(name);
+
+    private static string Variable(string field) => "HTTP_" + field.Replace('-', '_').ToUpperInvariant();
+
+    // What the visitor has asked for, escapes and all; an absolute target without its scheme and host (RFC 9112 §3.2.2).
+    private static string UriOf(HttpContext context)
+    {
+        string target = context.Features.Get<IHttpRequestFeature>()?.RawTarget ?? "";
+        int authority = target.StartsWith('/') ? -1 : target.IndexOf("://", StringComparison.Ordinal);
+        if (authority >= 0)
+        {
+            int path = target.AsSpan(authority + 3).IndexOfAny('/', '?');
+            target = path < 0 ? "/" : target[(authority + 3 + path)..];
+        }
+        return target.StartsWith('/') ? target
+            : context.Request.PathBase.ToUriComponent() + context.Request.Path.ToUriComponent() + context.Request.QueryString.ToUriComponent();
+    }
+
+    private static void Pair(RecordWriter writer, string name, string value) => writer.AppendPair(Encoding.UTF8.GetBytes(name), Encoding.UTF8.GetBytes(value));
+}

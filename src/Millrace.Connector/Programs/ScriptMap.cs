@@ -1,0 +1,111 @@
+// From the path of a request to what answers it: a script, a file, a folder whose '/' is lacking, or nothing. The rule that keeps visitors from running what they have uploaded: a script is a
+// regular file whose own name ends in an allowed suffix, found by going from folder to folder. What stands behind its name is PATH_INFO; what stands behind the name of any other file
+// (/upload/a.jpg/x.php) leads nowhere.
+
+namespace Millrace.Connector;
+
+internal enum TargetKind
+{
+    /// <summary>404.</summary>
+    Nothing,
+
+    /// <summary>The program answers.</summary>
+    Script,
+
+    /// <summary>A file to be sent as it is.</summary>
+    File,
+
+    /// <summary>A folder that answers for itself, asked for without '/' at the end.</summary>
+    Folder,
+}
+
+/// <param name="Kind">What it is.</param>
+/// <param name="File">Its path on this machine; empty: the program needs none.</param>
+/// <param name="Script">The part of the path that names the script, from '/'.</param>
+/// <param name="PathInfo">What stands behind it; empty, or from '/'.</param>
+internal readonly record struct ScriptTarget(TargetKind Kind, string File = "", string Script = "", string PathInfo = "");
+
+internal sealed class ScriptMap
+{
+    private readonly FastCgiProgramOptions _options;
+    private readonly string _root;      // without '/' at its end
+    private readonly string _realRoot;
+
+    public ScriptMap(FastCgiProgramOptions options)
+    {
+        _options = options;
+        _root = Path.TrimEndingDirectorySeparator(options.Root!);
+        _realRoot = RealPath.Of(_root) ?? _root;
+    }
+
+    /// <param name="path">Of the request, below the place where the program is mapped; without escapes, from '/'.</param>
+    public ScriptTarget Find(string path)
+    {
+        string[] names = path.Split('/', StringSplitOptions.RemoveEmptyEntries);
+        if (path.Contains('\0', StringComparison.Ordinal) || names.Any(static name => name is "." or ".."))
+        {
+            return default;
+        }
+        string file = _root;
+        string script = "";
+        for (int i = 0; i < names.Length; i++)
+        {
+            file += "/" + names[i];
+            script += "/" + names[i];
+            if (IsHidden(names[i]))
+            {
+                return Missing(names);
+            }
+            if (!Directory.Exists(file))
+            {
+                return File.Exists(file) ? FileAt(file, script, names, i, path) : Missing(names);
+            }
+        }
+        return FolderAt(file, script, path.EndsWith('/') || names.Length == 0, names);
+    }
+
+    /// <summary>Whether a name is that of a script.</summary>
+    public bool IsScript(string name) => _options.Suffixes.Any(suffix => name.Length > suffix.Length && name.EndsWith(suffix, StringComparison.Ordinal));
+
+    private ScriptTarget FileAt(string file, string script, string[] names, int index, string path)
+    {
+        bool isLast = index == names.Length - 1;
+        if (IsScript(names[index]))
+        {
+            string info = isLast && !path.EndsWith('/') ? "" : "/" + string.Join('/', names[(index + 1)..]) + (isLast || !path.EndsWith('/') ? "" : "/");
+            return Allow(new ScriptTarget(TargetKind.Script, file, script, info));
+        }
+        return isLast && !path.EndsWith('/') && _options.ServeFiles ? Allow(new ScriptTarget(TargetKind.File, file, script)) : Missing(names);
+    }
+
+    private ScriptTarget FolderAt(string folder, string script, bool endsWithSlash, string[] names)
+    {
+        foreach (string name in _options.Index)
+        {
+            bool isScript = IsScript(name);
+            if (File.Exists(folder + "/" + name) && (isScript || _options.ServeFiles))
+            {
+                return endsWithSlash
+                    ? Allow(new ScriptTarget(isScript ? TargetKind.Script : TargetKind.File, folder + "/" + name, script + "/" + name))
+                    : Allow(new ScriptTarget(TargetKind.Folder, folder, script));
+            }
+        }
+        return Missing(names);
+    }
+
+    // A script that is not there is not there, and does not become another one's business.
+    private ScriptTarget Missing(string[] names)
+    {
+        if (_options.Fallback is not { } fallback || names.Any(IsScript))
+        {
+            return default;
+        }
+        string script = "/" + fallback.TrimStart('/');
+        return IsScript(script) && File.Exists(_root + script) ? Allow(new ScriptTarget(TargetKind.Script, _root + script, script)) : default;
+    }
+
+    private ScriptTarget Allow(ScriptTarget target) =>
+        _options.FollowLinks || (RealPath.Of(target.File) is { } real && (RealPath.IsBelow(real, _realRoot) || real == _realRoot)) ? target : default;
+
+    private static bool IsHidden(string name) => name[0] == '.' && name != ".well-known";
+}
