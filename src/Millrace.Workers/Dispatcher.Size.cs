@@ -22,6 +22,7 @@ internal sealed partial class Dispatcher<TWorker>
     /// <summary>Brings the workers to what is wanted, as far as that can be begun now.</summary>
     public void Settle(long now)
     {
+        IsRolling = IsRolling && _crew.HasOtherThan(_generation);
         while (HasSurplus && SurplusIdle() is { } surplus)
         {
             BeginEnding(surplus, IsClosed ? WorkerEnd.Closed : WorkerEnd.Surplus, now);

@@ -179,6 +179,24 @@ public sealed class ModeTests
         Assert.Single(pool.GetStatus().Workers);
     }
 
+    [Fact]
+    public async Task Exclusive_use_comes_about_also_where_it_is_asked_for_in_the_middle_of_a_swap()
+    {
+        using var gate = new Gate();
+        await using var pool = new WorkerPool<string>(static () => "old", new() { Min = 3, Max = 3 });
+        await pool.WaitUntilReadyAsync();
+        Task running = pool.RunAsync((_, _) => gate.Pass());
+        await gate.EnteredAsync();
+        Task swap = pool.SwapAsync(static () => "new");
+        await Eventually.TrueAsync(
+            () => pool.GetStatus().Workers is { Count: 3 } workers && workers.Count(static worker => worker is { Generation: 2, State: WorkerState.Idle }) == 2, "the others are new");
+        Task<int> exclusive = pool.RunExclusiveAsync(static (_, _) => Task.FromResult(5));
+        gate.Open();
+        Assert.Equal(5, await exclusive.WaitAsync(TimeSpan.FromSeconds(20)));
+        await running;
+        await swap;
+    }
+
     // ---- the end ----
 
     [Fact]
