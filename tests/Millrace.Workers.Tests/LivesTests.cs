@@ -10,7 +10,7 @@ public sealed class LivesTests
     private const int Max = 6;
     private const int StuckMax = 3;
     private const int Callers = 24;
-    private const int CallsEach = 400;
+    private const int CallsEach = 100;
 
     private int _alive;
     private int _aliveMost;
@@ -33,9 +33,10 @@ public sealed class LivesTests
         using var stop = new CancellationTokenSource();
         Task trouble = Task.Run(() => TroubleAsync(pool, new Random(seed), stop.Token));
         var answers = new ConcurrentDictionary<string, int>();
-        await Task.WhenAll(Enumerable.Range(0, Callers).Select(caller => Task.Run(() => CallAsync(pool, new Random((seed * 1_000) + caller), answers)))).WaitAsync(TimeSpan.FromMinutes(3));
+        Task calls = Task.WhenAll(Enumerable.Range(0, Callers).Select(caller => Task.Run(() => CallAsync(pool, new Random((seed * 1_000) + caller), answers))));
+        await EndsAsync(calls, pool);
         await stop.CancelAsync();
-        await trouble.WaitAsync(TimeSpan.FromMinutes(1));
+        await EndsAsync(trouble, pool);
 
         pool.Release();
         pool.Resize(2, 2);
@@ -50,6 +51,16 @@ public sealed class LivesTests
         Assert.Equal(_made, _disposed);
         Assert.True(_aliveMost <= Max + StuckMax + 1, $"{_aliveMost} workers at once");
         Assert.DoesNotContain(answers.Keys, static answer => answer is not ("done" or "thrown" or "left" or nameof(WorkerQueueFullException) or nameof(WorkerKilledException)));
+    }
+
+    private static async Task EndsAsync(Task task, WorkerPool<Life> pool)
+    {
+        if (await Task.WhenAny(task, Task.Delay(TimeSpan.FromMinutes(2))) != task)
+        {
+            WorkerPoolStatus status = pool.GetStatus();
+            Assert.Fail($"{status}\n{string.Join('\n', status.Workers.Concat(status.Stuck))}");
+        }
+        await task;
     }
 
     private static async Task CallAsync(WorkerPool<Life> pool, Random random, ConcurrentDictionary<string, int> answers)
