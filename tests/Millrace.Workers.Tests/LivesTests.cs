@@ -25,7 +25,8 @@ public sealed class LivesTests
     [InlineData(false, 4)]
     public async Task Whatever_happens_to_a_pool_its_promises_hold(bool isThreadBound, int seed)
     {
-        var pool = new WorkerPool<Life>(() => new Life(this, new Random(seed + _made)), new()
+        int tries = 0;
+        var pool = new WorkerPool<Life>(() => new Life(this, new Random((seed * 10_000) + Interlocked.Increment(ref tries))), new()
         {
             Name = "lives", Min = 1, Max = Max, ThreadBound = isThreadBound, QueueMax = 20, WaitLimit = TimeSpan.FromSeconds(60), GrowAfter = TimeSpan.FromMilliseconds(1), IdleLimit = TimeSpan.FromMilliseconds(100),
             RecycleAfterCalls = 97, RecycleOnError = seed % 2 == 0, StuckMax = StuckMax, StartPause = TimeSpan.FromMilliseconds(1), StartPauseMax = TimeSpan.FromMilliseconds(5),
