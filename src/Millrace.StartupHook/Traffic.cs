@@ -1,5 +1,5 @@
 // What the application has served, from the meters of its server and of hosting. Counts are sums that the server keeps anyway, read when the daemon asks. How long requests
-// take is measured by hosting, and only as long as the daemon goes on asking: a request pays nothing for it otherwise.
+// take is measured by hosting, or by the router for what it passes on without it, and only as long as the daemon goes on asking: a request pays nothing for it otherwise.
 
 using System.Diagnostics.Metrics;
 using System.Globalization;
@@ -79,7 +79,7 @@ internal static class Traffic
                 {
                     listener.EnableMeasurementEvents(instrument);
                 }
-                else if (instrument is { Meter.Name: "Microsoft.AspNetCore.Hosting", Name: "http.server.request.duration" })
+                else if (instrument is { Meter.Name: "Microsoft.AspNetCore.Hosting", Name: "http.server.request.duration" } or { Meter.Name: "Millrace.Router", Name: "millrace.router.duration" })
                 {
                     AddTimed(instrument, listener);
                 }

@@ -26,11 +26,12 @@ internal sealed class Engine : IAsyncDisposable
     private Task? _stopped;
     private int _successor = -1;
 
-    private Engine(MillraceOptions options, RequestHandler handler, Log log, Action<DriverThread>? startThread)
+    private Engine(MillraceOptions options, RequestHandler handler, Log log, Action<DriverThread>? startThread, RelayMaker? relays)
     {
         _options = options;
         _services = new LoopServices(options, handler, log, startThread: startThread);
         _loops = OpenLoops(options.EffectiveLoops, _services);
+        Array.ForEach(_loops, loop => loop.Relay = relays?.Make(loop));
         _meter = new ServerMeter(_loops, _services);
     }
 
@@ -69,11 +70,12 @@ internal sealed class Engine : IAsyncDisposable
     /// <param name="options">Checked here.</param>
     /// <param name="log">Null: nobody reads what happens.</param>
     /// <param name="startThread">For tests: a system that refuses threads.</param>
+    /// <param name="relays">Passes on what needs no handler; null: nothing is.</param>
     public static Engine Start(
-        IReadOnlyList<ListenAddress> addresses, RequestHandler handler, MillraceOptions options, Log? log = null, Action<DriverThread>? startThread = null)
+        IReadOnlyList<ListenAddress> addresses, RequestHandler handler, MillraceOptions options, Log? log = null, Action<DriverThread>? startThread = null, RelayMaker? relays = null)
     {
         SupportedPlatform.Require();
-        var engine = new Engine(options.Validate(), handler, log ?? new Log(NullLogger.Instance), startThread);
+        var engine = new Engine(options.Validate(), handler, log ?? new Log(NullLogger.Instance), startThread, relays);
         try
         {
             engine.Open(addresses);

@@ -13,6 +13,7 @@ using Microsoft.Extensions.Options;
 using Millrace.Exchanges;
 using Millrace.Handlers;
 using Millrace.Listeners;
+using Millrace.Loops;
 using Millrace.Observe;
 using Millrace.Platform;
 
@@ -26,11 +27,13 @@ internal sealed class HostedServer : IServer
     private readonly ForwardedTrust _forwarded;
     private readonly ILogger _logger;
     private readonly IHostApplicationLifetime? _lifetime;
+    private readonly RelayMaker? _relays;
     private Engine? _engine;
     private IdleSignals? _signals;
 
-    public HostedServer(IOptions<MillraceOptions> options, OptionsSetup setup, KestrelSettings kestrel, ForwardedTrust forwarded, ILoggerFactory loggers, IHostApplicationLifetime? lifetime = null)
+    public HostedServer(IOptions<MillraceOptions> options, OptionsSetup setup, KestrelSettings kestrel, ForwardedTrust forwarded, ILoggerFactory loggers, IHostApplicationLifetime? lifetime = null, RelayMaker? relays = null)
     {
+        _relays = relays;
         _options = options;
         _setup = setup;
         _kestrel = kestrel;
@@ -60,7 +63,7 @@ internal sealed class HostedServer : IServer
         _signals = options.IgnoreSignals != false ? IdleSignals.Take(log, _lifetime is { } lifetime ? lifetime.StopApplication : null) : null;
         try
         {
-            _engine = Start(listenOn, new HostedHandler<TContext>(application, _logger), options, log);
+            _engine = Start(listenOn, new HostedHandler<TContext>(application, _logger), options, log, _relays);
             addresses.Clear();
             foreach (ListenAddress address in _engine.Addresses)
             {
@@ -82,12 +85,12 @@ internal sealed class HostedServer : IServer
     }
 
     // Applications that take another port when theirs is taken know it by what Kestrel throws: an IOException around this.
-    private static Engine Start(IReadOnlyList<ListenAddress> addresses, RequestHandler handler, MillraceOptions options, Log log)
+    private static Engine Start(IReadOnlyList<ListenAddress> addresses, RequestHandler handler, MillraceOptions options, Log log, RelayMaker? relays)
     {
         try
         {
             TypeInitialisers.Run(hosted: true);
-            return Engine.Start(addresses, handler, options, log);
+            return Engine.Start(addresses, handler, options, log, relays: relays);
         }
         catch (MillraceStartException error) when (error.InnerException is SocketException { SocketErrorCode: SocketError.AddressAlreadyInUse } cause)
         {

@@ -62,6 +62,11 @@ internal abstract partial class Connection<TKernel>
         Loop.Counters.Requests++;
         exchange.RunsSinceMs = Loop.NowMs;
         BeginDeadlines(exchange);
+        if (Loop.Relay is { } relay && relay.TryTake(exchange))
+        {
+            return Relay(driver, exchange, relay);
+        }
+
         if (Services.IsShortOfThreads || !Loop.Dispatch.RunsInline(Loop.NowMs))
         {
             return SendToWorker(driver, exchange);
@@ -150,16 +155,7 @@ internal abstract partial class Connection<TKernel>
     private bool SendToWorker(LoopDriver driver, Exchange exchange)
     {
         Loop.Counters.Workers++;
-        exchange.TakeBuffers(driver);
-        _held.LeaveInput();
-        EnsureWatched();
-        Enter(Stage.Away);
-        _owner.Lend();
-        if (!exchange.Output.IsEmpty)
-        {
-            exchange.Sender.SendDeferred();     // answers to earlier requests need not wait for this one's
-        }
-
+        SendAway(driver, exchange);
         try
         {
             Services.Standby.Run(this);
@@ -171,6 +167,37 @@ internal abstract partial class Connection<TKernel>
         }
 
         return LookAfter(driver);
+    }
+
+    private bool Relay(LoopDriver driver, Exchange exchange, LoopRelay relay)
+    {
+        Loop.Counters.WentAsync++;
+        SendAway(driver, exchange);
+        try
+        {
+            relay.Begin(exchange);
+        }
+        catch (Exception error)
+        {
+            exchange.Break(error);
+            FinishDetached(exchange);
+        }
+
+        return LookAfter(driver);
+    }
+
+    // What goes on without the loop before its handler has begun, or without any.
+    private void SendAway(LoopDriver driver, Exchange exchange)
+    {
+        exchange.TakeBuffers(driver);
+        _held.LeaveInput();
+        EnsureWatched();
+        Enter(Stage.Away);
+        _owner.Lend();
+        if (!exchange.Output.IsEmpty)
+        {
+            exchange.Sender.SendDeferred();     // answers to earlier requests need not wait for this one's
+        }
     }
 
     // Answers to earlier requests need not wait for this one's; what the socket does not take leaves as the peer reads.

@@ -49,6 +49,12 @@ internal enum RequestPhase
     Sealed,
 }
 
+internal interface ICancelListener
+{
+    /// <summary>Within a lock: does no more than take note of it.</summary>
+    void OnCancelled();
+}
+
 [System.Diagnostics.CodeAnalysis.SuppressMessage("Reliability", "CA1001", Justification = "The token source is left to the garbage collector: a cancellation may be on its way to it. It holds no timer.")]
 internal struct RequestLife(ExchangeServices services)
 {
@@ -59,6 +65,7 @@ internal struct RequestLife(ExchangeServices services)
     private volatile ResponseWorth _worth;
     private RequestPhase _phase;
     private ConnectionEnd? _connection;                 // told as well; under the lock
+    private ICancelListener? _listener;                 // the same
 
     /// <summary>The response is of no use to anybody any more: its bytes are dropped.</summary>
     public readonly bool IsAborted => _worth != ResponseWorth.Wanted;
@@ -137,6 +144,8 @@ internal struct RequestLife(ExchangeServices services)
             {
                 _connection?.Close();
             }
+
+            _listener?.OnCancelled();
         }
 
         return true;
@@ -151,6 +160,19 @@ internal struct RequestLife(ExchangeServices services)
             if (_cancelled == CancelCause.Peer)
             {
                 connection.Close();
+            }
+        }
+    }
+
+    /// <summary>Whoever answers on the loop itself hears of it there, and needs no token.</summary>
+    public void Tell(ICancelListener listener)
+    {
+        using (_lock.Hold())
+        {
+            _listener = listener;
+            if (IsCancelled)
+            {
+                listener.OnCancelled();
             }
         }
     }
@@ -230,6 +252,7 @@ internal struct RequestLife(ExchangeServices services)
         _source = null;
         _token = null;
         _connection = null;
+        _listener = null;
         _cancelled = CancelCause.None;
         _worth = ResponseWorth.Wanted;
     }

@@ -53,5 +53,9 @@ internal sealed partial class EventLoop<TKernel>
     }
 
     /// <summary>Closes the event queue: the last act of the driver whose loop has ended, or of who has made a loop that was never driven.</summary>
-    public void Release() => Kernel.ClosePoller(_poller);
+    public void Release()
+    {
+        Relay?.Dispose();
+        Kernel.ClosePoller(_poller);
+    }
 }

@@ -1,6 +1,7 @@
 // A loop over a kernel: wait, then each event, each posted item and each deadline in turn, then wait again. The batch of
 // events and the position in it belong to the loop, not to the driver: edge-triggered events that are dropped are lost for
-// ever, so the position steps past an event before its connection runs. Accepting is in EventLoop.Listeners.cs, the end in EventLoop.End.cs.
+// ever, so the position steps past an event before its connection runs. Accepting is in EventLoop.Listeners.cs,
+// what else is watched in EventLoop.Sources.cs, the end in EventLoop.End.cs.
 
 using Millrace.Listeners;
 using Millrace.Observe;
@@ -47,6 +48,9 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     }
 
     public EventLoop<TKernel>[] Siblings { get; set; } = [];
+
+    /// <summary>Passes requests on by itself, on this loop; null: all of them are the handler's. Set before the loop is driven.</summary>
+    public LoopRelay? Relay { get; set; }
 
     // ---- a turn ----
 
@@ -238,7 +242,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
 
         if ((token & ListenerFlag) != 0)
         {
-            return Accept(driver, (int)(token & 0xFFFF), ready);
+            return (token & SourceFlag) == 0 ? Accept(driver, (int)(token & 0xFFFF), ready) : OnSourceEvent(driver, token, ready);
         }
 
         // A connection closed earlier in this batch may still have an event in it; its slot has a newer generation then.
@@ -255,6 +259,8 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
                 return Adopt(driver, accepted);
             case AcceptBacklog rest:
                 return AcceptRest(driver, rest);
+            case LoopSource source:
+                return OnSourcePosted(driver, source);
             case Action<EventLoop<TKernel>> action:
                 action(this);
                 return true;

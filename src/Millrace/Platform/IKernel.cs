@@ -90,6 +90,13 @@ internal interface IKernel
     /// <summary>A descriptor, or a <see cref="KernelResult"/>. <paramref name="isFirst"/>: of those that one event brings.</summary>
     int Accept(int listener, bool isFirst, Span<byte> peer, out int peerLength);
 
+    /// <summary>
+    /// Connects to a Unix socket: a descriptor, or a <see cref="KernelResult"/>: <see cref="KernelResult.Again"/> while its queue is full, and
+    /// <see cref="KernelResult.Refused"/> where nobody listens there, or not for this process.
+    /// </summary>
+    /// <param name="address">As the kernel takes it: a sockaddr.</param>
+    int Connect(ReadOnlySpan<byte> address);
+
     /// <summary>Bytes read, 0 at the end, or a <see cref="KernelResult"/>.</summary>
     int Receive(int descriptor, Span<byte> buffer);
 

@@ -156,6 +156,31 @@ internal readonly unsafe partial struct LinuxKernel : IKernel
         }
     }
 
+    // connect(2): a Unix socket connects at once or not at all, EAGAIN where its queue is full.
+    public int Connect(ReadOnlySpan<byte> address)
+    {
+        int descriptor = SystemCalls.Socket(SystemCalls.AF_UNIX, SystemCalls.SOCK_STREAM | SystemCalls.SOCK_NONBLOCK | SystemCalls.SOCK_CLOEXEC, 0);
+        if (descriptor < 0)
+        {
+            return KernelResult.Exhausted;
+        }
+
+        fixed (byte* at = address)
+        {
+            while (SystemCalls.Connect(descriptor, at, (uint)address.Length) < 0)
+            {
+                int errno = SystemCalls.Errno;
+                if (errno != SystemCalls.EINTR)
+                {
+                    _ = SystemCalls.Close(descriptor);
+                    return errno == SystemCalls.EAGAIN ? KernelResult.Again : KernelResult.Refused;
+                }
+            }
+        }
+
+        return descriptor;
+    }
+
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     public int Receive(int descriptor, Span<byte> buffer)
     {
