@@ -1,5 +1,5 @@
 // Connections to one responder that are kept for the next request: the one that was used last first, so that those that nobody needs grow old and are closed.
-// How many there may be is bounded; who comes when all are in use waits for a while.
+// How many there may be is bounded, those of the loops (RelayPool.cs) among them; who comes when all are in use waits for a while.
 
 using System.Net;
 using System.Net.Sockets;
@@ -16,6 +16,7 @@ internal sealed class ConnectionPool : IDisposable
     private readonly Lock _lock = new();
     private readonly List<PooledConnection> _idle = [];
     private readonly Timer _closing;
+    private int _waiting;
     private bool _isDisposed;
 
     /// <param name="endPoint">Where the responder listens.</param>
@@ -46,7 +47,7 @@ internal sealed class ConnectionPool : IDisposable
     /// <exception cref="ConnectorException">There is none.</exception>
     public async ValueTask<PooledConnection> RentAsync(bool fresh, CancellationToken ct)
     {
-        if (!_places.Wait(0, CancellationToken.None) && !await _places.WaitAsync(_limits.ConnectTimeout, ct).ConfigureAwait(false))
+        if (!_places.Wait(0, CancellationToken.None) && !await TryWaitAsync(ct).ConfigureAwait(false))
         {
             throw new ConnectorException(ConnectorFault.Busy, $"All {_limits.ConnectionsMax} connections to {_endPoint} are in use.");
         }
@@ -60,6 +61,7 @@ internal sealed class ConnectionPool : IDisposable
                 }
                 kept.Dispose();
             }
+            TrimIdle();
             return new PooledConnection(await ConnectAsync(ct).ConfigureAwait(false));
         }
         catch
@@ -67,6 +69,56 @@ internal sealed class ConnectionPool : IDisposable
             _places.Release();
             throw;
         }
+    }
+
+    private async ValueTask<bool> TryWaitAsync(CancellationToken ct)
+    {
+        Interlocked.Increment(ref _waiting);
+        try
+        {
+            PlacesWanted?.Invoke();
+            return await _places.WaitAsync(_limits.ConnectTimeout, ct).ConfigureAwait(false);
+        }
+        finally
+        {
+            Interlocked.Decrement(ref _waiting);
+        }
+    }
+
+    // ---- places of others ----
+
+    /// <summary>Somebody has begun to wait for a place: whoever has one that he does not use gives it back. Any thread.</summary>
+    public Action? PlacesWanted { get; set; }
+
+    /// <summary>Somebody waits for a place. Any thread.</summary>
+    public bool HasWaiters => Volatile.Read(ref _waiting) > 0;
+
+    /// <summary>A place for a connection that is not of this pool, which <see cref="ReleasePlace"/> gives back. Does not wait.</summary>
+    public bool TryTakePlace()
+    {
+        if (!_places.Wait(0, CancellationToken.None))
+        {
+            return false;
+        }
+        TrimIdle();
+        return true;
+    }
+
+    public void ReleasePlace() => _places.Release();
+
+    // What is kept has a place that nobody else has taken.
+    private void TrimIdle()
+    {
+        PooledConnection? oldest = null;
+        lock (_lock)
+        {
+            if (_idle.Count > _places.CurrentCount)
+            {
+                oldest = _idle[0];
+                _idle.RemoveAt(0);
+            }
+        }
+        oldest?.Dispose();
     }
 
     /// <summary>The request is over, and the next may go over it.</summary>

@@ -21,9 +21,7 @@ internal sealed class ForwardedRequest : IDisposable
     private readonly Action<string> _said;
     private readonly RecordWriter _writer = new();
     private readonly ResponseHead _head = new();
-    private readonly byte[] _endRequest = new byte[EndRequest.Size];
-    private int _endLength;
-    private EndRequest? _ended;
+    private readonly ResponseEnd _end = new();
     private Task? _upload;
     private long _written;
     private volatile bool _uploadIsOver;
@@ -254,16 +252,16 @@ internal sealed class ForwardedRequest : IDisposable
             {
                 await Turns.LetOthers();
             }
-            while (_ended is null && connection.TryRead(out RecordPart part, out ReadOnlyMemory<byte> content))
+            while (!_end.HasCome && connection.TryRead(out RecordPart part, out ReadOnlyMemory<byte> content))
             {
                 if (part.RequestId == RecordWriter.RequestId)
                 {
                     Take(part, content.Span, ref dropsBody);
                 }
             }
-            if (_ended is { } end)
+            if (_end.HasCome)
             {
-                Conclude(end, dropsBody);
+                _end.Check(_head.IsRead, missing: !dropsBody && _context.Response.ContentLength is { } length && length != _written);
                 return;
             }
             if (_head.IsRead)
@@ -284,7 +282,7 @@ internal sealed class ForwardedRequest : IDisposable
             case RecordType.Stdout:
                 if (!_head.IsRead)
                 {
-                    content = content[_head.Take(content, _context.Response)..];
+                    content = content[_head.Take(content, new HttpResponseFields(_context.Response))..];
                     dropsBody |= _head.IsRead && _context.Response.StatusCode is 204 or 205 or 304;
                 }
                 if (!content.IsEmpty && !dropsBody)
@@ -296,7 +294,7 @@ internal sealed class ForwardedRequest : IDisposable
                 _said(System.Text.Encoding.UTF8.GetString(content));
                 break;
             case RecordType.EndRequest:
-                TakeEnd(part, content);
+                _end.Take(part, content);
                 break;
         }
     }
@@ -309,36 +307,6 @@ internal sealed class ForwardedRequest : IDisposable
         }
         _context.Response.BodyWriter.Write(content);
         _written += content.Length;
-    }
-
-    private void TakeEnd(in RecordPart part, ReadOnlySpan<byte> content)
-    {
-        if (part.ContentLength != EndRequest.Size)
-        {
-            throw new ConnectorException(ConnectorFault.BrokenResponse, "Its END_REQUEST has not 8 bytes.");
-        }
-        content.CopyTo(_endRequest.AsSpan(_endLength));
-        _endLength += content.Length;
-        if (part.IsLast)
-        {
-            _ended = EndRequest.Read(_endRequest);
-        }
-    }
-
-    private void Conclude(EndRequest end, bool dropsBody)
-    {
-        if (end.Status != ProtocolStatus.RequestComplete)
-        {
-            throw new ConnectorException(end.Status == ProtocolStatus.Overloaded ? ConnectorFault.Busy : ConnectorFault.BrokenResponse, $"It has refused the request: {end.Status}.");
-        }
-        if (!_head.IsRead)
-        {
-            throw new ConnectorException(ConnectorFault.BrokenResponse, "It has ended the request without a head of a response.");
-        }
-        if (!dropsBody && _context.Response.ContentLength is { } length && length != _written)
-        {
-            throw new ConnectorException(ConnectorFault.BrokenResponse, "Its response is broken: it has fewer bytes than its Content-Length says.");
-        }
     }
 
     private sealed class EndOfResponseException : IOException;

@@ -1,12 +1,10 @@
-// The head of a CGI response (RFC 3875 §6.2), which may come in pieces: gathered until its empty line, then read into the response.
+// The head of a CGI response (RFC 3875 §6.2), which may come in pieces: gathered until its empty line, then read into the response. Whose that is, a server's or
+// that of an exchange on a loop, is in ResponseFields.cs.
 
 using System.Globalization;
 using System.Text;
 using Microsoft.AspNetCore.Http;
-using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.WebUtilities;
-using Microsoft.Extensions.Primitives;
-using Microsoft.Net.Http.Headers;
 
 namespace Millrace.Connector;
 
@@ -20,10 +18,14 @@ internal sealed class ResponseHead
 
     public bool IsRead { get; private set; }
 
+    /// <summary>The next response begins.</summary>
+    public void Reset() => (_gathered, _length, IsRead) = ([], 0, false);
+
     /// <summary>Takes bytes of STDOUT until the head is there, and puts it into <paramref name="response"/> then.</summary>
     /// <returns>How many of <paramref name="bytes"/> belong to the head.</returns>
     /// <exception cref="ConnectorException">It is no head of a response.</exception>
-    public int Take(ReadOnlySpan<byte> bytes, HttpResponse response)
+    public int Take<TFields>(ReadOnlySpan<byte> bytes, TFields response)
+        where TFields : struct, IResponseFields
     {
         if (_length == 0 && EndOf(bytes, 0) is > 0 and var end)
         {
@@ -66,9 +68,10 @@ internal sealed class ResponseHead
         }
     }
 
-    private void Read(ReadOnlySpan<byte> head, HttpResponse response)
+    private void Read<TFields>(ReadOnlySpan<byte> head, TFields response)
+        where TFields : struct, IResponseFields
     {
-        bool hasStatus = false;
+        int status = 0;
         while (!head.IsEmpty)
         {
             int end = head.IndexOf((byte)'\n');
@@ -76,18 +79,19 @@ internal sealed class ResponseHead
             head = head[(end + 1)..];
             if (!line.IsEmpty)
             {
-                ReadLine(line, response, ref hasStatus);
+                ReadLine(line, response, ref status);
             }
         }
-        if (!hasStatus && response.Headers.ContainsKey(HeaderNames.Location))
+        if (status == 0 && response.HasLocation)
         {
-            response.StatusCode = StatusCodes.Status302Found;       // §6.2.3
+            response.SetStatus(StatusCodes.Status302Found, null);       // §6.2.3
         }
         IsRead = true;
         _gathered = [];
     }
 
-    private static void ReadLine(ReadOnlySpan<byte> line, HttpResponse response, ref bool hasStatus)
+    private static void ReadLine<TFields>(ReadOnlySpan<byte> line, TFields response, ref int status)
+        where TFields : struct, IResponseFields
     {
         int colon = line.IndexOf((byte)':');
         if (colon <= 0)
@@ -98,26 +102,23 @@ internal sealed class ResponseHead
         ReadOnlySpan<byte> value = line[(colon + 1)..].Trim(" \t"u8);
         if (Ascii.EqualsIgnoreCase(name, "Status"u8))
         {
-            hasStatus = true;
-            ReadStatus(value, response);
+            status = ReadStatus(value, response);
             return;
         }
-        string its = NameOf(name);
-        if (ConnectionFields.Contains(its))
+        if (ConnectionFields.Contains(name))
         {
             return;
         }
         try
         {
-            string text = Encoding.Latin1.GetString(value);
-            if (string.Equals(its, HeaderNames.ContentLength, StringComparison.OrdinalIgnoreCase))
+            if (Ascii.EqualsIgnoreCase(name, "Content-Length"u8))
             {
-                response.ContentLength = long.TryParse(text, NumberStyles.None, CultureInfo.InvariantCulture, out long length) && !response.ContentLength.HasValue
+                response.ContentLength = long.TryParse(value, NumberStyles.None, CultureInfo.InvariantCulture, out long length) && !response.ContentLength.HasValue
                     ? length
                     : throw Broken("its Content-Length is no number, or there are two");
                 return;
             }
-            response.Headers[its] = StringValues.Concat(response.Headers[its], text);
+            response.Append(name, value);
         }
         catch (InvalidOperationException error)
         {
@@ -126,35 +127,17 @@ internal sealed class ResponseHead
     }
 
     // 404 Not Found
-    private static void ReadStatus(ReadOnlySpan<byte> value, HttpResponse response)
+    private static int ReadStatus<TFields>(ReadOnlySpan<byte> value, TFields response)
+        where TFields : struct, IResponseFields
     {
         if (value.Length < 3 || !int.TryParse(value[..3], NumberStyles.None, CultureInfo.InvariantCulture, out int code) || code is < 200 or > 599 || (value.Length > 3 && value[3] != (byte)' '))
         {
             throw Broken("its status is no number from 200 to 599");
         }
-        response.StatusCode = code;
         ReadOnlySpan<byte> reason = value.Length > 4 ? value[4..] : [];
-        if (!reason.IsEmpty && !Ascii.Equals(reason, ReasonPhrases.GetReasonPhrase(code)))
-        {
-            response.HttpContext.Features.GetRequiredFeature<IHttpResponseFeature>().ReasonPhrase = Encoding.Latin1.GetString(reason);
-        }
+        response.SetStatus(code, reason.IsEmpty || Ascii.Equals(reason, ReasonPhrases.GetReasonPhrase(code)) ? null : Encoding.Latin1.GetString(reason));
+        return code;
     }
-
-    // The names that nearly every response has are not made anew.
-    private static string NameOf(ReadOnlySpan<byte> name)
-    {
-        foreach (string known in s_known)
-        {
-            if (known.Length == name.Length && Ascii.EqualsIgnoreCase(name, known))
-            {
-                return known;
-            }
-        }
-        return Encoding.Latin1.GetString(name);
-    }
-
-    private static readonly string[] s_known =
-        [HeaderNames.ContentType, HeaderNames.ContentLength, HeaderNames.Date, HeaderNames.Server, HeaderNames.CacheControl, HeaderNames.ETag, HeaderNames.LastModified, HeaderNames.SetCookie, HeaderNames.Location, HeaderNames.Vary];
 
     private static ConnectorException Broken(string why) => new(ConnectorFault.BrokenResponse, $"Its response is broken: {why}.");
 }

@@ -21,7 +21,7 @@ internal sealed record Route(string App, string Socket, string? UpgradeSocket, s
 
 internal sealed class RouteTable
 {
-    private readonly Dictionary<string, Route[]> _hosts;
+    private readonly Dictionary<string, Route[]>.AlternateLookup<ReadOnlySpan<char>> _hosts;
     private readonly (string Suffix, Route[] Routes)[] _wildcards;
     private readonly Route[] _any;
 
@@ -29,14 +29,14 @@ internal sealed class RouteTable
     {
         var byHost = routes.OrderByDescending(static route => route.Path.Length).ToLookup(static route => route.Host);
         _any = [.. byHost[null]];
-        _hosts = byHost.Where(static host => host.Key is [not '*', ..]).ToDictionary(static host => host.Key!, static host => host.ToArray(), StringComparer.OrdinalIgnoreCase);
+        _hosts = byHost.Where(static host => host.Key is [not '*', ..]).ToDictionary(static host => host.Key!, static host => host.ToArray(), StringComparer.OrdinalIgnoreCase).GetAlternateLookup<ReadOnlySpan<char>>();
         _wildcards = [.. byHost.Where(static host => host.Key is ['*', ..]).Select(static host => (Suffix: host.Key![1..], host.ToArray())).OrderByDescending(static host => host.Suffix.Length)];
     }
 
     /// <summary>The route of a request, or null where no application is meant.</summary>
     /// <param name="host">Without a port.</param>
     /// <param name="path">Decoded.</param>
-    public Route? Find(string host, string path)
+    public Route? Find(ReadOnlySpan<char> host, ReadOnlySpan<char> path)
     {
         if (host is [.., '.'])
         {
@@ -56,7 +56,7 @@ internal sealed class RouteTable
         return Find(_any, path);
     }
 
-    private static Route? Find(Route[] routes, string path)
+    private static Route? Find(Route[] routes, ReadOnlySpan<char> path)
     {
         foreach (Route route in routes)
         {

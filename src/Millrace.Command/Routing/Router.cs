@@ -1,34 +1,62 @@
-// The handler of a router: finds the application of a request, and passes it on over FastCGI. What goes wrong is said in the log, and to visitors no more than that.
+// A router: finds the application of a request, and passes it on over FastCGI. What can go on from the loop that it came by does so at once (Relays); what is left comes
+// to the handler, which can wait. What goes wrong is said in the log, and to visitors no more than that.
 
 using System.Net.Sockets;
 using Microsoft.AspNetCore.Http;
 using Millrace.AspNetCore;
 using Millrace.Connector;
+using Millrace.Listeners;
 
 namespace Millrace.Command.Routing;
 
-internal sealed class Router : IDisposable
+internal sealed class Router : IDisposable, IRelayRoutes
 {
     /// <summary>What is asked for this host the router answers itself: that it is well.</summary>
     public const string HealthHost = "health.router.invalid";
 
-    private const int RetryAfterSeconds = 5;
-
     private readonly RouteTable _table;
     private readonly Dictionary<string, Upstream> _upstreams;
+    private readonly Dictionary<Route, RelayRoute> _relayRoutes = new(ReferenceEqualityComparer.Instance);
     private readonly CalmLog _log;
 
     /// <param name="routes">Where to.</param>
     /// <param name="folder">Where their sockets lie.</param>
-    /// <param name="log">Takes sentences.</param>
+    /// <param name="log">Takes sentences, and does not wait.</param>
     /// <param name="keys">By which the applications know it; null where they do not.</param>
     public Router(IReadOnlyList<Route> routes, string folder, Action<string> log, RouteKey? keys = null)
     {
         _table = new RouteTable(routes);
         _log = new CalmLog(log);
-        _upstreams = routes.DistinctBy(static route => route.App).ToDictionary(static route => route.App, route =>
-            new Upstream(keys?.Of(route.App), new ConnectionPool(new UnixDomainSocketEndPoint(Path.Combine(folder, route.Socket)), ConnectionLimits.Default), route.UpgradeSocket is { } socket ? new UpgradedRequest(new UnixDomainSocketEndPoint(Path.Combine(folder, socket)), ConnectionLimits.Default) : null, line => _log.Say(route.App + " says", $"{route.App}: {line.TrimEnd()}")), StringComparer.Ordinal);
+        List<Route> apps = [.. routes.DistinctBy(static route => route.App)];
+        _upstreams = apps.ToDictionary(static route => route.App, route => MakeUpstream(route, folder, keys), StringComparer.Ordinal);
+        foreach (Route route in routes)
+        {
+            _relayRoutes.Add(route, new RelayRoute(apps.FindIndex(app => app.App == route.App), route.Path, keys?.Of(route.App)));
+        }
+        Relays = new FastCgiRelays(this, [.. apps.Select(app => MakeRelay(app, folder, _upstreams[app.App].Pool))], ConnectionLimits.Default);
     }
+
+    private Upstream MakeUpstream(Route route, string folder, RouteKey? keys) => new(
+        keys?.Of(route.App),
+        new ConnectionPool(new UnixDomainSocketEndPoint(Path.Combine(folder, route.Socket)), ConnectionLimits.Default),
+        route.UpgradeSocket is { } socket ? new UpgradedRequest(new UnixDomainSocketEndPoint(Path.Combine(folder, socket)), ConnectionLimits.Default) : null,
+        line => SaidBy(route.App, line));
+
+    private RelayUpstream MakeRelay(Route route, string folder, ConnectionPool pool)
+    {
+        string path = Path.Combine(folder, route.Socket);
+        return new RelayUpstream(SocketName.Write(path), path, pool, line => SaidBy(route.App, line), sentence => FailedFor(route.App, sentence));
+    }
+
+    private void SaidBy(string app, string line) => _log.Say(app + " says", $"{app}: {line.TrimEnd()}");
+
+    private void FailedFor(string app, string sentence) => _log.Say(app, $"{app}: {sentence}");
+
+    /// <summary>For the server whose handler is <see cref="AnswerAsync(HttpContext)"/>.</summary>
+    public FastCgiRelays Relays { get; }
+
+    public RelayRoute? Find(ReadOnlySpan<char> host, ReadOnlySpan<char> path) =>
+        !host.SequenceEqual(HealthHost) && _table.Find(host, path) is { } route ? _relayRoutes[route] : null;
 
     public async Task AnswerAsync(HttpContext context)
     {
@@ -40,7 +68,7 @@ internal sealed class Router : IDisposable
         if (_table.Find(context.Request.Host.Host, path) is not { } route)
         {
             _log.Say("no application", $"No application is at {context.Request.Host.Value ?? "(no host)"}{path}.");
-            await AnswerAsync(context, StatusCodes.Status404NotFound, "Not found");
+            await AnswerAsync(context, StatusCodes.Status404NotFound, "Not found\n");
             return;
         }
         Upstream upstream = _upstreams[route.App];
@@ -56,7 +84,7 @@ internal sealed class Router : IDisposable
         }
         catch (ConnectorException error)
         {
-            _log.Say(route.App, $"{route.App}: {error.Message}");
+            FailedFor(route.App, error.Message);
             if (context.Response.HasStarted)
             {
                 throw;      // what has come arrives, and does not pass for all of it
@@ -67,14 +95,17 @@ internal sealed class Router : IDisposable
                 return;
             }
             context.Response.Clear();
-            await (error.Fault == ConnectorFault.Busy
-                ? AnswerAsync(context, StatusCodes.Status503ServiceUnavailable, "Not available at the moment")
-                : AnswerAsync(context, StatusCodes.Status502BadGateway, "Bad gateway"));
+            if (error.Fault == ConnectorFault.Busy)
+            {
+                context.Response.Headers.RetryAfter = GatewayAnswer.RetryAfter;
+            }
+            await AnswerAsync(context, GatewayAnswer.StatusOf(error.Fault), GatewayAnswer.TextOf(error.Fault));
         }
     }
 
     public void Dispose()
     {
+        Relays.Dispose();
         foreach (Upstream upstream in _upstreams.Values)
         {
             upstream.Pool.Dispose();
@@ -85,12 +116,8 @@ internal sealed class Router : IDisposable
     private static Task AnswerAsync(HttpContext context, int status, string text)
     {
         context.Response.StatusCode = status;
-        context.Response.ContentType = "text/plain; charset=utf-8";
-        if (status == StatusCodes.Status503ServiceUnavailable)
-        {
-            context.Response.Headers.RetryAfter = RetryAfterSeconds.ToString(System.Globalization.CultureInfo.InvariantCulture);
-        }
-        return context.Response.WriteAsync(text + "\n");
+        context.Response.ContentType = GatewayAnswer.ContentType;
+        return context.Response.WriteAsync(text);
     }
 
     private sealed record Upstream(string? Key, ConnectionPool Pool, UpgradedRequest? Upgrades, Action<string> Said);

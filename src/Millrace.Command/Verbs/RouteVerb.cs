@@ -10,6 +10,7 @@ using Microsoft.Extensions.Logging;
 using Millrace.Command.Routing;
 using Millrace.Command.Running;
 using Millrace.Command.Terminals;
+using Millrace.Loops;
 
 namespace Millrace.Command.Verbs;
 
@@ -30,6 +31,7 @@ internal static class RouteVerb
         var builder = WebApplication.CreateSlimBuilder(new WebApplicationOptions { ContentRootPath = AppContext.BaseDirectory });
         builder.Logging.ClearProviders();
         builder.Services.Configure<KestrelServerOptions>(LeaveToApplications);
+        builder.Services.AddSingleton<RelayMaker>(router.Relays);
         await using var app = builder.Build();
         app.Run((RequestDelegate)router.AnswerAsync);
         await HostingAbstractionsHostExtensions.RunAsync(app, ct);

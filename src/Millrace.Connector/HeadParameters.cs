@@ -1,0 +1,188 @@
+// The same as RequestParameters, from the head of a request as it lies in its buffer, bytes to bytes: what a front server has said over FastCGI goes on as it was said, and
+// of an HTTP request the same variables are made.
+
+using System.Buffers.Text;
+using System.Net;
+using System.Text;
+using Millrace.Exchanges;
+using Millrace.Protocols;
+using Millrace.Protocols.Cgi;
+using Millrace.Protocols.FastCgi;
+
+namespace Millrace.Connector;
+
+internal static class HeadParameters
+{
+    private const int VariableMax = 256;
+    private const int PrefixLength = 5;
+
+    /// <summary>Writes PARAMS and their end. False: this request is one for <see cref="RequestParameters"/>.</summary>
+    /// <param name="writer">Where to.</param>
+    /// <param name="exchange">The request.</param>
+    /// <param name="host">Which it asks for, as in its field.</param>
+    /// <param name="route">Where it goes.</param>
+    public static bool TryWrite(RecordWriter writer, Exchange exchange, ReadOnlySpan<char> host, RelayRoute route)
+    {
+        RequestHead head = exchange.Head;
+        writer.BeginStream(RecordType.Params);
+        writer.AppendPair("REQUEST_METHOD"u8, head[head.Method]);
+        if (head.IsFastCgi)
+        {
+            WriteGiven(writer, head[head.Parameters]);
+        }
+        else
+        {
+            WriteMade(writer, exchange, host);
+        }
+        writer.AppendPair("SCRIPT_NAME"u8, route.PrefixBytes);
+        Text(writer, "PATH_INFO"u8, head.PathText.AsSpan(route.Prefix.Length));
+        if (!TryWriteFields(writer, head))
+        {
+            return false;
+        }
+        if (route.Mark.Length > 0)
+        {
+            writer.AppendPair("HTTP_MILLRACE_ROUTED"u8, route.Mark);
+        }
+        writer.EndStream(RecordType.Params);
+        return true;
+    }
+
+    private static void WriteGiven(RecordWriter writer, ReadOnlySpan<byte> parameters)
+    {
+        for (int at = 0; at < parameters.Length && NameValuePairs.Read(parameters, at, out PairRange pair, out at, out _) == ReadResult.Done;)
+        {
+            ReadOnlySpan<byte> name = pair.NameIn(parameters);
+            if (!name.StartsWith("HTTP_"u8) && !IsWrittenHere(name))
+            {
+                writer.AppendPair(name, pair.ValueIn(parameters));
+            }
+        }
+    }
+
+    private static bool IsWrittenHere(ReadOnlySpan<byte> name) => name.Length switch
+    {
+        9 => name.SequenceEqual("PATH_INFO"u8),
+        11 => name.SequenceEqual("SCRIPT_NAME"u8),
+        12 => name.SequenceEqual("CONTENT_TYPE"u8),
+        14 => name.SequenceEqual("CONTENT_LENGTH"u8) || name.SequenceEqual("REQUEST_METHOD"u8),
+        15 => name.SequenceEqual("PATH_TRANSLATED"u8),
+        _ => false,
+    };
+
+    private static void WriteMade(RecordWriter writer, Exchange exchange, ReadOnlySpan<char> host)
+    {
+        RequestHead head = exchange.Head;
+        writer.AppendPair("GATEWAY_INTERFACE"u8, "CGI/1.1"u8);
+        writer.AppendPair("REQUEST_URI"u8, head[head.Target]);
+        ReadOnlySpan<byte> query = head[head.Query];
+        writer.AppendPair("QUERY_STRING"u8, query.Length > 0 ? query[1..] : query);
+        writer.AppendPair("SERVER_PROTOCOL"u8, head.Protocol.Length == 0 ? "HTTP/1.0"u8 : head[head.Protocol]);
+        writer.AppendPair("REQUEST_SCHEME"u8, "http"u8);
+        if (host.Length > 0)
+        {
+            Text(writer, "SERVER_NAME"u8, RelayRoute.NameOf(host));
+        }
+        IPEndPoint? local = exchange.Connection.LocalEndPoint;
+        if (local is not null)
+        {
+            Text(writer, "SERVER_ADDR"u8, local.Address.ToString());
+        }
+        Number(writer, "SERVER_PORT"u8, local is { Port: > 0 } ? local.Port : RelayRoute.PortOf(host) ?? 80);
+        if (exchange.Connection.RemoteEndPoint is { } remote)
+        {
+            Text(writer, "REMOTE_ADDR"u8, remote.Address.ToString());
+            Number(writer, "REMOTE_PORT"u8, remote.Port);
+        }
+    }
+
+    private static bool TryWriteFields(RecordWriter writer, RequestHead head)
+    {
+        Slice type = head.ContentType;
+        Span<byte> variable = stackalloc byte[VariableMax];
+        "HTTP_"u8.CopyTo(variable);
+        foreach (ref readonly HeaderSlice field in head.Fields)
+        {
+            ReadOnlySpan<byte> name = head.Name(field);
+            if (name.Length > VariableMax - PrefixLength)
+            {
+                return false;
+            }
+            if (!head.IsFastCgi)
+            {
+                // X_User and X-User are one variable: whoever may not send the one must not get through with the other.
+                if (name.Contains((byte)'_'))
+                {
+                    continue;
+                }
+                if (name.Length == 12 && Ascii.EqualsIgnoreCase(name, "Content-Type"u8))
+                {
+                    if (type.IsPresent)
+                    {
+                        return false;       // two of them
+                    }
+                    type = new Slice(field.ValueStart, field.ValueLength);
+                    continue;
+                }
+            }
+            ToVariable(name, variable[PrefixLength..]);
+            if (MayGoOn(variable.Slice(PrefixLength, name.Length)))
+            {
+                writer.AppendPair(variable[..(PrefixLength + name.Length)], head.Value(field));
+            }
+        }
+        WriteOthers(writer, head, head[type]);
+        return true;
+    }
+
+    private static void ToVariable(ReadOnlySpan<byte> name, Span<byte> variable)
+    {
+        for (int i = 0; i < name.Length; i++)
+        {
+            byte c = name[i];
+            variable[i] = c == '-' ? (byte)'_' : c is >= (byte)'a' and <= (byte)'z' ? (byte)(c - 0x20) : c;
+        }
+    }
+
+    // Expect has been answered by whoever has the client. What a responder drops of variables is not sent.
+    private static bool MayGoOn(ReadOnlySpan<byte> name) => name.Length switch
+    {
+        6 => !name.SequenceEqual("EXPECT"u8),
+        14 => !name.SequenceEqual("HTTP2_SETTINGS"u8),
+        15 => !name.SequenceEqual("MILLRACE_ROUTED"u8),
+        _ => true,
+    } && HeaderFilter.Judge(name) != HeaderFate.Drop;
+
+    private static void WriteOthers(RecordWriter writer, RequestHead head, ReadOnlySpan<byte> type)
+    {
+        if (head.HasHostInTargetOnly)
+        {
+            writer.AppendPair("HTTP_HOST"u8, head[head.Host]);
+        }
+        else if (head is { IsFastCgi: true, Host.Length: 0 } && HostName.Of(head) is { Length: > 0 } host)
+        {
+            Text(writer, "HTTP_HOST"u8, host);
+        }
+        if (type.Length > 0)
+        {
+            writer.AppendPair("CONTENT_TYPE"u8, type);
+        }
+        if (head.ContentLength >= 0)
+        {
+            Number(writer, "CONTENT_LENGTH"u8, head.ContentLength);
+        }
+    }
+
+    private static void Number(RecordWriter writer, ReadOnlySpan<byte> name, long value)
+    {
+        Span<byte> digits = stackalloc byte[20];
+        _ = Utf8Formatter.TryFormat(value, digits, out int count);
+        writer.AppendPair(name, digits[..count]);
+    }
+
+    private static void Text(RecordWriter writer, ReadOnlySpan<byte> name, ReadOnlySpan<char> value)
+    {
+        Span<byte> bytes = value.Length <= 256 ? stackalloc byte[3 * 256] : new byte[Encoding.UTF8.GetByteCount(value)];
+        writer.AppendPair(name, bytes[..Encoding.UTF8.GetBytes(value, bytes)]);
+    }
+}
