@@ -63,6 +63,9 @@ internal abstract class Bench
         return client;
     }
 
+    /// <summary>Somebody whom the server has connected to.</summary>
+    protected void Join(IClient responder) => _clients.Add(responder);
+
     public void Send(IClient client, ReadOnlySpan<byte> bytes)
     {
         client.Socket.ClientSend(bytes);
@@ -141,13 +144,16 @@ internal abstract class Bench
     public bool Reads { get; set; } = true;
 
     /// <summary>Everybody does what he can until nobody can do anything.</summary>
-    public void Settle()
+    public void Settle() => Settle(_ => Reads);
+
+    /// <summary>The same where not all of them read.</summary>
+    public void Settle(Predicate<IClient> reads)
     {
         for (bool busy = true; busy;)
         {
             busy = false;
             Simulation.Settle();
-            foreach (IClient client in _clients)
+            foreach (IClient client in _clients.ToArray())      // who is connected to comes while others are served
             {
                 while (client.Socket.CanDeliver)
                 {
@@ -156,7 +162,7 @@ internal abstract class Bench
                     Simulation.Settle();
                 }
 
-                busy |= Reads && client.Read() > 0;
+                busy |= reads(client) && client.Read() > 0;
             }
         }
 

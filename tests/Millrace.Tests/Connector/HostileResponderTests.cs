@@ -1,9 +1,12 @@
-// Responders that break the protocol in each place, and connections that end at each moment: what the client gets, and what becomes of the next request.
+// Responders that break the protocol in each place, and connections that end at each moment: what the client gets, and what becomes of the next request;
+// whether the handler passes requests on or the loop that they came by.
 
 using System.Net.Sockets;
 using System.Text;
 using Microsoft.AspNetCore.Builder;
+using Microsoft.Extensions.DependencyInjection;
 using Millrace.Command.Routing;
+using Millrace.Loops;
 using Millrace.Protocols.FastCgi;
 using Millrace.Tests.Command;
 using Millrace.Tests.Hosting;
@@ -11,7 +14,11 @@ using Millrace.Tests.Stress;
 
 namespace Millrace.Tests.Connector;
 
-public sealed class HostileResponderTests : IAsyncLifetime
+public sealed class HandledHostileResponderTests() : HostileResponderTests(isRelayed: false);
+
+public sealed class RelayedHostileResponderTests() : HostileResponderTests(isRelayed: true);
+
+public abstract class HostileResponderTests(bool isRelayed) : IAsyncLifetime
 {
     private readonly SocketFolder _folder = new();
     private readonly List<string> _log = [];
@@ -29,11 +36,18 @@ public sealed class HostileResponderTests : IAsyncLifetime
                 _log.Add(line);
             }
         });
-        _front = await HostedApp.StartAsync(app => app.Run(_router.AnswerAsync));
+        _front = await HostedApp.StartAsync(app => app.Run(_router.AnswerAsync), builder =>
+        {
+            if (isRelayed)
+            {
+                builder.Services.AddSingleton<RelayMaker>(_router.Relays).Configure<MillraceOptions>(static options => options.Loops = 1);
+            }
+        });
     }
 
     public async ValueTask DisposeAsync()
     {
+        GC.SuppressFinalize(this);
         await _front.DisposeAsync();
         _router.Dispose();
         _folder.Dispose();

@@ -37,7 +37,7 @@ public sealed class ResponseHeadTests
             List<byte> body = [];
             foreach (byte[] piece in pieces)
             {
-                int taken = head.IsRead ? 0 : head.Take(piece, response);
+                int taken = head.IsRead ? 0 : head.Take(piece, new HttpResponseFields(response));
                 body.AddRange(piece[taken..]);
                 Assert.True(head.IsRead || taken == piece.Length);
             }
@@ -70,7 +70,7 @@ public sealed class ResponseHeadTests
         {
             var head = new ResponseHead();
             HttpResponse response = new DefaultHttpContext().Response;
-            Assert.Equal(ConnectorFault.BrokenResponse, Assert.Throws<ConnectorException>(() => Array.ForEach(pieces, piece => head.Take(piece, response))).Fault);
+            Assert.Equal(ConnectorFault.BrokenResponse, Assert.Throws<ConnectorException>(() => Array.ForEach(pieces, piece => head.Take(piece, new HttpResponseFields(response)))).Fault);
         }
     }
 
@@ -82,7 +82,7 @@ public sealed class ResponseHeadTests
         byte[] bytes = Encoding.Latin1.GetBytes("X: ".PadRight(size - 4, 'x') + "\r\n\r\n");
         var head = new ResponseHead();
         HttpResponse response = new DefaultHttpContext().Response;
-        void TakeAll() => Array.ForEach([.. bytes.Chunk(1_000)], piece => head.Take(piece, response));
+        void TakeAll() => Array.ForEach([.. bytes.Chunk(1_000)], piece => head.Take(piece, new HttpResponseFields(response)));
 
         if (isTaken)
         {

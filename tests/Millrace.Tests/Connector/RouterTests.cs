@@ -1,4 +1,5 @@
-// A router between a client and an application: requests and answers arrive as they would without it, over both protocols.
+// A router between a client and an application: requests and answers arrive as they would without it, over both protocols, whether the handler passes them on or
+// the loop that they came by.
 
 using System.Net.Sockets;
 using System.Security.Cryptography;
@@ -6,14 +7,20 @@ using System.Text;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
+using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Primitives;
 using Millrace.Command.Routing;
+using Millrace.Loops;
 using Millrace.Tests.Hosting;
 using Millrace.Tests.Stress;
 
 namespace Millrace.Tests.Connector;
 
-public sealed class RouterTests : IAsyncLifetime
+public sealed class HandledRouterTests() : RouterTests(isRelayed: false);
+
+public sealed class RelayedRouterTests() : RouterTests(isRelayed: true);
+
+public abstract class RouterTests(bool isRelayed) : IAsyncLifetime
 {
     private readonly SocketFolder _folder = new();
     private readonly List<string> _log = [];
@@ -34,6 +41,7 @@ public sealed class RouterTests : IAsyncLifetime
 
     public async ValueTask DisposeAsync()
     {
+        GC.SuppressFinalize(this);
         await _app.DisposeAsync();
         _router.Dispose();
         _narrow.Dispose();
@@ -83,7 +91,7 @@ public sealed class RouterTests : IAsyncLifetime
     [Fact]
     public async Task What_the_front_server_says_over_FastCGI_goes_on_to_the_application()
     {
-        await using HostedApp front = await HostedApp.StartAsync(app => app.Run(_router.AnswerAsync));
+        await using HostedApp front = await HostedApp.StartAsync(app => app.Run(_router.AnswerAsync), builder => Configure(builder, _router));
 
         FastCgiResponse answer = front.Exchange(new FastCgiRequest("/variables") { SaysAddresses = false }
             .With("REMOTE_ADDR", "192.0.2.7").With("REMOTE_PORT", "1234").With("HTTPS", "on").With("REMOTE_USER", "jörg").With("SSL_CLIENT_VERIFY", "SUCCESS").With("SCRIPT_NAME", "/x").WithHeader("X-Twice", "1").WithHeader("X-Twice", "2"));
@@ -94,7 +102,7 @@ public sealed class RouterTests : IAsyncLifetime
     [Fact]
     public async Task Over_HTTP_the_client_is_whom_the_router_sees()
     {
-        await using HostedApp front = await HostedApp.StartAsync(app => app.Run(_router.AnswerAsync), address: "http://127.0.0.1:0");
+        await using HostedApp front = await HostedApp.StartAsync(app => app.Run(_router.AnswerAsync), builder => Configure(builder, _router), address: "http://127.0.0.1:0");
         using var client = new HttpClient();
 
         Assert.StartsWith("127.0.0.1:", await client.GetStringAsync(front.Address + "/variables"), StringComparison.Ordinal);
@@ -149,7 +157,7 @@ public sealed class RouterTests : IAsyncLifetime
     [Fact]
     public async Task The_answer_to_HEAD_has_the_length_of_that_to_GET_and_no_body()
     {
-        await using HostedApp front = await HostedApp.StartAsync(app => app.Run(_router.AnswerAsync), address: "http://127.0.0.1:0");
+        await using HostedApp front = await HostedApp.StartAsync(app => app.Run(_router.AnswerAsync), builder => Configure(builder, _router), address: "http://127.0.0.1:0");
         using var client = new HttpClient();
 
         using HttpResponseMessage answer = await client.SendAsync(new HttpRequestMessage(HttpMethod.Head, front.Address + "/long/100000/length"));
@@ -160,7 +168,7 @@ public sealed class RouterTests : IAsyncLifetime
     [Fact]
     public async Task What_the_application_sends_piece_by_piece_arrives_so_and_the_application_learns_that_the_client_has_left()
     {
-        await using HostedApp front = await HostedApp.StartAsync(app => app.Run(_router.AnswerAsync), address: "http://127.0.0.1:0");
+        await using HostedApp front = await HostedApp.StartAsync(app => app.Run(_router.AnswerAsync), builder => Configure(builder, _router), address: "http://127.0.0.1:0");
         using (var client = new HttpClient())
         {
             await using Stream stream = await client.GetStreamAsync(front.Address + "/until-aborted");
@@ -173,7 +181,7 @@ public sealed class RouterTests : IAsyncLifetime
     [Fact]
     public async Task A_conversation_goes_on_in_both_directions_at_a_time()
     {
-        await using HostedApp front = await HostedApp.StartAsync(app => app.Run(_router.AnswerAsync), address: "http://127.0.0.1:0");
+        await using HostedApp front = await HostedApp.StartAsync(app => app.Run(_router.AnswerAsync), builder => Configure(builder, _router), address: "http://127.0.0.1:0");
         var address = new Uri(front.Address);
         using var client = new TcpClient(address.Host, address.Port);
         NetworkStream stream = client.GetStream();
@@ -213,7 +221,7 @@ public sealed class RouterTests : IAsyncLifetime
             await Assert.ThrowsAnyAsync<HttpRequestException>(() => front.Get("/midway"));
             return;
         }
-        await using HostedApp fastCgi = await HostedApp.StartAsync(app => app.Run(_router.AnswerAsync));
+        await using HostedApp fastCgi = await HostedApp.StartAsync(app => app.Run(_router.AnswerAsync), builder => Configure(builder, _router));
         using FastCgiPeer peer = fastCgi.Connect();
         peer.Send(new FastCgiRequest("/midway").ToBytes());
         FastCgiResponse cut = peer.Receive();
@@ -239,9 +247,18 @@ public sealed class RouterTests : IAsyncLifetime
 
     private static async Task<(int, string)> Pair(Task<UnixAnswer> answer) => ((await answer).Status, (await answer).Text);
 
-    private Task<UnixApp> StartAsync(ApplicationProtocol protocol) => UnixApp.StartAsync(protocol, app => app.Run(_router.AnswerAsync));
+    private Task<UnixApp> StartAsync(ApplicationProtocol protocol) => UnixApp.StartAsync(protocol, app => app.Run(_router.AnswerAsync), builder => Configure(builder, _router));
 
-    private Task<UnixApp> StartNarrowAsync(ApplicationProtocol protocol) => UnixApp.StartAsync(protocol, app => app.Run(_narrow.AnswerAsync));
+    private Task<UnixApp> StartNarrowAsync(ApplicationProtocol protocol) => UnixApp.StartAsync(protocol, app => app.Run(_narrow.AnswerAsync), builder => Configure(builder, _narrow));
+
+    // One loop, so that requests find the connection of the one before.
+    private void Configure(WebApplicationBuilder builder, Router router)
+    {
+        if (isRelayed)
+        {
+            builder.Services.AddSingleton<RelayMaker>(router.Relays).Configure<MillraceOptions>(static options => options.Loops = 1);
+        }
+    }
 
     private void Log(string line)
     {

@@ -29,6 +29,8 @@ internal readonly struct SimulatedKernel(SimulatedWorld world) : IKernel
 
     public int Accept(int listener, bool isFirst, Span<byte> peer, out int peerLength) => world.Accept(listener, peer, out peerLength);
 
+    public int Connect(ReadOnlySpan<byte> address) => world.ConnectTo(address);
+
     public int Receive(int descriptor, Span<byte> buffer) => world.Receive(descriptor, buffer);
 
     public int Send(int descriptor, ReadOnlySpan<byte> bytes, bool more) => world.Send(descriptor, bytes);

@@ -323,6 +323,29 @@ internal sealed class SimulatedWorld(SeededRandom random)
         return socket.Descriptor;
     }
 
+    /// <summary>Who listens on Unix sockets of others: what he makes of a connection, or a <see cref="KernelResult"/>. His end of it is that of a client.</summary>
+    public Func<string, SimulatedSocket, int>? Responders { get; set; }
+
+    public int ConnectTo(ReadOnlySpan<byte> address)
+    {
+        Observer.OnLoopCall("connect", null);
+        if (Open >= DescriptorsMax)
+        {
+            return KernelResult.Exhausted;
+        }
+
+        var socket = new SimulatedSocket(++_sockets, isTcp: false, ReceiveCapacityMax, SendCapacityMax, random, Faults);
+        int result = Responders?.Invoke(SocketName.Read(address)?.Path ?? "", socket) ?? KernelResult.Refused;
+        if (result >= 0)
+        {
+            result = socket.Descriptor = Add(socket);
+        }
+
+        Observer.Trace("connect", result, socket.Number);
+        Observer.Interleave();
+        return result;
+    }
+
     public int Receive(int descriptor, Span<byte> buffer)
     {
         if (Find(descriptor, "recv") is not { } socket)
