@@ -18,6 +18,8 @@ internal sealed class FastCgiRelay<TKernel> : LoopRelay, ISweptRelay
     /// <summary>A longer body is not sent from memory, but as it comes.</summary>
     public const int BodyMax = 16 * 1024;
 
+    private const int ErrorLineMax = 512;
+
     private readonly IRelayRoutes _routes;
     private readonly RelayPool<TKernel>[] _pools;
     private readonly RecordWriter _request = new();
@@ -169,7 +171,7 @@ internal sealed class FastCgiRelay<TKernel> : LoopRelay, ISweptRelay
     {
         if (exchange.Answer.HasStarted)
         {
-            exchange.CutShort(error);
+            CutShort(exchange, error);
         }
         else if (error.IsMidway)
         {
@@ -180,6 +182,17 @@ internal sealed class FastCgiRelay<TKernel> : LoopRelay, ISweptRelay
             WriteError(exchange.Answer, error.Fault);
         }
         Finish(exchange);
+    }
+
+    // The answer has begun and cannot go on. One that is whole to its client, whatever is missing, takes no connection along.
+    private static void CutShort(Exchange exchange, ConnectorException error)
+    {
+        if (!exchange.Life.IsGivenUp && (exchange.Life.IsAborted || !exchange.Answer.IsWholeToPeer))
+        {
+            exchange.Cut();
+        }
+        exchange.AppStatus = 1;
+        exchange.ErrorLine ??= FieldText.Shown($"millrace: request {exchange.TraceIdentifier}: {error.Message}", ErrorLineMax);
     }
 
     private static void WriteError(Answer answer, ConnectorFault fault)

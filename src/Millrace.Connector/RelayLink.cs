@@ -78,7 +78,7 @@ internal sealed class RelayLink<TKernel> : LoopSource, ICancelListener
             {
                 _unsent = request.ToArray();
                 _unsentStart = 0;
-                Loop.Rewatch(this, writing: true);
+                Loop.Sources.Rewatch(this, writing: true);
                 return true;
             }
             if (sent < 0)
@@ -109,7 +109,7 @@ internal sealed class RelayLink<TKernel> : LoopSource, ICancelListener
         }
         _unsent = [];
         _isSent = true;
-        Loop.Rewatch(this, writing: false);
+        Loop.Sources.Rewatch(this, writing: false);
     }
 
     // ---- events ----
@@ -382,7 +382,7 @@ internal sealed class RelayLink<TKernel> : LoopSource, ICancelListener
         _exchange = null;
         if (Descriptor >= 0)
         {
-            Loop.Close(this);
+            Loop.Sources.Close(this);
             _pool.Forget(this);
         }
     }

@@ -50,7 +50,7 @@ internal sealed class RelayPool<TKernel>(FastCgiRelay<TKernel> relay, RelayUpstr
         if (result >= 0)
         {
             var link = new RelayLink<TKernel>(relay, this);
-            if (Loop.Watch(link, result))
+            if (Loop.Sources.Watch(link, result))
             {
                 return link;
             }

@@ -169,23 +169,6 @@ internal abstract partial class Connection<TKernel>
         return LookAfter(driver);
     }
 
-    private bool Relay(LoopDriver driver, Exchange exchange, LoopRelay relay)
-    {
-        Loop.Counters.WentAsync++;
-        SendAway(driver, exchange);
-        try
-        {
-            relay.Begin(exchange);
-        }
-        catch (Exception error)
-        {
-            exchange.Break(error);
-            FinishDetached(exchange);
-        }
-
-        return LookAfter(driver);
-    }
-
     // What goes on without the loop before its handler has begun, or without any.
     private void SendAway(LoopDriver driver, Exchange exchange)
     {

@@ -34,4 +34,22 @@ internal abstract partial class Connection<TKernel> : ClosingConnection<TKernel>
         : base(loop, descriptor, isTcp, framing)
     {
     }
+
+    // The relay of the loop has taken the request, and ends it.
+    private bool Relay(LoopDriver driver, Exchange exchange, LoopRelay relay)
+    {
+        Loop.Counters.WentAsync++;
+        SendAway(driver, exchange);
+        try
+        {
+            relay.Begin(exchange);
+        }
+        catch (Exception error)
+        {
+            exchange.Break(error);
+            FinishDetached(exchange);
+        }
+
+        return LookAfter(driver);
+    }
 }

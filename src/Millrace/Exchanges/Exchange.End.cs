@@ -215,14 +215,6 @@ internal sealed partial class Exchange
         Services.Log.HandlerFailed(TraceIdentifier, error);
     }
 
-    /// <summary>The answer has begun and cannot go on; whoever writes it has told the log. Its end follows.</summary>
-    public void CutShort(Exception error)
-    {
-        AppStatus = 1;
-        ErrorLine ??= Line(error);
-        CutUnlessWhole();
-    }
-
     // RFC 9110 §9.3.2, §15.3.5, RFC 9112 §6.3: nothing is missing of a response without a body, nor of one as long as announced. Its connection is idle to a web server,
     // over FastCGI to HAProxy: the next request on it, somebody else's, would be lost. Those that have a head alone of a broken FastCGI response answer with an error of their own, or not at all.
     private void CutUnlessWhole() => IsCut |= !Life.IsGivenUp && (Life.IsAborted || !Answer.IsWholeToPeer);

@@ -16,24 +16,6 @@ internal sealed partial class EventLoop<TKernel>
     private readonly byte[] _peer = new byte[128];
     private long _acceptPausedUntilMs;   // 0 while listeners are watched
 
-    private enum Accepted
-    {
-        /// <summary>There may be more in the queue.</summary>
-        One,
-
-        /// <summary>Nobody waits.</summary>
-        Nobody,
-
-        /// <summary>Descriptors are short.</summary>
-        Exhausted,
-
-        /// <summary>The system gives nobody of this socket.</summary>
-        Refused,
-
-        /// <summary>The loop was taken over meanwhile.</summary>
-        LoopLost,
-    }
-
     public void AddListener(ListenSocket listener)
     {
         _listeners.Add(listener);

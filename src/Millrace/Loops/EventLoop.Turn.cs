@@ -1,7 +1,7 @@
 // A loop over a kernel: wait, then each event, each posted item and each deadline in turn, then wait again. The batch of
 // events and the position in it belong to the loop, not to the driver: edge-triggered events that are dropped are lost for
 // ever, so the position steps past an event before its connection runs. Accepting is in EventLoop.Listeners.cs,
-// what else is watched in EventLoop.Sources.cs, the end in EventLoop.End.cs.
+// what else is watched in LoopSources.cs, the end in EventLoop.End.cs.
 
 using Millrace.Listeners;
 using Millrace.Observe;
@@ -43,11 +43,15 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
         Kernel = kernel;
         _makeConnection = makeConnection;
         _poller = kernel.OpenPoller();
+        Sources = new LoopSources<TKernel>(this, _poller);
         NowMs = kernel.NowMs;
         _wheel = new DeadlineWheel(NowMs);
     }
 
     public EventLoop<TKernel>[] Siblings { get; set; } = [];
+
+    /// <summary>What it watches besides listeners and its connections.</summary>
+    public LoopSources<TKernel> Sources { get; }
 
     /// <summary>Passes requests on by itself, on this loop; null: all of them are the handler's. Set before the loop is driven.</summary>
     public LoopRelay? Relay { get; set; }
@@ -242,7 +246,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
 
         if ((token & ListenerFlag) != 0)
         {
-            return (token & SourceFlag) == 0 ? Accept(driver, (int)(token & 0xFFFF), ready) : OnSourceEvent(driver, token, ready);
+            return (token & LoopSources<TKernel>.Flag) == 0 ? Accept(driver, (int)(token & 0xFFFF), ready) : Sources.OnEvent(driver, token, ready);
         }
 
         // A connection closed earlier in this batch may still have an event in it; its slot has a newer generation then.
@@ -260,7 +264,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
             case AcceptBacklog rest:
                 return AcceptRest(driver, rest);
             case LoopSource source:
-                return OnSourcePosted(driver, source);
+                return Sources.OnPosted(driver, source);
             case Action<EventLoop<TKernel>> action:
                 action(this);
                 return true;
