@@ -63,6 +63,9 @@ internal sealed class AppInstance : IDisposable
 
     public string Id => _start.Id;
 
+    /// <summary>What it accepts on, with others.</summary>
+    public AppListeners Listeners => _start.Listeners;
+
     public int ProcessId => _process.Id;
 
     public DateTimeOffset Started { get; } = DateTimeOffset.UtcNow;

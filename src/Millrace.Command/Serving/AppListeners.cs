@@ -10,7 +10,7 @@ using Millrace.Platform;
 
 namespace Millrace.Command.Serving;
 
-internal sealed unsafe class AppListeners : IDisposable
+internal sealed class AppListeners : IDisposable
 {
     private readonly List<ListenSocket> _sockets = [];
 
@@ -18,8 +18,14 @@ internal sealed unsafe class AppListeners : IDisposable
     private readonly int _takes;
 
     private const int DescriptorsEach = 8;
+    private const int PassedOnMax = 64;      // of each queue: those who come while it is looked through are told to others
+    private const int GiveAgainMs = 5;
+    private static readonly TimeSpan s_givePatience = TimeSpan.FromSeconds(5);
 
-    private AppListeners()
+    private readonly Lock _lock = new();
+    private bool _isClosed;
+
+    private unsafe AppListeners()
     {
         int* pair = stackalloc int[2];
         if (SystemCalls.SocketPair(SystemCalls.AF_UNIX, SystemCalls.SOCK_SEQPACKET | SystemCalls.SOCK_CLOEXEC | SystemCalls.SOCK_NONBLOCK, 0, pair) < 0)
@@ -97,8 +103,72 @@ internal sealed unsafe class AppListeners : IDisposable
         return copy >= 0 ? copy : throw new MillraceStartException($"A socket cannot be opened again: {SystemCalls.Describe(SystemCalls.Errno)}; raise the limit of open files (ulimit -n).");
     }
 
+    /// <summary>
+    /// Gives who waits in the queues to whoever takes connections. Of each that comes the kernel tells one of those that wait for him (EPOLLEXCLUSIVE): when that
+    /// process has ended before it could accept him, nobody else knows.
+    /// </summary>
+    public async Task PassOnAsync()
+    {
+        long giveUpAt = Environment.TickCount64 + (long)s_givePatience.TotalMilliseconds;
+        foreach (var socket in _sockets)
+        {
+            for (int i = 0; i < PassedOnMax && TryAccept(socket, out int descriptor, out var its); i++)
+            {
+                while (its is not null && TryGive(its, descriptor) == KernelResult.Again && Environment.TickCount64 < giveUpAt)
+                {
+                    await Task.Delay(GiveAgainMs);
+                }
+                default(LinuxKernel).Close(descriptor, reset: false);
+            }
+        }
+    }
+
+    // Nobody: he may not connect here.
+    private bool TryAccept(ListenSocket socket, out int descriptor, out MovedConnection? its)
+    {
+        Span<byte> peer = stackalloc byte[128];
+        its = null;
+        lock (_lock)
+        {
+            int length = 0;
+            descriptor = _isClosed ? KernelResult.Again : default(LinuxKernel).Accept(socket.Descriptor, isFirst: true, peer, out length);
+            if (descriptor < 0)
+            {
+                return false;
+            }
+            peer = peer[..length];
+        }
+        var address = socket.Address;
+        if (address.Allow?.Contains(peer) ?? true)
+        {
+            its = new MovedConnection(address.Protocol, address.IsTcp, Knowledge: 0, address.IsTcp ? peer.ToArray() : []);
+        }
+        return true;
+    }
+
+    private int TryGive(MovedConnection its, int descriptor)
+    {
+        lock (_lock)
+        {
+            return _isClosed ? KernelResult.Broken : its.Give(default(LinuxKernel), _gives, descriptor);
+        }
+    }
+
     public void Dispose()
     {
+        lock (_lock)
+        {
+            Close();
+        }
+    }
+
+    private void Close()
+    {
+        if (_isClosed)
+        {
+            return;
+        }
+        _isClosed = true;
         _sockets.ForEach(static socket => socket.Dispose());
         _ = SystemCalls.Close(_gives);
         _ = SystemCalls.Close(_takes);

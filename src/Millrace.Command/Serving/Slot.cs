@@ -214,6 +214,10 @@ internal sealed class Slot : IDisposable
             instance.Kill();
             await instance.Exited;
         }
+        if (hasSuccessor)
+        {
+            await instance.Listeners.PassOnAsync();      // it may have crashed over what it alone had been told of
+        }
         instance.Dispose();
         lock (_lock)
         {
