@@ -9,7 +9,7 @@ using Millrace.Platform;
 
 namespace Millrace.Tests.Simulation;
 
-internal sealed partial class RandomLife
+internal sealed partial class RandomLife : IRandomLife
 {
     private const int SleepsMax = 60;       // seconds: as many acts as a handler has, of 9 each
 
@@ -395,7 +395,9 @@ internal sealed partial class RandomLife
         }
     }
 
-    public string Describe() => string.Create(CultureInfo.InvariantCulture,
+    public string Report(int lines) => $"{Describe()}\n{Simulation.TraceText(lines)}";
+
+    private string Describe() => string.Create(CultureInfo.InvariantCulture,
         $"{Simulation.Loops.Length} loops, {Simulation.Services.Options.Dispatch}, {Simulation.Steps} steps, {Simulation.Handler.Started} requests, {Simulation.Loops.Sum(static loop => loop.Loop.Counters.HandOvers)} hand-overs\n{(IsSlow ? TimesText : "")}")
         + string.Join('\n', _clients.Select(static client => client.Describe()));
 }

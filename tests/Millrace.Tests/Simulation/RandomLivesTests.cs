@@ -10,12 +10,29 @@
 //  - where peers have speeds and pauses (slow peers), no time limit strikes before it is reached, and none is forgotten;
 //  - when the server has drained, no connection, descriptor, exchange or driver is missing.
 //
+// And of an application whose generations follow one another, each a process that may crash at any system call (RandomDeployments):
+//
+//  - bytes of a request are taken by one process, which alone runs it, once; what is taken and what lies in the socket is what the client has sent;
+//  - answers are whole, in order and on the connection of the request, or that has ended, and it ends only where a process crashes while it has it;
+//  - whoever has given a connection away does nothing with it any more, and no descriptor is lost on the way;
+//  - when nothing moves any more nobody waits, and who comes then is served; when all has ended nothing is open.
+//
 // MILLRACE_SIM_SEEDS is the number of lives (otherwise 10,000, in the long run a tenth of MILLRACE_FUZZ_CASES), MILLRACE_SIM_FIRST the first seed, MILLRACE_SIM_LINES
 // how many steps of a failed life are shown.
 
 using System.Globalization;
 
 namespace Millrace.Tests.Simulation;
+
+/// <summary>A life from a seed.</summary>
+internal interface IRandomLife
+{
+    /// <summary>Null, or what went wrong.</summary>
+    string? Run();
+
+    /// <summary>What it was, and its last steps.</summary>
+    string Report(int lines);
+}
 
 public sealed class RandomLivesTests
 {
@@ -31,34 +48,52 @@ public sealed class RandomLivesTests
     // Of the lives of the long run so many are not of slow peers for each that is.
     private const int SlowShare = 5;
 
+    private const int DeploymentShare = 2;
+
+    private const int DeploymentSeedsDefault = 4_000;
+
     private const int FailuresMax = 12;
     private const int TraceLinesDefault = 150;
 
     [Fact]
-    public void Random_lives() => Run(Number("MILLRACE_SIM_FIRST", 1), Number("MILLRACE_SIM_SEEDS", SeedsDefault));
+    public void Random_lives() => Run(RandomLife, Number("MILLRACE_SIM_SEEDS", SeedsDefault));
 
     [Fact]
     [Trait("Category", "Fuzz")]
-    public void Random_lives_in_the_long_run() =>
-        Run(Number("MILLRACE_SIM_FIRST", 1), Number("MILLRACE_SIM_SEEDS", Number("MILLRACE_FUZZ_CASES", LongCasesDefault) / CasesPerLife));
+    public void Random_lives_in_the_long_run() => Run(RandomLife, LongRun(share: 1));
 
     [Fact]
-    public void Random_lives_of_slow_peers() => Run(Number("MILLRACE_SIM_FIRST", 1), Number("MILLRACE_SIM_SEEDS", SlowSeedsDefault), isSlow: true);
+    public void Random_lives_of_slow_peers() => Run(SlowLife, Number("MILLRACE_SIM_SEEDS", SlowSeedsDefault));
 
     [Fact]
     [Trait("Category", "Fuzz")]
-    public void Random_lives_of_slow_peers_in_the_long_run() =>
-        Run(Number("MILLRACE_SIM_FIRST", 1), Number("MILLRACE_SIM_SEEDS", Number("MILLRACE_FUZZ_CASES", LongCasesDefault) / CasesPerLife / SlowShare), isSlow: true);
+    public void Random_lives_of_slow_peers_in_the_long_run() => Run(SlowLife, LongRun(SlowShare));
 
-    private static void Run(int first, int seeds, bool isSlow = false)
+    [Fact]
+    public void Random_lives_of_generations_that_crash() => Run(Deployments, Number("MILLRACE_SIM_SEEDS", DeploymentSeedsDefault));
+
+    [Fact]
+    [Trait("Category", "Fuzz")]
+    public void Random_lives_of_generations_that_crash_in_the_long_run() => Run(Deployments, LongRun(DeploymentShare));
+
+    private static IRandomLife RandomLife(ulong seed, bool traces) => new RandomLife(seed, traces);
+
+    private static IRandomLife SlowLife(ulong seed, bool traces) => new RandomLife(seed, traces, isSlow: true);
+
+    private static IRandomLife Deployments(ulong seed, bool traces) => new RandomDeployments(seed, traces);
+
+    private static int LongRun(int share) => Number("MILLRACE_SIM_SEEDS", Number("MILLRACE_FUZZ_CASES", LongCasesDefault) / CasesPerLife / share);
+
+    private static void Run(Func<ulong, bool, IRandomLife> make, int seeds)
     {
+        int first = Number("MILLRACE_SIM_FIRST", 1);
         int next = first - 1;
         var failures = new SortedDictionary<int, string>();
         SimulationThread.RunAll(() =>
         {
             while (Interlocked.Increment(ref next) is int seed && seed < first + seeds && failures.Count < FailuresMax)
             {
-                if (new RandomLife((ulong)seed, traces: false, isSlow).Run() is { } failure)
+                if (make((ulong)seed, false).Run() is { } failure)
                 {
                     lock (failures)
                     {
@@ -67,7 +102,7 @@ public sealed class RandomLivesTests
                 }
             }
         });
-        Assert.True(failures.Count == 0, failures.Count == 0 ? "" : Explain(failures, isSlow));
+        Assert.True(failures.Count == 0, failures.Count == 0 ? "" : Explain(failures, make));
     }
 
     [Theory]
@@ -94,15 +129,36 @@ public sealed class RandomLivesTests
         Assert.Equal(fingerprints[0], fingerprints[2]);
     }
 
-    private static string Explain(SortedDictionary<int, string> failures, bool isSlow)
+    [Theory]
+    [InlineData(5)]
+    [InlineData(41)]
+    [InlineData(805)]
+    public void The_same_seed_is_the_same_run_of_generations(int seed)
+    {
+        ulong[] fingerprints = new ulong[3];
+        SimulationThread.Run(() =>
+        {
+            for (int i = 0; i < fingerprints.Length; i++)
+            {
+                var life = new RandomDeployments((ulong)seed, traces: i == 2);
+                Assert.Null(life.Run());
+                Assert.True(life.Steps > 400);
+                fingerprints[i] = life.Daemon.Fingerprint;
+            }
+        });
+        Assert.Equal(fingerprints[0], fingerprints[1]);
+        Assert.Equal(fingerprints[0], fingerprints[2]);
+    }
+
+    private static string Explain(SortedDictionary<int, string> failures, Func<ulong, bool, IRandomLife> make)
     {
         string text = string.Concat(failures.Select(static pair => $"Seed {pair.Key}: {pair.Value.Split('\n')[0]}\n"));
         ulong seed = (ulong)failures.First().Key;
         SimulationThread.Run(() =>
         {
-            var life = new RandomLife(seed, traces: true, isSlow);
+            IRandomLife life = make(seed, true);
             string? failure = life.Run();
-            text += $"\nSeed {seed} (MILLRACE_SIM_FIRST={seed} MILLRACE_SIM_SEEDS=1): {failure ?? "did not fail again"}\n{life.Describe()}\n{life.Simulation.TraceText(Number("MILLRACE_SIM_LINES", TraceLinesDefault))}";
+            text += $"\nSeed {seed} (MILLRACE_SIM_FIRST={seed} MILLRACE_SIM_SEEDS=1): {failure ?? "did not fail again"}\n{life.Report(Number("MILLRACE_SIM_LINES", TraceLinesDefault))}";
         });
         return text;
     }

@@ -19,9 +19,9 @@ internal readonly struct SimulatedKernel(SimulatedWorld world) : IKernel
 
     public bool Watch(Poller poller, int descriptor, ulong token, bool writing) => world.Watch(poller, descriptor, token, writing);
 
-    public void Rewatch(Poller poller, int descriptor, ulong token, bool writing) => world.Rewatch(descriptor, writing);
+    public void Rewatch(Poller poller, int descriptor, ulong token, bool writing) => world.Rewatch(poller, descriptor, writing);
 
-    public bool WatchListener(Poller poller, int descriptor, ulong token, bool shared) => world.WatchListener(poller, descriptor, token);
+    public bool WatchListener(Poller poller, int descriptor, ulong token, bool shared) => world.WatchListener(poller, descriptor, token, shared);
 
     public void Unwatch(Poller poller, int descriptor) => world.Unwatch(poller, descriptor);
 
@@ -55,7 +55,7 @@ internal readonly struct SimulatedKernel(SimulatedWorld world) : IKernel
 
     public int Take(int channel, Span<byte> knowledge, out int length) => world.Take(channel, knowledge, out length);
 
-    public void Leave(Poller poller, int descriptor) => world.Leave(descriptor);
+    public void Leave(Poller poller, int descriptor) => world.Leave(poller, descriptor);
 
     public void Close(int descriptor, bool reset, bool mayLinger = true) => world.Close(descriptor, reset);
 }

@@ -13,6 +13,18 @@ internal sealed class SimulatedPoller(SeededRandom random)
 
     public bool WakePending { get; set; }
 
+    /// <summary>Whose it is.</summary>
+    public SimulatedWorld? Process { get; init; }
+
+    /// <summary>It has been closed: what is registered in it tells nobody anything any more.</summary>
+    public bool HasEnded { get; private set; }
+
+    public void End()
+    {
+        HasEnded = true;
+        _ready.Clear();
+    }
+
     /// <summary>How long the loop wanted to sleep at most when it last did; -1: until it is woken.</summary>
     public int SleepMs { get; set; }
 
@@ -90,6 +102,12 @@ internal sealed class Registration(SimulatedPoller poller, ulong token, bool isL
 
     public ulong Token => token;
 
+    /// <summary>The number it was registered under: a registration is of that and the open file together.</summary>
+    public int Descriptor { get; init; } = -1;
+
+    /// <summary>EPOLLEXCLUSIVE.</summary>
+    public bool IsExclusive { get; init; }
+
     public bool IsLevel => isLevel;
 
     public bool IsReady { get; set; }
@@ -111,7 +129,7 @@ internal sealed class Registration(SimulatedPoller poller, ulong token, bool isL
 
     public void Raise()
     {
-        if (!IsReady)
+        if (!IsReady && !poller.HasEnded)
         {
             IsReady = true;
             poller.Add(this);

@@ -7,7 +7,7 @@ using Millrace.Platform;
 
 namespace Millrace.Tests.Simulation;
 
-internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacity, int sendCapacity, SeededRandom random, SocketFaults faults)
+internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacity, int sendCapacity, SeededRandom random, SocketFaults faults) : IOpenFile
 {
     private readonly ByteQueue _wire = new();
     private readonly ByteQueue _incoming = new();
@@ -30,7 +30,73 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
     /// <summary>The server's descriptor; -1 before accept and after close.</summary>
     public int Descriptor { get; set; } = -1;
 
-    public Registration? Registration { get; set; }
+    // One for each event queue, and descriptor, that it is registered in with; they end with the last descriptor, whoever has that (epoll(7), question 6).
+    private readonly List<Registration> _registrations = [];
+
+    /// <summary>The latest.</summary>
+    public Registration? Registration => _registrations.Count > 0 ? _registrations[^1] : null;
+
+    public Registration? RegistrationAt(SimulatedPoller poller, int descriptor) => _registrations.Find(each => each.Poller == poller && each.Descriptor == descriptor);
+
+    public bool IsWatchedBy(SimulatedWorld process) => _registrations.Exists(each => each.Poller.Process == process && !each.Poller.HasEnded);
+
+    public void Add(Registration registration) => _registrations.Add(registration);
+
+    public void Remove(Registration registration)
+    {
+        registration.Remove();
+        _registrations.Remove(registration);
+    }
+
+    /// <summary>Descriptors that stand for it, and messages that carry it.</summary>
+    public int References { get; set; }
+
+    /// <summary>The process that reads from it and writes to it; null while it waits to be accepted or is on its way between two.</summary>
+    public SimulatedWorld? Owner { get; set; }
+
+    /// <summary>Whose it was has crashed, or it was on its way when the last who could take it had gone: it may end.</summary>
+    public bool HasLostOwner { get; set; }
+
+    /// <summary>SO_LINGER with 0 seconds: of the connection, whoever closes it last.</summary>
+    public bool ResetsAtEnd { get; set; }
+
+    void IOpenFile.End() => Close(ResetsAtEnd);
+
+    private readonly List<(SimulatedWorld Process, long End)> _takers = [];
+
+    /// <summary>The process has taken so many bytes.</summary>
+    public void NoteTaker(SimulatedWorld process, int count)
+    {
+        if (count <= 0)
+        {
+            return;
+        }
+
+        if (_takers.Count > 0 && _takers[^1].Process == process)
+        {
+            _takers.RemoveAt(_takers.Count - 1);
+        }
+
+        _takers.Add((process, TakenByServer));
+    }
+
+    /// <summary>The processes that have taken bytes in [<paramref name="from"/>, <paramref name="end"/>), and where each of them began.</summary>
+    public List<(SimulatedWorld Process, long From)> TakersOf(long from, long end)
+    {
+        var takers = new List<(SimulatedWorld Process, long From)>();
+        long begin = 0;
+        foreach ((SimulatedWorld process, long upTo) in _takers)
+        {
+            if (begin < end && upTo > from)
+            {
+                takers.Add((process, Math.Max(begin, from)));
+            }
+
+            begin = upTo;
+        }
+
+        return takers;
+    }
 
     /// <summary>Which loop has read from it; no other may.</summary>
     public object? Reader { get; set; }
@@ -270,15 +336,15 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
         WasReset |= isTcp && (reset || _incoming.Count > 0);
         _refusing = false;
         Descriptor = -1;
-        Registration?.Remove();
-        Registration = null;
+        _registrations.ForEach(static each => each.Remove());
+        _registrations.Clear();
         if (WasReset)
         {
             LoseAnswers();
         }
     }
 
-    private void Edge() => Registration?.Raise();
+    private void Edge() => _registrations.ForEach(static each => each.Raise());
 
     /// <summary>When the server ended its sending side; 0 when it has not.</summary>
     public long ShutAtMs { get; set; }

@@ -1,6 +1,7 @@
-// The simulated kernel: descriptors, listening sockets, connections, event queues and a clock, in one thread and from one
+// The simulated kernel as one process has it: descriptors, listening sockets, connections and event queues, in one thread and from one
 // seed. The lowest free descriptor number is given out again at once, as in Linux, so that whoever uses a number too long
-// meets a stranger. What the server does wrong with a descriptor is reported, not forgiven.
+// meets a stranger. What the server does wrong with a descriptor is reported, not forgiven. What a process shares with others is in SimulatedMachine;
+// a process that has ended has no descriptor, and its calls have no effect.
 
 using System.Net;
 using Millrace.Listeners;
@@ -12,6 +13,11 @@ namespace Millrace.Tests.Simulation;
 /// <summary>Who watches the system calls and says what happens meanwhile.</summary>
 internal interface IKernelObserver
 {
+    /// <summary>Before each system call: other processes may do something at this point, and the process may end there.</summary>
+    void OnSystemCall(string call)
+    {
+    }
+
     /// <summary>Before a call that only the loop's driver may make.</summary>
     void OnLoopCall(string call, SimulatedSocket? socket);
 
@@ -26,36 +32,43 @@ internal interface IKernelObserver
     void Trace(string what, long a, long b);
 }
 
-internal sealed class SimulatedWorld(SeededRandom random)
+internal sealed partial class SimulatedWorld(SeededRandom random, SimulatedMachine machine)
 {
     private const int FirstDescriptor = 3;
 
     private readonly List<object?> _descriptors = [null, null, null];
-    private int _sockets;
+
+    /// <summary>The only process of a machine.</summary>
+    public SimulatedWorld(SeededRandom random)
+        : this(random, new SimulatedMachine(random))
+    {
+    }
+
+    public SimulatedMachine Machine => machine;
 
     public IKernelObserver Observer { get; set; } = null!;
 
-    public long NowMs { get; set; } = 1_000_000;
+    public long NowMs { get => machine.NowMs; set => machine.NowMs = value; }
 
     /// <summary>Descriptors the process may have in all.</summary>
     public int DescriptorsMax { get; set; } = int.MaxValue;
 
-    public int ReceiveCapacityMax { get; set; } = 256 * 1024;
+    public int ReceiveCapacityMax { get => machine.ReceiveCapacityMax; set => machine.ReceiveCapacityMax = value; }
 
-    public int SendCapacityMax { get; set; } = 256 * 1024;
+    public int SendCapacityMax { get => machine.SendCapacityMax; set => machine.SendCapacityMax = value; }
 
     /// <summary>What the system of a TCP client takes of it before the client reads; null: half.</summary>
-    public int? PeerCapacityMax { get; set; }
+    public int? PeerCapacityMax { get => machine.PeerCapacityMax; set => machine.PeerCapacityMax = value; }
 
     /// <summary>In steps of so many bytes a sender learns what its peer has taken.</summary>
-    public int UnsentStep { get; set; } = 1;
+    public int UnsentStep { get => machine.UnsentStep; set => machine.UnsentStep = value; }
 
     public int Open { get; private set; }
 
-    public SocketFaults Faults { get; } = new();
+    public SocketFaults Faults => machine.Faults;
 
     /// <summary>What is in the files; null: reading them fails.</summary>
-    public Dictionary<int, byte[]?> Files { get; } = [];
+    public Dictionary<int, byte[]?> Files => machine.Files;
 
     // ---- what the tests do ----
 
@@ -72,6 +85,11 @@ internal sealed class SimulatedWorld(SeededRandom random)
 
         _descriptors[number] = thing;
         Open++;
+        if (thing is IOpenFile file)
+        {
+            file.References++;
+        }
+
         return number;
     }
 
@@ -82,20 +100,7 @@ internal sealed class SimulatedWorld(SeededRandom random)
         return listener;
     }
 
-    public SimulatedSocket Connect(SimulatedListener listener, IPAddress? from = null)
-    {
-        if (listener.Refuses)
-        {
-            throw new InvalidOperationException("Connection refused.");
-        }
-
-        var socket = new SimulatedSocket(++_sockets, listener.IsTcp, ReceiveCapacityMax, SendCapacityMax, random, Faults)
-        {
-            PeerCapacity = listener.IsTcp ? PeerCapacityMax ?? SendCapacityMax / 2 : 0,
-        };
-        listener.Enqueue(socket, from ?? IPAddress.Loopback);
-        return socket;
-    }
+    public SimulatedSocket Connect(SimulatedListener listener, IPAddress? from = null) => machine.Connect(listener, from);
 
     /// <summary>Closes a listening socket: who waits in its queue is reset.</summary>
     public void Close(SimulatedListener listener)
@@ -105,15 +110,14 @@ internal sealed class SimulatedWorld(SeededRandom random)
             Observer.Violated("a listening socket is closed twice");
         }
 
-        listener.Close();
-        Free(listener.Descriptor);
+        Close(listener.Descriptor);
     }
 
     // ---- what the server calls ----
 
     public Poller OpenPoller()
     {
-        LastPoller = new SimulatedPoller(random);
+        LastPoller = new SimulatedPoller(random) { Process = this };
         return new Poller(Add(LastPoller), -1);
     }
 
@@ -123,18 +127,27 @@ internal sealed class SimulatedWorld(SeededRandom random)
     /// <summary>The event queue opened last.</summary>
     public SimulatedPoller? LastPoller { get; private set; }
 
-    public void ClosePoller(Poller poller) => Free(poller.Queue);
+    public void ClosePoller(Poller poller) => Close(poller.Queue);
 
     public SimulatedPoller Of(Poller poller) => (SimulatedPoller)_descriptors[poller.Queue]!;
 
     public int Wait(Poller poller, PollEvent[] events, int timeoutMs)
     {
+        if (!Enters("wait"))
+        {
+            return 0;
+        }
+
         SimulatedPoller queue = Of(poller);
         Observer.OnLoopCall("wait", null);
         if (timeoutMs != 0 && !queue.HasReady)
         {
             queue.SleepMs = timeoutMs;
             Observer.OnSleep(queue, timeoutMs);
+            if (HasEnded)
+            {
+                return 0;
+            }
         }
 
         if (Faults.WaitsBrokenOff > 0)
@@ -152,15 +165,21 @@ internal sealed class SimulatedWorld(SeededRandom random)
         return count;
     }
 
-    public void Wake(Poller poller) => Of(poller).WakePending = true;
+    public void Wake(Poller poller)
+    {
+        if (!HasEnded)
+        {
+            Of(poller).WakePending = true;
+        }
+    }
 
     /// <summary>What happens while the kernel is told whether room is waited for; null: nothing does.</summary>
     public Action? InRewatch { get; set; }
 
-    public void Rewatch(int descriptor, bool writing)
+    public void Rewatch(Poller poller, int descriptor, bool writing)
     {
         InRewatch?.Invoke();
-        if (Find(descriptor, "epoll_ctl")?.Registration is { } registration)
+        if (Find(descriptor, "epoll_ctl")?.RegistrationAt(Of(poller), descriptor) is { } registration)
         {
             registration.Writing = writing;
             if (registration.State != Readiness.None)
@@ -181,7 +200,7 @@ internal sealed class SimulatedWorld(SeededRandom random)
         }
 
         Observer.OnLoopCall("epoll_ctl", socket);
-        if (socket.Registration is not null)
+        if (socket.RegistrationAt(Of(poller), descriptor) is not null)
         {
             Observer.Violated($"connection {socket.Number} is registered twice");
             return false;
@@ -193,101 +212,45 @@ internal sealed class SimulatedWorld(SeededRandom random)
         }
 
         InWatch?.Invoke();
-        socket.Registration = new Registration(Of(poller), token, isLevel: false, () => socket.State) { Writing = writing };
-        if (socket.Registration.State != Readiness.None)
+        var registration = new Registration(Of(poller), token, isLevel: false, () => socket.State) { Writing = writing, Descriptor = descriptor };
+        socket.Add(registration);
+        if (registration.State != Readiness.None)
         {
-            socket.Registration.Raise();
+            registration.Raise();
         }
 
         return true;
     }
 
-    public bool WatchListener(Poller poller, int descriptor, ulong token)
+    public bool WatchListener(Poller poller, int descriptor, ulong token, bool shared)
     {
-        ((IWatchedQueue)_descriptors[descriptor]!).Watch(Of(poller), token);
+        if (Enters("epoll_ctl"))
+        {
+            QueueAt(descriptor).Watch(Of(poller), token, isExclusive: shared);
+        }
+
         return true;
     }
 
-    public void Unwatch(Poller poller, int descriptor) => ((IWatchedQueue)_descriptors[descriptor]!).Unwatch(Of(poller));
-
-    // ---- connections that move ----
-
-    private bool _hasChannel;
-
-    /// <summary>Both ends in one: what is given can be taken.</summary>
-    public SimulatedChannel OpenChannel(int capacity)
+    public void Unwatch(Poller poller, int descriptor)
     {
-        _hasChannel = true;
-        var channel = new SimulatedChannel { Capacity = capacity };
-        channel.Descriptor = Add(channel);
-        return channel;
+        if (Enters("epoll_ctl"))
+        {
+            QueueAt(descriptor).Unwatch(Of(poller));
+        }
     }
 
-    public void Close(SimulatedChannel channel) => Free(channel.Descriptor);
-
-    public int Give(int channel, int descriptor, ReadOnlySpan<byte> knowledge)
-    {
-        if (Find(descriptor, "sendmsg") is not { } socket)
-        {
-            return KernelResult.Broken;
-        }
-
-        Observer.OnLoopCall("sendmsg", socket);
-        int result = KernelResult.Broken;       // who takes has closed its end
-        if (_descriptors[channel] is SimulatedChannel { HasEnded: false } to)
-        {
-            result = to.IsFull ? KernelResult.Again : 0;
-            if (result == 0)
-            {
-                to.Enqueue(socket, knowledge.ToArray());
-            }
-        }
-
-        Observer.Trace("give", descriptor, result);
-        return result;
-    }
-
-    public int Take(int channel, Span<byte> knowledge, out int length)
-    {
-        Observer.OnLoopCall("recvmsg", null);
-        length = 0;
-        var from = (SimulatedChannel)_descriptors[channel]!;
-        if (!from.TryDequeue(out SimulatedSocket? socket, out byte[]? known))
-        {
-            return from.HasEnded ? KernelResult.Broken : KernelResult.Again;
-        }
-
-        if (Open >= DescriptorsMax)
-        {
-            Observer.Violated($"connection {socket.Number} is lost: there is no descriptor for it");
-            return KernelResult.Again;
-        }
-
-        known.CopyTo(knowledge);
-        length = known.Length;
-        socket.Reader = null;
-        socket.Descriptor = Add(socket);
-        Observer.Trace("take", socket.Descriptor, socket.Number);
-        Observer.Interleave();
-        return socket.Descriptor;
-    }
-
-    public void Leave(int descriptor)
-    {
-        if (Find(descriptor, "close") is { } socket)
-        {
-            Observer.Trace("leave", descriptor, socket.Number);
-            socket.Registration?.Remove();
-            socket.Registration = null;
-            Free(descriptor);
-            socket.Descriptor = socket.Descriptor == descriptor ? -1 : socket.Descriptor;
-        }
-    }
+    private IWatchedQueue QueueAt(int descriptor) => _descriptors[descriptor] is ChannelEnd end ? end.Channel : (IWatchedQueue)_descriptors[descriptor]!;
 
     public int Accept(int descriptor, Span<byte> peer, out int peerLength)
     {
-        Observer.OnLoopCall("accept", null);
         peerLength = 0;
+        if (!Enters("accept"))
+        {
+            return KernelResult.Again;
+        }
+
+        Observer.OnLoopCall("accept", null);
         if (_hasChannel && _descriptors[descriptor] is not SimulatedListener)
         {
             return KernelResult.Again;      // a server that gives has a descriptor of its own, and knows when it has closed that
@@ -318,6 +281,7 @@ internal sealed class SimulatedWorld(SeededRandom random)
         }
 
         socket.Descriptor = Add(socket);
+        socket.Owner = this;
         Observer.Trace("accept", socket.Descriptor, socket.Number);
         Observer.Interleave();
         return socket.Descriptor;
@@ -355,6 +319,7 @@ internal sealed class SimulatedWorld(SeededRandom random)
 
         Observer.OnLoopCall("recv", socket);
         int count = socket.Receive(buffer);
+        socket.NoteTaker(this, count);
         Observer.Trace("recv", descriptor, count);
         Observer.Interleave();
         return count;
@@ -465,17 +430,33 @@ internal sealed class SimulatedWorld(SeededRandom random)
         Observer.OnLoopCall("close", socket);
         Observer.Trace("close", descriptor, reset ? 1 : 0);
         BeforeEnd?.Invoke(socket);
+        if (socket.Owner != this && socket.IsWatchedBy(this))
+        {
+            Observer.Violated($"connection {socket.Number}, which another process has, stays registered here");
+        }
+
         socket.ClosedAtMs = NowMs;
-        socket.Close(reset);
-        Free(descriptor);
+        socket.ResetsAtEnd = reset;
+        Close(descriptor);
         Observer.Interleave();
     }
 
+    // After a give the connection is whoever's who takes it: what is left to do here is to be rid of it.
     private SimulatedSocket? Find(int descriptor, string call)
     {
+        if (!Enters(call))
+        {
+            return null;
+        }
+
         if (descriptor < _descriptors.Count && _descriptors[descriptor] is SimulatedSocket socket)
         {
             socket.CountCall();
+            if (socket.Owner != this && call is not ("close" or "leave"))
+            {
+                Observer.Violated($"{call} on connection {socket.Number}, which has been given away");
+            }
+
             return socket;
         }
 
@@ -483,20 +464,32 @@ internal sealed class SimulatedWorld(SeededRandom random)
         return null;
     }
 
-    private void Free(int descriptor)
+    private void Close(int descriptor)
     {
+        object? entry = _descriptors[descriptor];
         _descriptors[descriptor] = null;
         Open--;
+        if (entry is SimulatedPoller poller)
+        {
+            poller.End();
+        }
+        else if (entry is IOpenFile file)
+        {
+            SimulatedMachine.Release(file);
+        }
     }
 }
 
 /// <summary>A listening socket: connections wait in it, and one of the loops that watch it is woken for each.</summary>
-internal sealed class SimulatedListener(bool isTcp, SeededRandom random) : IWatchedQueue
+internal sealed class SimulatedListener(bool isTcp, SeededRandom random) : IWatchedQueue, IOpenFile
 {
     private readonly Queue<(SimulatedSocket Socket, IPAddress From)> _pending = new();
     private readonly List<Registration> _watchers = [];
 
+    /// <summary>Where it was made; other processes have numbers of their own for it.</summary>
     public int Descriptor { get; set; }
+
+    public int References { get; set; }
 
     public bool IsTcp => isTcp;
 
@@ -507,7 +500,7 @@ internal sealed class SimulatedListener(bool isTcp, SeededRandom random) : IWatc
 
     public bool IsClosed { get; private set; }
 
-    public void Close()
+    public void End()
     {
         Refuses = IsClosed = true;
         while (_pending.TryDequeue(out (SimulatedSocket Socket, IPAddress From) waiting))
@@ -519,15 +512,30 @@ internal sealed class SimulatedListener(bool isTcp, SeededRandom random) : IWatc
     public void Enqueue(SimulatedSocket socket, IPAddress from)
     {
         _pending.Enqueue((socket, from));
+        _ = _watchers.RemoveAll(static watcher => watcher.Poller.HasEnded);
         if (_watchers.Count > 0)
         {
-            _watchers[random.Below(_watchers.Count)].Raise();
+            WakeFrom(random.Below(_watchers.Count));
+        }
+    }
+
+    // EPOLLEXCLUSIVE: each is told up to the first who waits, in an order that nobody knows. Loops of one process come back to what they were told, whatever they are at.
+    private void WakeFrom(int first)
+    {
+        for (int i = 0; i < _watchers.Count; i++)
+        {
+            Registration watcher = _watchers[(first + i) % _watchers.Count];
+            watcher.Raise();
+            if (References <= 1 || watcher.Poller.Loop is not DrivenLoop { IsBusy: true })
+            {
+                return;
+            }
         }
     }
 
     public (SimulatedSocket Socket, IPAddress From) Dequeue() => _pending.Dequeue();
 
-    public void Watch(SimulatedPoller poller, ulong token)
+    public void Watch(SimulatedPoller poller, ulong token, bool isExclusive)
     {
         var registration = new Registration(poller, token, isLevel: true, () => _pending.Count > 0 ? Readiness.Read : Readiness.None);
         _watchers.Add(registration);

@@ -15,6 +15,12 @@ internal sealed partial class Simulation
 
     public void Trace(string what, long a = 0, long b = 0)
     {
+        if (Machine.Tracer is { } tracer)
+        {
+            tracer(this, what, a, b);
+            return;
+        }
+
         if (!_hasFingerprint)
         {
             return;
@@ -27,7 +33,7 @@ internal sealed partial class Simulation
 
         Mix((ulong)a);
         Mix((ulong)b);
-        _trace?.Add(string.Create(CultureInfo.InvariantCulture, $"{World.NowMs - 1_000_000,7} {new string(' ', _depth * 2)}{what} {a} {b}"));
+        _trace?.Add(string.Create(CultureInfo.InvariantCulture, $"{World.NowMs - 1_000_000,7} {new string(' ', Machine.Depth * 2)}{what} {a} {b}"));
     }
 
     private void Mix(ulong value) => _fingerprint = (_fingerprint ^ value) * 1099511628211;

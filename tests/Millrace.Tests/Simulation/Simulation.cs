@@ -33,6 +33,9 @@ internal sealed class SimulationSetup
     /// <summary>How often, in percent, other threads do something in the middle of a system call.</summary>
     public int InterleavePercent { get; init; }
 
+    /// <summary>What it shares with other processes; null: it is the only one.</summary>
+    public Inheritance? Inherited { get; init; }
+
     /// <summary>Whether to keep a text of every step.</summary>
     public bool Traces { get; init; }
 
@@ -49,13 +52,13 @@ internal sealed partial class Simulation : IKernelObserver
     private readonly Stack<Frame> _frames = new();
     private readonly int _interleavePercent;
     private readonly Func<Task> _beginDrain;
-    private int _depth;
 
     public Simulation(ulong seed, SimulationSetup setup)
     {
         Seed = seed;
-        Random = new SeededRandom(seed);
-        World = new SimulatedWorld(Random) { Observer = this };
+        _inherited = setup.Inherited;
+        Random = _inherited?.Machine.Random ?? new SeededRandom(seed);
+        World = new SimulatedWorld(Random, _inherited?.Machine ?? new SimulatedMachine(Random)) { Observer = this };
         _interleavePercent = setup.InterleavePercent;
         _trace = setup.Traces ? [] : null;
         _hasFingerprint = setup.HasFingerprint;
@@ -66,14 +69,14 @@ internal sealed partial class Simulation : IKernelObserver
             QueueUserCode = (action, state) => InPool(() => action(state)),
             CancelToken = static (services, source) => services.RunUserCode(static source => ((CancellationTokenSource)source!).Cancel(), source),
         };
-        Listener = World.Listen(setup.IsTcp);
+        Listener = _inherited?.Listeners[0] ?? World.Listen(setup.IsTcp);
         ListenAddress address = ListenAddress.Parse(setup.Address ?? (setup.IsTcp ? "fastcgi://127.0.0.1:9000" : "fastcgi://unix:/run/simulated.sock"));
-        var socket = new ListenSocket(Listener.Descriptor, address, default, loop: -1);
+        var socket = new ListenSocket(_inherited is null ? Listener.Descriptor : World.Inherit(Listener), address, default, loop: -1);
         ListenSocket? httpSocket = null;
         if (setup.HttpIsTcp is bool httpIsTcp)
         {
-            HttpListener = World.Listen(httpIsTcp);
-            httpSocket = new ListenSocket(HttpListener.Descriptor, ListenAddress.Parse(httpIsTcp ? "http://127.0.0.1:8080" : "http://unix:/run/simulated-http.sock"), default, loop: -1);
+            HttpListener = _inherited?.Listeners[1] ?? World.Listen(httpIsTcp);
+            httpSocket = new ListenSocket(_inherited is null ? HttpListener.Descriptor : World.Inherit(HttpListener), ListenAddress.Parse(httpIsTcp ? "http://127.0.0.1:8080" : "http://unix:/run/simulated-http.sock"), default, loop: -1);
         }
 
         Loops = [.. Enumerable.Range(0, setup.Loops).Select(index => new DrivenLoop(this, index))];
@@ -89,7 +92,7 @@ internal sealed partial class Simulation : IKernelObserver
         }
 
         _listening = httpSocket is null ? [socket] : [socket, httpSocket];
-        _beginDrain = () => new ListenerShutdown<SimulatedKernel>(
+        _beginDrain = _inherited is not null ? BeginStop : () => new ListenerShutdown<SimulatedKernel>(
             [.. Loops.Select(static each => each.Loop)],
             [.. _listening, .. _channels],
             setup.Options.Backlog,
@@ -99,6 +102,7 @@ internal sealed partial class Simulation : IKernelObserver
         Services.Monitor.Watch([.. Loops.Select(static each => each.Loop)]);
     }
 
+    private readonly Inheritance? _inherited;
     private readonly ListenSocket[] _listening;
     private ListenSocket[] _channels = [];
 
@@ -143,7 +147,7 @@ internal sealed partial class Simulation : IKernelObserver
         }
     }
 
-    private SimulatedListener ListenerOf(ListenSocket socket) => HttpListener is { } http && socket.Descriptor == http.Descriptor ? http : Listener;
+    private SimulatedListener ListenerOf(ListenSocket socket) => World.ListenerAt(socket.Descriptor);
 
     public ulong Seed { get; }
 
@@ -168,11 +172,13 @@ internal sealed partial class Simulation : IKernelObserver
     public Func<bool> OtherStep { get; set; } = static () => false;
 
     /// <summary>The first thing that went wrong.</summary>
-    public string? Failure { get; private set; }
+    public string? Failure => Machine.Failure;
+
+    private SimulatedMachine Machine => World.Machine;
 
     public int Steps { get; private set; }
 
-    public bool MayNest => _depth < DepthMax && Failure is null;
+    public bool MayNest => Machine.Depth < DepthMax && Failure is null && !World.HasEnded;
 
     /// <summary>The drain time is over: whatever still runs is cut off.</summary>
     public bool IsCutting { get; set; }
@@ -212,15 +218,21 @@ internal sealed partial class Simulation : IKernelObserver
             return;
         }
 
-        Trace("block", _depth, 0);
+        Trace("block", Machine.Depth, 0);
         Services.Monitor.Look();
         Services.Monitor.Look();
         Nest(Random.Between(0, stepsMax));
-        Trace("unblock", _depth, 0);
+        Trace("unblock", Machine.Depth, 0);
     }
 
     /// <summary>Something a thread of the pool does at some later step.</summary>
-    public void InPool(Action action) => _pool.Add(action);
+    public void InPool(Action action)
+    {
+        if (!World.HasEnded)
+        {
+            _pool.Add(action);
+        }
+    }
 
     public int PoolCount => _pool.Count;
 
@@ -257,6 +269,12 @@ internal sealed partial class Simulation : IKernelObserver
     public void RandomStep()
     {
         Steps++;
+        if (Machine.RandomStep is { } step)
+        {
+            step();
+            return;
+        }
+
         if (Random.Chance(45))
         {
             _ = OtherStep();
@@ -269,13 +287,13 @@ internal sealed partial class Simulation : IKernelObserver
 
     private void Nest(int steps)
     {
-        _depth++;
-        for (int i = 0; i < steps && Failure is null; i++)
+        Machine.Depth++;
+        for (int i = 0; i < steps && Failure is null && !World.HasEnded; i++)
         {
             RandomStep();
         }
 
-        _depth--;
+        Machine.Depth--;
     }
 
     /// <summary>Steps of the server alone until nothing is left to do at this time.</summary>
@@ -358,14 +376,14 @@ internal sealed partial class Simulation : IKernelObserver
             return;
         }
 
-        _depth++;
+        Machine.Depth++;
         long until = timeoutMs < 0 ? long.MaxValue : World.NowMs + timeoutMs;
-        for (int i = Random.Between(0, 12); i > 0 && !poller.HasReady && World.NowMs < until && Failure is null; i--)
+        for (int i = Random.Between(0, 12); i > 0 && !poller.HasReady && World.NowMs < until && Failure is null && !World.HasEnded; i--)
         {
             RandomStep();
         }
 
-        _depth--;
+        Machine.Depth--;
         if (loop.Loop.HasPosted && !poller.WakePending)
         {
             Violated($"work was posted to loop {loop.Loop.Index} while it slept, and nobody woke it");
@@ -376,13 +394,13 @@ internal sealed partial class Simulation : IKernelObserver
     {
         if (_interleavePercent > 0 && MayNest && Random.Chance(_interleavePercent))
         {
-            _depth++;
+            Machine.Depth++;
             for (int i = Random.Between(1, 4); i > 0; i--)
             {
                 _ = PoolStep();
             }
 
-            _depth--;
+            Machine.Depth--;
         }
     }
 
@@ -401,9 +419,9 @@ internal sealed partial class Simulation : IKernelObserver
 
     public void Violated(string what)
     {
-        if (Failure is null)
+        if (Failure is null && !World.HasEnded)
         {
-            Failure = what;
+            Machine.Failure = _inherited is null ? what : $"{what}, in process {_inherited.Number}";
             _trace?.Add("VIOLATED: " + what);
         }
     }

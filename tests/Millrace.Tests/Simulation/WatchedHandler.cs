@@ -22,6 +22,12 @@ internal sealed class WatchedHandler(Simulation simulation, RequestHandler inner
 
     public override Task? Run(Exchange exchange)
     {
+        if (simulation.World.HasEnded)
+        {
+            exchange.End();
+            return null;        // what is left of a process that has crashed comes to its end, and nobody is asked
+        }
+
         if (!_running.Add(exchange))
         {
             simulation.Violated("an exchange runs two requests at once");
