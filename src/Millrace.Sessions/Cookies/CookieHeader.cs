@@ -1,0 +1,36 @@
+// The session of a request that does not use it: looked for in the Cookie field as it came, without making a collection of cookies.
+
+using Microsoft.Extensions.Primitives;
+
+namespace Millrace.Sessions.Cookies;
+
+internal static class CookieHeader
+{
+    // cookie-string = cookie-pair *( ";" SP cookie-pair )  (RFC 6265 §4.2.1)
+    public static bool TryReadKey(StringValues fields, string name, out SessionKey key)
+    {
+        for (int i = 0; i < fields.Count; i++)
+        {
+            ReadOnlySpan<char> rest = fields[i];
+            while (!rest.IsEmpty)
+            {
+                int end = rest.IndexOf(';');
+                ReadOnlySpan<char> pair = (end < 0 ? rest : rest[..end]).Trim(' ');
+                rest = end < 0 ? [] : rest[(end + 1)..];
+                if (pair.Length >= name.Length + 1 + SessionToken.Length && pair[name.Length] == '=' && pair.StartsWith(name, StringComparison.Ordinal))
+                {
+                    return TryReadKey(pair[(name.Length + 1)..], out key);
+                }
+            }
+        }
+        key = default;
+        return false;
+    }
+
+    private static bool TryReadKey(ReadOnlySpan<char> value, out SessionKey key)
+    {
+        bool isOurs = SessionToken.TryParse(value[..SessionToken.Length], out SessionToken token) && (value.Length == SessionToken.Length || value[SessionToken.Length] == '.');
+        key = isOurs ? token.Key : default;
+        return isOurs;
+    }
+}

@@ -1,0 +1,478 @@
+// ISession for one request. Where its values are:
+//
+//            Set                  head is made            cookie comes back, and is used
+//   nowhere -----> this request --------------> the cookie -------------------------------> the store (and what the cookie has is of no use any more)
+//                       |   too much for a cookie, or the head is sent
+//                       +---------------------------------------------------------------------^
+
+using System.Diagnostics.CodeAnalysis;
+using Microsoft.AspNetCore.Http;
+using Millrace.Sessions.Cookies;
+using Millrace.Sessions.Observe;
+using Millrace.Sessions.Values;
+
+namespace Millrace.Sessions;
+
+internal sealed class MillraceSession : ISession
+{
+    private const int MergesMax = 8;
+
+    /// <summary>Where the values have come from.</summary>
+    private enum Origin
+    {
+        /// <summary>Nobody has asked.</summary>
+        NotLoaded,
+
+        /// <summary>There are none: it begins with this request.</summary>
+        New,
+
+        /// <summary>The cookie, and the store has none.</summary>
+        Seal,
+
+        Store,
+
+        /// <summary>The store does not answer, and the cookie has nothing.</summary>
+        Unavailable,
+    }
+
+    private readonly SessionScheme _scheme;
+    private readonly SessionCookie? _cookie;
+    private readonly Func<bool>? _tryEstablish;
+
+    private SessionValues _values = new();
+    private Origin _origin;
+    private SessionToken _token;
+    private SessionKey _key;
+    private bool _hasKey;
+    private bool _isSealHeld;       // the client's cookie has values in it
+    private bool _isFromSeal;       // these values are the cookie's, with what has been changed since
+    private bool _isPromotedByAnother;
+    private bool _mustStore;        // its values do not go into a cookie
+    private object? _tag;
+    private SessionKey? _replaced;  // before Renew
+    private int _sealedRevision = -1;
+    private bool _hasEnded;
+
+    public MillraceSession(SessionScheme scheme, HttpContext context)
+    {
+        _scheme = scheme;
+        _cookie = new SessionCookie(scheme, context);
+    }
+
+    /// <summary>For ASP.NET Core's own middleware, which has a cookie of its own: without a seal.</summary>
+    public MillraceSession(SessionScheme scheme, SessionKey key, Func<bool> tryEstablish)
+    {
+        _scheme = scheme;
+        _tryEstablish = tryEstablish;
+        _key = key;
+        _hasKey = true;
+        _mustStore = true;
+    }
+
+    public bool IsAvailable
+    {
+        get
+        {
+            Load();
+            return _origin != Origin.Unavailable;
+        }
+    }
+
+    public string Id
+    {
+        get
+        {
+            Load();
+            return _origin == Origin.Unavailable ? "" : Key.ToId();
+        }
+    }
+
+    public IEnumerable<string> Keys
+    {
+        get
+        {
+            Load();
+            return _values.Keys;
+        }
+    }
+
+    private SessionKey Key
+    {
+        get
+        {
+            if (!_hasKey)
+            {
+                _token = SessionToken.New();
+                _key = _token.Key;
+                _hasKey = true;
+            }
+            return _key;
+        }
+    }
+
+    public bool TryGetValue(string key, [NotNullWhen(true)] out byte[]? value)
+    {
+        Load();
+        return _values.TryGet(key, out value);
+    }
+
+    public void Set(string key, byte[] value)
+    {
+        ArgumentNullException.ThrowIfNull(value);
+        if (!IsAvailable)
+        {
+            return;
+        }
+        ObjectDisposedException.ThrowIf(_hasEnded, this);
+        if (!TryEstablish())
+        {
+            throw new InvalidOperationException("The session cannot be established after the response has started.");
+        }
+        _values.Set(key, value);
+        Change();
+    }
+
+    public void Remove(string key)
+    {
+        Load();
+        _values.Remove(key);
+        Change();
+    }
+
+    public void Clear()
+    {
+        Load();
+        _values.Clear();
+        Change();
+    }
+
+    /// <summary>Another token for the same values; the one before is good for nothing any more.</summary>
+    /// <exception cref="InvalidOperationException">The response has started.</exception>
+    public void Renew()
+    {
+        ObjectDisposedException.ThrowIf(_hasEnded, this);
+        if (!IsAvailable)
+        {
+            throw new InvalidOperationException("The session is not available: its store does not answer.");
+        }
+        if (_cookie is null)
+        {
+            throw new InvalidOperationException("A session of ASP.NET Core's own UseSession() cannot be renewed; call UseMillraceSession().");
+        }
+        if (!_cookie.IsHeadOpen)
+        {
+            throw new InvalidOperationException("The session cannot be renewed after the response has started.");
+        }
+        if (_origin is Origin.Seal or Origin.Store)
+        {
+            _replaced ??= _key;
+            _mustStore = _origin == Origin.Store;
+        }
+        _hasKey = false;
+        _ = Key;
+        _origin = Origin.New;
+        _tag = null;
+        _isFromSeal = false;
+        _sealedRevision = -1;
+        _cookie.TryRegister(this);
+        _cookie.Refresh();
+    }
+
+    public void Load()
+    {
+        if (_origin != Origin.NotLoaded || !TryBegin(out string? seal))
+        {
+            return;
+        }
+        StoredSession? stored;
+        try
+        {
+            stored = _scheme.Services.Load(_key);
+        }
+        catch (Exception error)
+        {
+            TakeNothing(error, seal);
+            return;
+        }
+        Take(stored, seal);
+    }
+
+    public async Task LoadAsync(CancellationToken cancellationToken = default)
+    {
+        if (_origin != Origin.NotLoaded || !TryBegin(out string? seal))
+        {
+            return;
+        }
+        StoredSession? stored;
+        try
+        {
+            stored = await _scheme.Services.LoadAsync(_key, _scheme.Options.IOTimeout, cancellationToken).ConfigureAwait(false);
+        }
+        catch (Exception error) when (!cancellationToken.IsCancellationRequested)
+        {
+            TakeNothing(error, seal);
+            if (_origin == Origin.Unavailable)
+            {
+                _origin = Origin.NotLoaded;
+                throw;
+            }
+            return;
+        }
+        Take(stored, seal);
+    }
+
+    public async Task CommitAsync(CancellationToken cancellationToken = default)
+    {
+        if (_origin is Origin.NotLoaded or Origin.Unavailable || _hasEnded)
+        {
+            return;
+        }
+        if (!NeedsStore())
+        {
+            await EndReplacedAsync(cancellationToken).ConfigureAwait(false);
+            if (_origin == Origin.Store)
+            {
+                await _scheme.TouchAsync(_key).ConfigureAwait(false);
+            }
+            return;
+        }
+        byte[] values = _values.ToBytes();
+        if (values.Length > _scheme.Options.EffectiveSessionBytesMax)
+        {
+            TooLarge(values.Length);
+            return;
+        }
+        SessionWriteResult result = await WriteAsync(values, cancellationToken).ConfigureAwait(false);
+        Stored(result, values.Length);
+    }
+
+    /// <summary>The request has ended: what it has changed is stored, and nothing that comes later is.</summary>
+    public async Task EndAsync()
+    {
+        try
+        {
+            await CommitAsync().ConfigureAwait(false);
+        }
+        finally
+        {
+            _hasEnded = true;
+        }
+    }
+
+    /// <summary>The cookie that the response gets; null for none.</summary>
+    public string? ToCookie()
+    {
+        if (_origin == Origin.New && _values.Count == 0)
+        {
+            _sealedRevision = -1;
+            return null;
+        }
+        if (_origin == Origin.New && !_mustStore)
+        {
+            byte[] values = _values.ToBytes();
+            if (_scheme.MayBeSealed(values.Length))
+            {
+                _sealedRevision = _values.Revision;
+                _scheme.Services.Counters.Sealed();
+                return $"{_token}.{_scheme.Services.Seal.Close(_token, values, _scheme.Services.Store.Epoch)}";
+            }
+        }
+        return _token.ToString();
+    }
+
+    // ---- loading ----
+
+    // False: there is nothing to load, and it is known what the session is.
+    private bool TryBegin(out string? seal)
+    {
+        seal = null;
+        if (_cookie is null)
+        {
+            return true;
+        }
+        PresentedCookie cookie = _cookie.Read();
+        if (cookie.Form != CookieForm.Ours)
+        {
+            _origin = Origin.New;
+            return false;
+        }
+        _token = cookie.Token;
+        _key = _token.Key;
+        _hasKey = true;
+        seal = cookie.Seal;
+        _isSealHeld = seal is not null;
+        return true;
+    }
+
+    private void Take(StoredSession? stored, string? seal)
+    {
+        if (stored is { HasEnded: false } session)
+        {
+            if (_values.TryRead(session.Values.Span))
+            {
+                _tag = session.Tag;
+                _origin = Origin.Store;
+                return;
+            }
+            _scheme.Services.Counters.Unreadable();
+            _values = new SessionValues();
+        }
+        else if (stored is null && seal is not null && TryUnseal(seal))
+        {
+            return;
+        }
+        BeginAnew();
+    }
+
+    private void TakeNothing(Exception error, string? seal)
+    {
+        _scheme.Services.Log.LoadFailed(error);
+        if (seal is null || !TryUnseal(seal))
+        {
+            _origin = Origin.Unavailable;
+        }
+    }
+
+    private bool TryUnseal(string seal)
+    {
+        if (_scheme.Unseal(_token, _key, seal) is not { } values)
+        {
+            return false;
+        }
+        if (!_values.TryRead(values.Span))
+        {
+            _values = new SessionValues();
+            return false;
+        }
+        _origin = Origin.Seal;
+        _isFromSeal = true;
+        return true;
+    }
+
+    // What a client claims to be and is not is never taken for the name of a new session.
+    private void BeginAnew()
+    {
+        _origin = Origin.New;
+        _isSealHeld = false;
+        _hasKey = _cookie is null;
+    }
+
+    // ---- changing ----
+
+    private bool TryEstablish()
+    {
+        if (_origin is not Origin.New)
+        {
+            return true;
+        }
+        _ = Key;
+        return _cookie?.TryRegister(this) ?? _tryEstablish!();
+    }
+
+    // A cookie that is written again has what has been changed; one that is longer than it need be is replaced.
+    private void Change()
+    {
+        if (_isSealHeld && _origin == Origin.Store && _values.IsChanged)
+        {
+            _cookie?.TryRegister(this);
+        }
+        _cookie?.Refresh();
+    }
+
+    // ---- storing ----
+
+    private bool NeedsStore() => _origin switch
+    {
+        Origin.Seal => true,
+        Origin.Store => _values.IsChanged,
+        _ => (_values.IsChanged || _replaced is not null) && !IsInCookie() && !(_values.Count == 0 && _sealedRevision < 0),
+    };
+
+    // Or will be: the head is made when the request has ended.
+    private bool IsInCookie() => _sealedRevision == _values.Revision ||
+        (!_mustStore && _cookie is { IsHeadOpen: true } && _scheme.MayBeSealed(_values.ToBytes().Length));
+
+    private async ValueTask<SessionWriteResult> WriteAsync(byte[] values, CancellationToken ct)
+    {
+        WriteCondition condition = _origin == Origin.Store ? WriteCondition.Unchanged : WriteCondition.Absent;
+        object? expected = _tag;
+        for (int i = 0; ; i++)
+        {
+            SessionWriteResult result = await _scheme.Services.WriteAsync(Write(values, condition, expected), _scheme.Options.IOTimeout, ct).ConfigureAwait(false);
+            if (result.Outcome != WriteOutcome.Conflict || condition == WriteCondition.Any)
+            {
+                return result;
+            }
+            _scheme.Services.Counters.Conflict();
+            _isPromotedByAnother = _origin == Origin.Seal;
+            if (_isFromSeal && !_values.IsChanged)
+            {
+                return new SessionWriteResult(WriteOutcome.Stored, result.Tag);      // another request has stored the same
+            }
+            condition = WriteCondition.Any;
+            if (i < MergesMax && (_isFromSeal || _scheme.Options.ConcurrentWrites == ConcurrentWrites.MergeKeys) &&
+                await _scheme.Services.LoadAsync(_key, _scheme.Options.IOTimeout, ct).ConfigureAwait(false) is { HasEnded: false } current)
+            {
+                values = _values.AppliedTo(current.Values.Span).ToBytes();
+                condition = WriteCondition.Unchanged;
+                expected = current.Tag;
+            }
+        }
+    }
+
+    private SessionWrite Write(byte[] values, WriteCondition condition, object? expected) => new(
+        Key, values, condition, expected, _scheme.Options.IdleTimeout, _cookie?.Client ?? default,
+        IsCopyOfSeal: _origin == Origin.Seal && !_values.IsChanged,
+        SealedUntilMax: _isSealHeld || _sealedRevision >= 0 ? _scheme.SealValidity : TimeSpan.Zero,
+        Replaces: _replaced);
+
+    private void Stored(SessionWriteResult result, int bytes)
+    {
+        switch (result.Outcome)
+        {
+            case WriteOutcome.TooLarge:
+                TooLarge(bytes);
+                return;
+            case WriteOutcome.Ended:
+                _scheme.Services.Counters.Rejected(WriteRejection.Ended);
+                return;
+            case WriteOutcome.Stored when _origin == Origin.Seal && !_isPromotedByAnother:
+                _scheme.Services.Counters.Promoted();
+                break;
+            case WriteOutcome.Stored when _origin == Origin.New && _replaced is null:
+                _scheme.Services.Counters.Stored();
+                break;
+            default:
+                break;
+        }
+        if (_replaced is { } before)
+        {
+            _scheme.Services.Spent.Add(before);
+        }
+        if (_isSealHeld && _values.IsChanged && !_scheme.IsLocal)
+        {
+            _scheme.Services.Spent.Add(_key);
+        }
+        _replaced = null;
+        _mustStore = true;
+        _origin = Origin.Store;
+        _tag = result.Tag;
+        _values.BecomeUnchanged();
+    }
+
+    private async ValueTask EndReplacedAsync(CancellationToken ct)
+    {
+        if (_replaced is { } before)
+        {
+            _scheme.Services.Spent.Add(before);
+            await _scheme.Services.EndAsync(before, _scheme.SealValidity, _scheme.Options.IOTimeout, ct).ConfigureAwait(false);
+            _replaced = null;
+        }
+    }
+
+    private void TooLarge(int bytes)
+    {
+        _scheme.Services.Counters.Rejected(WriteRejection.TooLarge);
+        _scheme.Services.Log.TooLarge(bytes, _scheme.Options.EffectiveSessionBytesMax);
+    }
+}

@@ -1,0 +1,78 @@
+// What UseSession() puts into the pipeline. A request that does not use its session costs it a field of the feature collection, and where it has a cookie of ours a look
+// at the clock of that session; nothing is allocated, decrypted or written.
+
+using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
+using Millrace.Sessions.Cookies;
+
+namespace Millrace.Sessions;
+
+internal sealed class SessionMiddleware
+{
+    private readonly RequestDelegate _next;
+    private readonly SessionScheme _scheme;
+
+    public SessionMiddleware(RequestDelegate next, SessionScheme scheme)
+    {
+        _next = next;
+        _scheme = scheme;
+    }
+
+    public Task Invoke(HttpContext context)
+    {
+        SessionFeature feature = SessionFeature.Rent(context, _scheme);
+        context.Features.Set<ISessionFeature>(feature);
+        Task rest;
+        try
+        {
+            rest = _next(context);
+        }
+        catch (Exception error)
+        {
+            rest = Task.FromException(error);
+        }
+        return rest.IsCompletedSuccessfully && feature.IsUnused && TryTouch(context)
+            ? EndUnused(context, feature, rest)
+            : EndAsync(context, feature, rest);
+    }
+
+    private static Task EndUnused(HttpContext context, SessionFeature feature, Task rest)
+    {
+        context.Features.Set<ISessionFeature>(null);
+        feature.Return();
+        return rest;
+    }
+
+    private async Task EndAsync(HttpContext context, SessionFeature feature, Task rest)
+    {
+        try
+        {
+            await rest.ConfigureAwait(false);
+        }
+        finally
+        {
+            context.Features.Set<ISessionFeature>(null);
+            if (feature.Close() is { } session)
+            {
+                await _scheme.EndAsync(session).ConfigureAwait(false);
+            }
+            else if (feature.IsUnused && TryReadCookie(context, out SessionKey key))
+            {
+                await _scheme.TouchAsync(key).ConfigureAwait(false);
+            }
+        }
+    }
+
+    // The idle time of a session begins anew with every request of its client, whether it uses the session or not.
+    private bool TryTouch(HttpContext context)
+    {
+        if (!TryReadCookie(context, out SessionKey key))
+        {
+            return true;
+        }
+        ValueTask touch = _scheme.IsLocal ? _scheme.TouchAsync(key) : ValueTask.CompletedTask;
+        return _scheme.IsLocal && touch.IsCompletedSuccessfully;
+    }
+
+    private bool TryReadCookie(HttpContext context, out SessionKey key) => CookieHeader.TryReadKey(context.Request.Headers.Cookie, _scheme.CookieName, out key);
+}

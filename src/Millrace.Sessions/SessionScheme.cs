@@ -1,0 +1,78 @@
+// One UseSession(): its cookie and times, and what all of them in a process share.
+
+using Microsoft.AspNetCore.Http;
+using Microsoft.Extensions.Logging;
+using Millrace.Sessions.Cookies;
+using Millrace.Sessions.Observe;
+
+namespace Millrace.Sessions;
+
+internal sealed class SessionScheme
+{
+    public SessionScheme(SessionServices services, MillraceSessionOptions options)
+    {
+        options.Check();
+        Services = services;
+        Options = options;
+        CookieName = options.Cookie.Name ?? throw new ArgumentException("The session's cookie has no name.", nameof(options));
+        SealValidity = options.EffectiveSealValidity;
+    }
+
+    public SessionServices Services { get; }
+
+    public MillraceSessionOptions Options { get; }
+
+    public string CookieName { get; }
+
+    public TimeSpan SealValidity { get; }
+
+    public bool IsLocal => Services.Store.IsLocal;
+
+    public bool MayBeSealed(int bytes) => bytes <= Options.SealedBytesMax && Options.SealedBytesMax > 0;
+
+    /// <summary>Values of another session, that store has nothing of, as its client has them in its cookie; null if they are of no use.</summary>
+    public ReadOnlyMemory<byte>? Unseal(SessionToken token, SessionKey key, string seal)
+    {
+        SealState state = Services.Seal.Open(token, seal, Services.Store.Epoch, SealValidity, out ReadOnlyMemory<byte> values);
+        bool isSpent = state == SealState.Good && Services.Spent.Contains(key);
+        if (state == SealState.Good && !isSpent)
+        {
+            return values;
+        }
+        Services.Counters.CookieRefused(isSpent ? CookieRefusal.Spent : Refusal(state));
+        return null;
+    }
+
+    public async Task EndAsync(ISession session)
+    {
+        try
+        {
+            if (session is MillraceSession ours)
+            {
+                await ours.EndAsync().ConfigureAwait(false);
+            }
+            else
+            {
+                await session.CommitAsync().ConfigureAwait(false);
+            }
+        }
+        catch (OperationCanceledException)
+        {
+            Services.Log.CommitTimedOut(Options.IOTimeout);
+        }
+        catch (Exception error)
+        {
+            Services.Log.CommitFailed(error);
+        }
+    }
+
+    public ValueTask TouchAsync(SessionKey key) => Services.TouchAsync(key, Options.IdleTimeout, Options.IOTimeout);
+
+    private static CookieRefusal Refusal(SealState state) => state switch
+    {
+        SealState.Expired => CookieRefusal.SealExpired,
+        SealState.OfAnotherEpoch => CookieRefusal.SealOfAnotherEpoch,
+        SealState.OfAnotherSession => CookieRefusal.SealOfAnotherSession,
+        _ => CookieRefusal.SealUnreadable,
+    };
+}

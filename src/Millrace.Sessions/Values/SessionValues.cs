@@ -1,0 +1,186 @@
+// The values of one session, in the hands of one request: what they were when it loaded them, and what it has changed since.
+//
+//   stored:  version 1 | { length of key, key in UTF-8, length of value, value }*        lengths: 7 bits a byte, least first (LEB128)
+
+using System.Buffers;
+using System.Text;
+
+namespace Millrace.Sessions.Values;
+
+internal sealed class SessionValues
+{
+    /// <summary>Bytes of a key in UTF-8.</summary>
+    public const int KeyBytesMax = ushort.MaxValue;
+
+    private const byte Version = 1;
+    private static readonly UTF8Encoding s_utf8 = new(false, throwOnInvalidBytes: true);
+
+    private readonly Dictionary<string, byte[]> _values = new(StringComparer.Ordinal);
+    private readonly HashSet<string> _changed = new(StringComparer.Ordinal);
+    private bool _isCleared;
+
+    public IEnumerable<string> Keys => _values.Keys;
+
+    public int Count => _values.Count;
+
+    /// <summary>Grows with every change.</summary>
+    public int Revision { get; private set; }
+
+    /// <summary>Whether anything has changed since it was loaded or stored.</summary>
+    public bool IsChanged => _isCleared || _changed.Count > 0;
+
+    public bool TryGet(string key, out byte[]? value) => _values.TryGetValue(key, out value);
+
+    /// <summary>The same value as before is no change.</summary>
+    /// <exception cref="ArgumentOutOfRangeException">The key is too long.</exception>
+    public void Set(string key, byte[] value)
+    {
+        if (s_utf8.GetByteCount(key) > KeyBytesMax)
+        {
+            throw new ArgumentOutOfRangeException(nameof(key), $"The key of a session's value may have {KeyBytesMax:N0} bytes in UTF-8.");
+        }
+        if (_values.TryGetValue(key, out byte[]? before) && before.AsSpan().SequenceEqual(value))
+        {
+            return;
+        }
+        _values[key] = value.AsSpan().ToArray();
+        Note(key);
+    }
+
+    public void Remove(string key)
+    {
+        if (_values.Remove(key))
+        {
+            Note(key);
+        }
+    }
+
+    public void Clear()
+    {
+        if (_values.Count > 0)
+        {
+            _values.Clear();
+            _changed.Clear();
+            _isCleared = true;
+            Revision++;
+        }
+    }
+
+    /// <summary>What has been changed is stored now.</summary>
+    public void BecomeUnchanged()
+    {
+        _changed.Clear();
+        _isCleared = false;
+    }
+
+    /// <summary>Does to the values that another request has stored meanwhile what this request has done to those that it loaded.</summary>
+    public SessionValues AppliedTo(ReadOnlySpan<byte> current)
+    {
+        var merged = new SessionValues();
+        if (!_isCleared && !merged.TryRead(current))
+        {
+            merged = new SessionValues();
+        }
+        foreach (string key in _changed)
+        {
+            if (_values.TryGetValue(key, out byte[]? value))
+            {
+                merged._values[key] = value;
+            }
+            else
+            {
+                merged._values.Remove(key);
+            }
+        }
+        return merged;
+    }
+
+    public byte[] ToBytes()
+    {
+        int size = 1;
+        foreach ((string key, byte[] value) in _values)
+        {
+            int keySize = s_utf8.GetByteCount(key);
+            size += LengthSize(keySize) + keySize + LengthSize(value.Length) + value.Length;
+        }
+        byte[] bytes = new byte[size];
+        bytes[0] = Version;
+        int at = 1;
+        foreach ((string key, byte[] value) in _values)
+        {
+            at += WriteLength(bytes.AsSpan(at), s_utf8.GetByteCount(key));
+            at += s_utf8.GetBytes(key, bytes.AsSpan(at));
+            at += WriteLength(bytes.AsSpan(at), value.Length);
+            value.CopyTo(bytes.AsSpan(at));
+            at += value.Length;
+        }
+        return bytes;
+    }
+
+    /// <returns>Whether these are a session's values; if not, what has been read is of no use.</returns>
+    public bool TryRead(ReadOnlySpan<byte> bytes)
+    {
+        if (bytes.IsEmpty || bytes[0] != Version)
+        {
+            return false;
+        }
+        bytes = bytes[1..];
+        while (!bytes.IsEmpty)
+        {
+            if (!TryTake(ref bytes, out ReadOnlySpan<byte> key) || !TryTake(ref bytes, out ReadOnlySpan<byte> value))
+            {
+                return false;
+            }
+            try
+            {
+                _values[s_utf8.GetString(key)] = value.ToArray();
+            }
+            catch (DecoderFallbackException)
+            {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private void Note(string key)
+    {
+        _changed.Add(key);
+        Revision++;
+    }
+
+    private static bool TryTake(ref ReadOnlySpan<byte> bytes, out ReadOnlySpan<byte> taken)
+    {
+        taken = default;
+        uint length = 0;
+        for (int i = 0; i < bytes.Length && i < 5; i++)
+        {
+            length |= (uint)(bytes[i] & 0x7f) << (7 * i);
+            if (bytes[i] < 0x80)
+            {
+                bytes = bytes[(i + 1)..];
+                if (length > (uint)bytes.Length)
+                {
+                    return false;
+                }
+                taken = bytes[..(int)length];
+                bytes = bytes[(int)length..];
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private static int LengthSize(int length) => length < 1 << 7 ? 1 : length < 1 << 14 ? 2 : length < 1 << 21 ? 3 : length < 1 << 28 ? 4 : 5;
+
+    private static int WriteLength(Span<byte> to, int length)
+    {
+        int at = 0;
+        for (; length >= 0x80; length >>= 7)
+        {
+            to[at++] = (byte)(length | 0x80);
+        }
+        to[at++] = (byte)length;
+        return at;
+    }
+}
