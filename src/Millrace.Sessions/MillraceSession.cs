@@ -123,7 +123,7 @@ internal sealed class MillraceSession : ISession
         {
             return;
         }
-        ObjectDisposedException.ThrowIf(_hasEnded, this);
+        ThrowIfEnded();
         if (!TryEstablish())
         {
             throw new InvalidOperationException("The session cannot be established after the response has started.");
@@ -135,6 +135,7 @@ internal sealed class MillraceSession : ISession
     public void Remove(string key)
     {
         Load();
+        ThrowIfEnded();
         _values.Remove(key);
         Change();
     }
@@ -142,6 +143,7 @@ internal sealed class MillraceSession : ISession
     public void Clear()
     {
         Load();
+        ThrowIfEnded();
         _values.Clear();
         Change();
     }
@@ -150,7 +152,7 @@ internal sealed class MillraceSession : ISession
     /// <exception cref="InvalidOperationException">The response has started.</exception>
     public void Renew()
     {
-        ObjectDisposedException.ThrowIf(_hasEnded, this);
+        ThrowIfEnded();
         if (!IsAvailable)
         {
             throw new InvalidOperationException("The session is not available: its store does not answer.");
@@ -251,7 +253,14 @@ internal sealed class MillraceSession : ISession
     {
         try
         {
-            await CommitAsync().ConfigureAwait(false);
+            if (_origin != Origin.NotLoaded)
+            {
+                await CommitAsync().ConfigureAwait(false);
+            }
+            else if (TryBegin(out _))
+            {
+                await _scheme.TouchAsync(_key).ConfigureAwait(false);
+            }
         }
         finally
         {
@@ -285,6 +294,7 @@ internal sealed class MillraceSession : ISession
     // False: there is nothing to load, and it is known what the session is.
     private bool TryBegin(out string? seal)
     {
+        ThrowIfEnded();
         seal = null;
         if (_cookie is null)
         {
@@ -358,6 +368,9 @@ internal sealed class MillraceSession : ISession
     }
 
     // ---- changing ----
+
+    // Its context may be another request's by then.
+    private void ThrowIfEnded() => ObjectDisposedException.ThrowIf(_hasEnded, typeof(ISession));
 
     private bool TryEstablish()
     {
@@ -436,7 +449,7 @@ internal sealed class MillraceSession : ISession
             case WriteOutcome.Ended:
                 _scheme.Services.Counters.Rejected(WriteRejection.Ended);
                 return;
-            case WriteOutcome.Stored when _origin == Origin.Seal && !_isPromotedByAnother:
+            case WriteOutcome.Stored when (_origin == Origin.Seal && !_isPromotedByAnother) || (_origin == Origin.New && _sealedRevision >= 0):
                 _scheme.Services.Counters.Promoted();
                 break;
             case WriteOutcome.Stored when _origin == Origin.New && _replaced is null:

@@ -3,6 +3,7 @@
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.DataProtection;
 using Microsoft.AspNetCore.Session;
+using Microsoft.Extensions.Caching.Distributed;
 using Microsoft.Extensions.DependencyInjection.Extensions;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Logging;
@@ -53,6 +54,15 @@ public static class MillraceSessionServiceCollectionExtensions
             provider.GetRequiredService<SessionLog>(), provider.GetRequiredService<IDataProtectionProvider>(), provider.GetRequiredService<TimeProvider>()));
         services.Replace(ServiceDescriptor.Transient<ISessionStore, StockSessionStore>());
         return services;
+    }
+
+    /// <summary>Keeps sessions in the application's <c>IDistributedCache</c>, which several processes may share, and no longer in memory.</summary>
+    /// <param name="services">The application's services; <c>AddMillraceSession</c> may be called before or after.</param>
+    /// <returns>The services.</returns>
+    public static IServiceCollection AddMillraceSessionDistributedCache(this IServiceCollection services)
+    {
+        ArgumentNullException.ThrowIfNull(services);
+        return services.Replace(ServiceDescriptor.Singleton<ISessionBackingStore>(static provider => new DistributedCacheSessionStore(provider.GetRequiredService<IDistributedCache>())));
     }
 
     /// <summary>Adds a check that says when the store of sessions does not answer, or sessions in use had to go: <see cref="SessionHealthCheck"/>.</summary>

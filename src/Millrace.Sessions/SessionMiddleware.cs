@@ -31,16 +31,14 @@ internal sealed class SessionMiddleware
         {
             rest = Task.FromException(error);
         }
-        return rest.IsCompletedSuccessfully && feature.IsUnused && TryTouch(context)
-            ? EndUnused(context, feature, rest)
-            : EndAsync(context, feature, rest);
-    }
-
-    private static Task EndUnused(HttpContext context, SessionFeature feature, Task rest)
-    {
+        if (!rest.IsCompletedSuccessfully || !feature.IsUnused)
+        {
+            return EndAsync(context, feature, rest);
+        }
+        ValueTask touch = Touch(context);
         context.Features.Set<ISessionFeature>(null);
         feature.Return();
-        return rest;
+        return touch.IsCompletedSuccessfully ? rest : touch.AsTask();
     }
 
     private async Task EndAsync(HttpContext context, SessionFeature feature, Task rest)
@@ -56,23 +54,15 @@ internal sealed class SessionMiddleware
             {
                 await _scheme.EndAsync(session).ConfigureAwait(false);
             }
-            else if (feature.IsUnused && TryReadCookie(context, out SessionKey key))
+            else
             {
-                await _scheme.TouchAsync(key).ConfigureAwait(false);
+                await Touch(context).ConfigureAwait(false);
             }
         }
     }
 
     // The idle time of a session begins anew with every request of its client, whether it uses the session or not.
-    private bool TryTouch(HttpContext context)
-    {
-        if (!TryReadCookie(context, out SessionKey key))
-        {
-            return true;
-        }
-        ValueTask touch = _scheme.IsLocal ? _scheme.TouchAsync(key) : ValueTask.CompletedTask;
-        return _scheme.IsLocal && touch.IsCompletedSuccessfully;
-    }
-
-    private bool TryReadCookie(HttpContext context, out SessionKey key) => CookieHeader.TryReadKey(context.Request.Headers.Cookie, _scheme.CookieName, out key);
+    private ValueTask Touch(HttpContext context) => CookieHeader.TryReadKey(context.Request.Headers.Cookie, _scheme.CookieName, out SessionKey key)
+        ? _scheme.TouchAsync(key)
+        : ValueTask.CompletedTask;
 }

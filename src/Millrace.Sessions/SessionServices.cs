@@ -12,6 +12,8 @@ internal sealed class SessionServices : IDisposable
     private readonly Lazy<SessionSeal> _seal;
     private readonly StoreHealth _health;
     private readonly SessionMeter _meter;
+    private readonly SingleFlight _loads = new();
+    private readonly TouchTable? _touches;
 
     public SessionServices(
         ISessionBackingStore store, SpentSeals spent, SessionCounters counters, SessionLog log, IDataProtectionProvider protection, TimeProvider time)
@@ -23,6 +25,7 @@ internal sealed class SessionServices : IDisposable
         _seal = new Lazy<SessionSeal>(() => new SessionSeal(protection, time));
         _health = new StoreHealth(log, counters, time);
         _meter = new SessionMeter(counters, store);
+        _touches = store.IsLocal ? null : new TouchTable(time);
     }
 
     public ISessionBackingStore Store { get; }
@@ -59,11 +62,26 @@ internal sealed class SessionServices : IDisposable
         }
     }
 
-    public ValueTask<StoredSession?> LoadAsync(SessionKey key, TimeSpan limit, CancellationToken ct) =>
-        Store.IsLocal ? ValueTask.FromResult(Store.Load(key)) : CallAsync(token => Store.LoadAsync(key, token), limit, ct);
+    public async ValueTask<StoredSession?> LoadAsync(SessionKey key, TimeSpan limit, CancellationToken ct) => Store.IsLocal
+        ? Store.Load(key)
+        : await _loads.LoadAsync(key, one => CallAsync(token => Store.LoadAsync(one, token), limit, CancellationToken.None).AsTask(), ct).ConfigureAwait(false);
 
-    public ValueTask<SessionWriteResult> WriteAsync(SessionWrite write, TimeSpan limit, CancellationToken ct) =>
-        Store.IsLocal ? Store.WriteAsync(write, ct) : CallAsync(token => Store.WriteAsync(write, token), limit, ct);
+    public async ValueTask<SessionWriteResult> WriteAsync(SessionWrite write, TimeSpan limit, CancellationToken ct)
+    {
+        if (Store.IsLocal)
+        {
+            return await Store.WriteAsync(write, ct).ConfigureAwait(false);
+        }
+        try
+        {
+            SessionWrite longer = write with { IdleTimeout = Lasting(write.IdleTimeout) };
+            return await CallAsync(token => Store.WriteAsync(longer, token), limit, ct).ConfigureAwait(false);
+        }
+        finally
+        {
+            _loads.Forget(write.Key);
+        }
+    }
 
     public async ValueTask EndAsync(SessionKey key, TimeSpan remember, TimeSpan limit, CancellationToken ct)
     {
@@ -80,11 +98,17 @@ internal sealed class SessionServices : IDisposable
             },
             limit,
             ct).ConfigureAwait(false);
+        _loads.Forget(key);
     }
 
     /// <summary>Never throws: that a session is not touched is no reason for a request to fail.</summary>
     public ValueTask TouchAsync(SessionKey key, TimeSpan idleTimeout, TimeSpan limit) =>
-        Store.IsLocal ? Store.TouchAsync(key, idleTimeout, CancellationToken.None) : TouchSharedAsync(key, idleTimeout, limit);
+        _touches is null ? Store.TouchAsync(key, idleTimeout, CancellationToken.None)
+        : _touches.IsDue(key, idleTimeout) ? TouchSharedAsync(key, Lasting(idleTimeout), limit)
+        : ValueTask.CompletedTask;
+
+    // A shared store hears of a session in use within a step.
+    private static TimeSpan Lasting(TimeSpan idleTimeout) => idleTimeout + TouchTable.StepOf(idleTimeout);
 
     private async ValueTask TouchSharedAsync(SessionKey key, TimeSpan idleTimeout, TimeSpan limit)
     {

@@ -95,6 +95,65 @@ public sealed class LazinessTests(ITestOutputHelper output)
     }
 
     [Fact]
+    public async Task A_session_that_was_kept_and_not_read_reads_nobody_elses_afterwards_and_writes_no_cookie_of_another_response()
+    {
+        ISession? unread = null, written = null;
+        await using TestSite site = await TestSite.StartAsync(use: app =>
+        {
+            app.UseSession();
+            app.Use((context, next) =>
+            {
+                if (unread is null)
+                {
+                    unread = context.Session;
+                }
+                else if (written is null)
+                {
+                    written = context.Session;
+                    written.SetString("mine", "1");
+                }
+                else
+                {
+                    Assert.Throws<ObjectDisposedException>(() => unread.GetString("secret"));
+                    Assert.Throws<ObjectDisposedException>(() => written.Remove("mine"));
+                    Assert.Throws<ObjectDisposedException>(written.Clear);
+                    Assert.Throws<ObjectDisposedException>(written.Renew);
+                    Assert.Equal("1", written.GetString("mine"));
+                }
+                return next(context);
+            });
+        });
+        await site.NewVisitor().DoAsync("");
+        await site.NewVisitor().DoAsync("");
+        Visitor other = site.NewVisitor();
+
+        Assert.Equal("1", await other.DoAsync("set secret 1;get secret"));
+        Assert.Single(other.SetCookies);
+    }
+
+    [Fact]
+    public async Task A_session_that_is_asked_for_and_not_read_does_not_expire()
+    {
+        await using TestSite site = await TestSite.StartAsync(use: static app =>
+        {
+            app.UseSession();
+            app.Use(static (context, next) =>
+            {
+                _ = context.Session;
+                return next(context);
+            });
+        });
+        Visitor visitor = site.NewVisitor();
+        await visitor.DoAsync("set a 1");
+        await visitor.DoAsync("get a");
+        site.Time.Advance(TimeSpan.FromMinutes(19));
+        await visitor.DoAsync("");
+        site.Time.Advance(TimeSpan.FromMinutes(19));
+
+        Assert.Equal("1", await visitor.DoAsync("get a"));
+    }
+
+    [Fact]
     public async Task After_the_request_there_is_no_session_in_its_context()
     {
         bool isThere = true;

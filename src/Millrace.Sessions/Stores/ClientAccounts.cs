@@ -4,7 +4,7 @@ namespace Millrace.Sessions.Stores;
 
 internal sealed class ClientAccount(ClientPrefix client)
 {
-    public const int Overhead = 160;
+    public const int Overhead = 112;
 
     public ClientPrefix Client { get; } = client;
 

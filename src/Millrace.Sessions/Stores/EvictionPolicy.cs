@@ -84,14 +84,18 @@ internal sealed class EvictionPolicy
         Shrink(session);
     }
 
-    /// <summary>It takes the place of another one, which goes.</summary>
+    /// <summary>It is another one under a new key: it has its place and its past.</summary>
     public void Replace(KeptSession session, KeptSession before)
     {
         session.IsEstablished = before.IsEstablished;
-        Segment segment = before.Segment;
+        Segment segment = before.IsEstablished ? Segment.Protected : before.Segment;
+        for (int i = _sketch.Estimate(before.Key); i > 0; i--)
+        {
+            _sketch.Count(session.Key);
+        }
         Remove(before, EvictionReason.Ended);
-        _sketch.Count(session.Key);
         Enter(session, segment);
+        ShrinkProtected();
         Shrink(null);
     }
 
@@ -107,11 +111,7 @@ internal sealed class EvictionPolicy
         Segment next = session.Segment == Segment.Window ? Segment.Window : Segment.Protected;
         Leave(session);
         Enter(session, next);
-        while (_protected.Bytes > _protectedMax && _protected.Oldest is { } oldest)
-        {
-            Leave(oldest);
-            Enter(oldest, Segment.Probation);
-        }
+        ShrinkProtected();
     }
 
     /// <summary>It has other values.</summary>
@@ -157,6 +157,15 @@ internal sealed class EvictionPolicy
         while (Bytes > _budget && (_probation.Oldest ?? _protected.Oldest ?? _window.Oldest) is { } oldest)
         {
             Remove(oldest, EvictionReason.Pressure);
+        }
+    }
+
+    private void ShrinkProtected()
+    {
+        while (_protected.Bytes > _protectedMax && _protected.Oldest is { } oldest)
+        {
+            Leave(oldest);
+            Enter(oldest, Segment.Probation);
         }
     }
 

@@ -26,7 +26,7 @@ public interface ISessionBackingStore
     /// <param name="cancellationToken">Nobody waits any more.</param>
     ValueTask<SessionWriteResult> WriteAsync(SessionWrite write, CancellationToken cancellationToken);
 
-    /// <summary>A session was used: its idle time begins anew. A store may take this in steps, so that not every request is a write.</summary>
+    /// <summary>A session was used: its idle time begins anew. A store that is not local hears of it in steps, a minute at most, and not with every request; its idle times are so much longer.</summary>
     /// <param name="key">The session; it need not be there.</param>
     /// <param name="idleTimeout">How long it may be idle from now on.</param>
     /// <param name="cancellationToken">Nobody waits any more.</param>

@@ -34,6 +34,9 @@ internal sealed class TestSite : IAsyncDisposable
 
     public IServiceProvider Services => _app.Services;
 
+    /// <summary>Requests that have begun to load their session.</summary>
+    public int Loading => Volatile.Read(ref Services.GetRequiredService<Loads>().Begun);
+
     public SessionCounters Counters => Services.GetRequiredService<SessionCounters>();
 
     public MemorySessionStore Store => Services.GetRequiredService<MemorySessionStore>();
@@ -57,7 +60,7 @@ internal sealed class TestSite : IAsyncDisposable
         WebApplicationBuilder builder = WebApplication.CreateEmptyBuilder(new WebApplicationOptions());
         builder.WebHost.UseKestrelCore().UseUrls("http://127.0.0.1:0");
         builder.Logging.AddProvider(log).SetMinimumLevel(LogLevel.Information);
-        builder.Services.AddSingleton<TimeProvider>(time);
+        builder.Services.AddSingleton<TimeProvider>(time).AddSingleton<Loads>();
         builder.Services.AddSingleton<IDataProtectionProvider>(new EphemeralDataProtectionProvider());
         add(builder);
         build?.Invoke(builder);
@@ -136,7 +139,9 @@ internal sealed class TestSite : IAsyncDisposable
                 context.Session.Renew();
                 break;
             case "load":
-                await context.Session.LoadAsync();
+                Task load = context.Session.LoadAsync();
+                Interlocked.Increment(ref context.RequestServices.GetRequiredService<Loads>().Begun);
+                await load;
                 break;
             case "commit":
                 await context.Session.CommitAsync();
@@ -160,6 +165,12 @@ internal sealed class TestSite : IAsyncDisposable
                 throw new NotSupportedException(words[0]);
         }
     }
+}
+
+/// <summary>Counts requests that have begun to load their session.</summary>
+internal sealed class Loads
+{
+    public int Begun;
 }
 
 /// <summary>Requests wait here for each other.</summary>

@@ -50,10 +50,16 @@ internal sealed class MemoryStoreRig : IDisposable
     public bool Has(SessionKey key) => Store.Load(key) is not null;
 
     /// <summary>Once more, a second later.</summary>
-    public void Use(SessionKey key)
+    public void Use(SessionKey key) => UseAll(key);
+
+    /// <summary>Once more, a second later.</summary>
+    public void UseAll(params ReadOnlySpan<SessionKey> keys)
     {
         Time.Advance(TimeSpan.FromSeconds(1));
-        Store.Load(key);
+        foreach (SessionKey key in keys)
+        {
+            Assert.True(Has(key));
+        }
     }
 
     public void Dispose() => Store.Dispose();

@@ -27,6 +27,8 @@ public sealed class BorderTests
     [InlineData("src/Millrace.Protocols/Millrace.Protocols.csproj", "")]
     [InlineData("src/Millrace/Millrace.csproj", "Millrace.Protocols")]
     [InlineData("src/Millrace.Workers/Millrace.Workers.csproj", "")]
+    [InlineData("src/Millrace.Sessions/Millrace.Sessions.csproj", "")]
+    [InlineData("src/Millrace.Sessions.PostgreSql/Millrace.Sessions.PostgreSql.csproj", "Millrace.Sessions")]
     public void A_project_refers_only_to_the_layers_below_it(string project, string expected)
     {
         IEnumerable<string> references = XDocument.Parse(Repository.Read(project)).Descendants("ProjectReference")
@@ -38,6 +40,7 @@ public sealed class BorderTests
     [InlineData("src/Millrace.Protocols/Millrace.Protocols.csproj")]
     [InlineData("src/Millrace/Millrace.csproj")]
     [InlineData("src/Millrace.Workers/Millrace.Workers.csproj")]
+    [InlineData("src/Millrace.Sessions/Millrace.Sessions.csproj")]
     public void The_library_depends_on_no_package_at_run_time(string project) =>
         Assert.All(XDocument.Parse(Repository.Read(project)).Descendants("PackageReference"), static reference => Assert.Equal("all", reference.Attribute("PrivateAssets")?.Value));
 

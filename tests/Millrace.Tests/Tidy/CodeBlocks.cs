@@ -86,7 +86,7 @@ internal static partial class CodeBlocks
 
     private static string At(CodeBlock block, int offset) => string.Create(CultureInfo.InvariantCulture, $"#line {block.Line + offset} \"{block.Document}\"");
 
-    /// <summary>Compiles a source text against the framework these tests run on, and Millrace.</summary>
+    /// <summary>Compiles a source text against the framework these tests run on, Millrace and Millrace.Sessions.</summary>
     /// <returns>The compiler's errors; empty if there are none.</returns>
     public static async Task<string> CompileAsync(string source)
     {
@@ -98,7 +98,8 @@ internal static partial class CodeBlocks
             string arguments = Path.Combine(folder.FullName, "arguments.rsp");
             IEnumerable<string> framework = ((string)AppContext.GetData("TRUSTED_PLATFORM_ASSEMBLIES")!).Split(':').Where(static path => path.Contains("/shared/", StringComparison.Ordinal));
             IEnumerable<string> references = framework.Append(typeof(MillraceServer).Assembly.Location).Append(typeof(global::Millrace.Protocols.ReadResult).Assembly.Location)
-                .Append(typeof(global::Millrace.Workers.WorkerPoolOptions).Assembly.Location).Append(typeof(global::Millrace.Connector.FastCgiProgramOptions).Assembly.Location);
+                .Append(typeof(global::Millrace.Workers.WorkerPoolOptions).Assembly.Location).Append(typeof(global::Millrace.Connector.FastCgiProgramOptions).Assembly.Location)
+                .Append(typeof(global::Millrace.Sessions.MillraceSessionOptions).Assembly.Location);
             await File.WriteAllLinesAsync(arguments,
             [
                 "-nologo", "-target:library", "-nullable:enable", "-nowarn:CS1998,CS8321", "-langversion:14", $"-out:\"{folder.FullName}/Blocks.dll\"",

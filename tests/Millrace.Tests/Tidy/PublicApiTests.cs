@@ -9,7 +9,7 @@ public sealed class PublicApiTests
 {
     private const string ApproveVariable = "MILLRACE_APPROVE_API";
 
-    public static TheoryData<string> Assemblies => [.. (string[])["Millrace", "Millrace.Protocols", "Millrace.Workers", "Millrace.Connector"]];
+    public static TheoryData<string> Assemblies => [.. (string[])["Millrace", "Millrace.Protocols", "Millrace.Workers", "Millrace.Connector", "Millrace.Sessions"]];
 
     [Theory]
     [MemberData(nameof(Assemblies))]
@@ -20,6 +20,7 @@ public sealed class PublicApiTests
             "Millrace" => typeof(MillraceServer).Assembly,
             "Millrace.Protocols" => typeof(ReadResult).Assembly,
             "Millrace.Workers" => typeof(Millrace.Workers.WorkerPoolOptions).Assembly,
+            "Millrace.Sessions" => typeof(Millrace.Sessions.MillraceSessionOptions).Assembly,
             _ => typeof(Millrace.Connector.FastCgiProgramOptions).Assembly,
         };
         string path = Path.Combine(Repository.Root, $"tests/Millrace.Tests/Tidy/PublicApi.{name}.txt");
