@@ -58,11 +58,7 @@ internal sealed class Simulation(IContestant contestant, SimulatedTime time, Att
             var client = new Client(VisitorNetwork());
             At(WarmUpSeconds + ((double)i / NewVisitorsPerSecond), () => Begin(client, isNew: true));
         }
-        for (int i = 0; i < FloodSeconds * FloodPerSecond; i++)
-        {
-            int number = i;
-            At(WarmUpSeconds + ((double)i / FloodPerSecond), () => Strike(number));
-        }
+        At(WarmUpSeconds, () => Strike(0));
         while (_events.TryDequeue(out Action? next, out long at))
         {
             time.Set(at);
@@ -118,6 +114,10 @@ internal sealed class Simulation(IContestant contestant, SimulatedTime time, Att
     {
         var client = new Client(ClientPrefix.Of(new IPAddress([100, (byte)(number % attackerNetworks >> 8), (byte)(number % attackerNetworks), 1])));
         contestant.Begin(client);
+        if (number + 1 < FloodSeconds * FloodPerSecond)
+        {
+            At(WarmUpSeconds + ((double)(number + 1) / FloodPerSecond), () => Strike(number + 1));
+        }
         for (int i = 0; i < attack switch { Attack.ReturnsOnce => 1, Attack.ReturnsOften => ReturnsOften, _ => 0 }; i++)
         {
             At(Now + (_random.NextDouble() * AttackerWaitSecondsMax * (i + 1)), () => contestant.Return(client, isChange: true));

@@ -8,15 +8,12 @@
 using System.Diagnostics.CodeAnalysis;
 using Microsoft.AspNetCore.Http;
 using Millrace.Sessions.Cookies;
-using Millrace.Sessions.Observe;
 using Millrace.Sessions.Values;
 
 namespace Millrace.Sessions;
 
-internal sealed class MillraceSession : ISession
+internal sealed partial class MillraceSession : ISession
 {
-    private const int MergesMax = 8;
-
     /// <summary>Where the values have come from.</summary>
     private enum Origin
     {
@@ -223,51 +220,6 @@ internal sealed class MillraceSession : ISession
         Take(stored, seal);
     }
 
-    public async Task CommitAsync(CancellationToken cancellationToken = default)
-    {
-        if (_origin is Origin.NotLoaded or Origin.Unavailable || _hasEnded)
-        {
-            return;
-        }
-        if (!NeedsStore())
-        {
-            await EndReplacedAsync(cancellationToken).ConfigureAwait(false);
-            if (_origin == Origin.Store)
-            {
-                await _scheme.TouchAsync(_key).ConfigureAwait(false);
-            }
-            return;
-        }
-        byte[] values = _values.ToBytes();
-        if (values.Length > _scheme.Options.EffectiveSessionBytesMax)
-        {
-            TooLarge(values.Length);
-            return;
-        }
-        SessionWriteResult result = await WriteAsync(values, cancellationToken).ConfigureAwait(false);
-        Stored(result, values.Length);
-    }
-
-    /// <summary>The request has ended: what it has changed is stored, and nothing that comes later is.</summary>
-    public async Task EndAsync()
-    {
-        try
-        {
-            if (_origin != Origin.NotLoaded)
-            {
-                await CommitAsync().ConfigureAwait(false);
-            }
-            else if (TryBegin(out _))
-            {
-                await _scheme.TouchAsync(_key).ConfigureAwait(false);
-            }
-        }
-        finally
-        {
-            _hasEnded = true;
-        }
-    }
-
     /// <summary>The cookie that the response gets; null for none.</summary>
     public string? ToCookie()
     {
@@ -390,102 +342,5 @@ internal sealed class MillraceSession : ISession
             _cookie?.TryRegister(this);
         }
         _cookie?.Refresh();
-    }
-
-    // ---- storing ----
-
-    private bool NeedsStore() => _origin switch
-    {
-        Origin.Seal => true,
-        Origin.Store => _values.IsChanged,
-        _ => (_values.IsChanged || _replaced is not null) && !IsInCookie() && !(_values.Count == 0 && _sealedRevision < 0),
-    };
-
-    // Or will be: the head is made when the request has ended.
-    private bool IsInCookie() => _sealedRevision == _values.Revision ||
-        (!_mustStore && _cookie is { IsHeadOpen: true } && _scheme.MayBeSealed(_values.ToBytes().Length));
-
-    private async ValueTask<SessionWriteResult> WriteAsync(byte[] values, CancellationToken ct)
-    {
-        WriteCondition condition = _origin == Origin.Store ? WriteCondition.Unchanged : WriteCondition.Absent;
-        object? expected = _tag;
-        for (int i = 0; ; i++)
-        {
-            SessionWriteResult result = await _scheme.Services.WriteAsync(Write(values, condition, expected), _scheme.Options.IOTimeout, ct).ConfigureAwait(false);
-            if (result.Outcome != WriteOutcome.Conflict || condition == WriteCondition.Any)
-            {
-                return result;
-            }
-            _scheme.Services.Counters.Conflict();
-            _isPromotedByAnother = _origin == Origin.Seal;
-            if (_isFromSeal && !_values.IsChanged)
-            {
-                return new SessionWriteResult(WriteOutcome.Stored, result.Tag);      // another request has stored the same
-            }
-            condition = WriteCondition.Any;
-            if (i < MergesMax && (_isFromSeal || _scheme.Options.ConcurrentWrites == ConcurrentWrites.MergeKeys) &&
-                await _scheme.Services.LoadAsync(_key, _scheme.Options.IOTimeout, ct).ConfigureAwait(false) is { HasEnded: false } current)
-            {
-                values = _values.AppliedTo(current.Values.Span).ToBytes();
-                condition = WriteCondition.Unchanged;
-                expected = current.Tag;
-            }
-        }
-    }
-
-    private SessionWrite Write(byte[] values, WriteCondition condition, object? expected) => new(
-        Key, values, condition, expected, _scheme.Options.IdleTimeout, _cookie?.Client ?? default,
-        IsCopyOfSeal: _origin == Origin.Seal && !_values.IsChanged,
-        SealedUntilMax: _isSealHeld || _sealedRevision >= 0 ? _scheme.SealValidity : TimeSpan.Zero,
-        Replaces: _replaced);
-
-    private void Stored(SessionWriteResult result, int bytes)
-    {
-        switch (result.Outcome)
-        {
-            case WriteOutcome.TooLarge:
-                TooLarge(bytes);
-                return;
-            case WriteOutcome.Ended:
-                _scheme.Services.Counters.Rejected(WriteRejection.Ended);
-                return;
-            case WriteOutcome.Stored when (_origin == Origin.Seal && !_isPromotedByAnother) || (_origin == Origin.New && _sealedRevision >= 0):
-                _scheme.Services.Counters.Promoted();
-                break;
-            case WriteOutcome.Stored when _origin == Origin.New && _replaced is null:
-                _scheme.Services.Counters.Stored();
-                break;
-            default:
-                break;
-        }
-        if (_replaced is { } before)
-        {
-            _scheme.Services.Spent.Add(before);
-        }
-        if (_isSealHeld && _values.IsChanged && !_scheme.IsLocal)
-        {
-            _scheme.Services.Spent.Add(_key);
-        }
-        _replaced = null;
-        _mustStore = true;
-        _origin = Origin.Store;
-        _tag = result.Tag;
-        _values.BecomeUnchanged();
-    }
-
-    private async ValueTask EndReplacedAsync(CancellationToken ct)
-    {
-        if (_replaced is { } before)
-        {
-            _scheme.Services.Spent.Add(before);
-            await _scheme.Services.EndAsync(before, _scheme.SealValidity, _scheme.Options.IOTimeout, ct).ConfigureAwait(false);
-            _replaced = null;
-        }
-    }
-
-    private void TooLarge(int bytes)
-    {
-        _scheme.Services.Counters.Rejected(WriteRejection.TooLarge);
-        _scheme.Services.Log.TooLarge(bytes, _scheme.Options.EffectiveSessionBytesMax);
     }
 }

@@ -66,6 +66,11 @@ internal sealed class SessionServices : IDisposable
         ? Store.Load(key)
         : await _loads.LoadAsync(key, one => CallAsync(token => Store.LoadAsync(one, token), limit, CancellationToken.None).AsTask(), ct).ConfigureAwait(false);
 
+    /// <summary>What is there now: it is not shared with whoever has begun to load it before.</summary>
+    public ValueTask<StoredSession?> LoadAnewAsync(SessionKey key, TimeSpan limit, CancellationToken ct) => Store.IsLocal
+        ? ValueTask.FromResult(Store.Load(key))
+        : CallAsync(token => Store.LoadAsync(key, token), limit, ct);
+
     public async ValueTask<SessionWriteResult> WriteAsync(SessionWrite write, TimeSpan limit, CancellationToken ct)
     {
         if (Store.IsLocal)
