@@ -56,13 +56,16 @@ internal sealed class SimulatedMachine(SeededRandom random)
             throw new InvalidOperationException("Connection refused.");
         }
 
-        var socket = new SimulatedSocket(++_sockets, listener.IsTcp, ReceiveCapacityMax, SendCapacityMax, random, Faults)
-        {
-            PeerCapacity = listener.IsTcp ? PeerCapacityMax ?? SendCapacityMax / 2 : 0,
-        };
+        SimulatedSocket socket = MakeSocket(listener.IsTcp);
         listener.Enqueue(socket, from ?? IPAddress.Loopback);
         return socket;
     }
+
+    /// <summary>A connection whose other end is nobody's yet.</summary>
+    public SimulatedSocket MakeSocket(bool isTcp) => new(++_sockets, isTcp, ReceiveCapacityMax, SendCapacityMax, random, Faults)
+    {
+        PeerCapacity = isTcp ? PeerCapacityMax ?? SendCapacityMax / 2 : 0,
+    };
 
     /// <summary>One reference less.</summary>
     public static void Release(IOpenFile file)

@@ -298,7 +298,7 @@ internal sealed partial class SimulatedWorld(SeededRandom random, SimulatedMachi
             return KernelResult.Exhausted;
         }
 
-        var socket = new SimulatedSocket(++_sockets, isTcp: false, ReceiveCapacityMax, SendCapacityMax, random, Faults);
+        SimulatedSocket socket = machine.MakeSocket(isTcp: false);
         int result = Responders?.Invoke(SocketName.Read(address)?.Path ?? "", socket) ?? KernelResult.Refused;
         if (result >= 0)
         {
