@@ -303,6 +303,7 @@ internal sealed partial class SimulatedWorld(SeededRandom random, SimulatedMachi
         if (result >= 0)
         {
             result = socket.Descriptor = Add(socket);
+            socket.Owner = this;
         }
 
         Observer.Trace("connect", result, socket.Number);
