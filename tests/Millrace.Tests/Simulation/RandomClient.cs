@@ -331,8 +331,6 @@ internal abstract class RandomClient
         || (Life.IsDraining && ((plan.Started == 0 && MayBeUnread) || Simulation.IsCutting))
         // What a reset takes along, where the server had to end the connection at once: an answer is cut, since its request was.
         || (Pipelines && Socket.AnswersLost && (Life.IsDraining || Trouble == Trouble.FinishesSending))
-        // It has finished sending, and its handler has asked to hear of that: where nothing was written afterwards the answer counts as left off.
-        || (Socket.FinDelivered && plan.BlocksOnAbort && !plan.DeclaresLength && !plan.IsHead)
         // What comes behind the last request that the server answers is thrown away up to a limit, together with that one's unread body.
         || (Pipelines && Socket.AnswersLost && StreamLength - plan.BodyOffset - (plan.BodyWasWhole ? plan.BodyLength + plan.BodyOverhead : 0) > Simulation.Services.Options.MaxDiscardBytes);
 
