@@ -129,11 +129,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
             return Task.CompletedTask;
         }
 
-        if (cancellationToken.IsCancellationRequested)
-        {
-            Exchange.CheckWanted(Ticket, cancellationToken);
-        }
-
+        cancellationToken.ThrowIfCancellationRequested();
         if (StartResponse() is { } starting)
         {
             return StartLater(starting);
@@ -231,11 +227,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
             throw new ArgumentOutOfRangeException(nameof(count), $"{path} has {length} bytes; {bytes} from {offset} on are not in it.");
         }
 
-        if (cancellationToken.IsCancellationRequested)
-        {
-            Exchange.CheckWanted(Ticket, cancellationToken);
-        }
-
+        cancellationToken.ThrowIfCancellationRequested();
         if (StartResponse() is { } starting)
         {
             await starting.ConfigureAwait(false);

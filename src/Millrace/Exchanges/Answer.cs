@@ -30,19 +30,10 @@ internal enum AnswerStage : byte
 internal sealed partial class Answer(Exchange exchange)
 {
     private volatile AnswerStage _stage;
-    private int _statusCode = StatusCodes.Status200OK;
 
     public ResponseHeaders Headers { get; } = new();
 
-    public int StatusCode
-    {
-        get => _statusCode;
-        set
-        {
-            _statusCode = value;
-            NoteChange();
-        }
-    }
+    public int StatusCode { get; set; } = StatusCodes.Status200OK;
 
     public string? ReasonPhrase { get; set; }
 
@@ -192,26 +183,8 @@ internal sealed partial class Answer(Exchange exchange)
         _stage = AnswerStage.Empty;
         ResetBody();
         ResetLength();
-        SuppressesBody = WentOn = WasRefused = false;
-        _statusCode = StatusCodes.Status200OK;
+        SuppressesBody = false;
+        StatusCode = StatusCodes.Status200OK;
         ReasonPhrase = null;
-    }
-
-    // ---- after the handler has been told that nobody may be waiting ----
-
-    /// <summary>The application has written something, or set the status, since.</summary>
-    public bool WentOn { get; private set; }
-
-    /// <summary>It has tried to, with a token that was cancelled.</summary>
-    public bool WasRefused { get; private set; }
-
-    public void NoteRefusal() => (WentOn, WasRefused) = (false, true);
-
-    private void NoteChange()
-    {
-        if (exchange.Life.IsCancelled)
-        {
-            WentOn = true;
-        }
     }
 }

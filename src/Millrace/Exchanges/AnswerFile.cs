@@ -100,10 +100,7 @@ internal sealed class AnswerFile(Exchange exchange, SendLock sending)
                         return;
                     }
 
-                    if (cancellationToken.IsCancellationRequested)
-                    {
-                        exchange.CheckWanted(ticket, cancellationToken);
-                    }
+                    cancellationToken.ThrowIfCancellationRequested();
                 }
 
                 if (!copies)

@@ -124,7 +124,7 @@ internal sealed class AnswerWrites(Exchange exchange)
 
     private async ValueTask WaitWhile(ValueTask written, long ticket, CancellationToken cancellationToken)
     {
-        var patience = new Patience(exchange, ticket, cancellationToken);
+        var patience = new Patience(exchange, ticket);
         using (cancellationToken.UnsafeRegister(static patience => ((Patience)patience!).End(), patience))
         {
             await written.ConfigureAwait(false);
@@ -136,17 +136,14 @@ internal sealed class AnswerWrites(Exchange exchange)
         }
     }
 
-    private sealed class Patience(Exchange exchange, long ticket, CancellationToken token)
+    private sealed class Patience(Exchange exchange, long ticket)
     {
         public bool HasEnded { get; private set; }
 
         public void End()
         {
-            if (!exchange.IsWantedStill(ticket, token))
-            {
-                HasEnded = true;
-                exchange.AbortByApplication(ticket);
-            }
+            HasEnded = true;
+            exchange.AbortByApplication(ticket);
         }
     }
 

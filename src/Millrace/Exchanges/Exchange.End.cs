@@ -38,11 +38,6 @@ internal sealed partial class Exchange
     public void End()
     {
         Gate.Close();
-        if (Life.IsCancelled && !Answer.HasEnded)
-        {
-            SilentEnd.ReportSilentEnd(this);
-        }
-
         EndOnce();
     }
 
@@ -65,10 +60,9 @@ internal sealed partial class Exchange
         IsCut |= File.BytesLeft != 0;    // in the middle of a record or chunk
         try
         {
-            if (_failure is { } failure)
+            if (_failure is not null)
             {
-                _failure = null;
-                FailInside(failure);
+                FailAsReported();
             }
 
             if (Order.HasFollowers)
@@ -145,6 +139,13 @@ internal sealed partial class Exchange
         Exception? cause = error is OperationCanceledException && Answer.HasStarted ? _failure : null;     // for which it has been cancelled
         _failure = null;
         FailInside(cause ?? error);
+    }
+
+    private void FailAsReported()
+    {
+        Exception failure = _failure!;
+        _failure = null;
+        FailInside(failure);
     }
 
     /// <summary>Something has been reported, and no end has told of it yet.</summary>

@@ -94,13 +94,16 @@ internal struct RequestLife(ExchangeServices services)
                     return token;
                 }
 
-                _source ??= new CancellationTokenSource();
                 if (IsCancelled)
                 {
-                    _source.Cancel();       // nobody has registered with it
+                    _token = new CancellationToken(canceled: true);
+                }
+                else
+                {
+                    _source ??= new CancellationTokenSource();
+                    _token = _source.Token;
                 }
 
-                _token = _source.Token;
                 return _token.Value;
             }
         }
@@ -113,13 +116,6 @@ internal struct RequestLife(ExchangeServices services)
             }
         }
     }
-
-    /// <summary>The application has asked for the token, and may heed it.</summary>
-    public readonly bool IsWatched => _source is not null || _token is not null;
-
-    /// <summary>The token is this one, and was cancelled because the peer has finished sending: it may still listen.</summary>
-    public readonly bool IsHalfClosed(CancellationToken token) =>
-        _cancelled == CancelCause.Peer && !IsAborted && _source is { } source && token == source.Token;
 
     // ---- what comes early ----
 

@@ -20,11 +20,7 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
 
     public override ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default)
     {
-        if (cancellationToken.IsCancellationRequested)
-        {
-            exchange.CheckWanted(ticket, cancellationToken);
-        }
-
+        cancellationToken.ThrowIfCancellationRequested();
         exchange.Gate.CheckOpen(ticket);
         if (start?.StartResponse() is { } starting)
         {
@@ -64,11 +60,7 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
 
     public override Task FlushAsync(CancellationToken cancellationToken)
     {
-        if (cancellationToken.IsCancellationRequested)
-        {
-            exchange.CheckWanted(ticket, cancellationToken);
-        }
-
+        cancellationToken.ThrowIfCancellationRequested();
         if (exchange.Gate.IsComplete(ticket))
         {
             return Task.CompletedTask;

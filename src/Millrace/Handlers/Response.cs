@@ -150,7 +150,7 @@ public readonly struct Response
     /// <exception cref="ObjectDisposedException">The request has ended.</exception>
     public ValueTask WriteAsync(ReadOnlyMemory<byte> bytes, CancellationToken cancellationToken = default)
     {
-        CheckWanted(cancellationToken);
+        cancellationToken.ThrowIfCancellationRequested();
         ReadOnlySpan<byte> span = bytes.Span;
         ValueTask sent;
         int taken;
@@ -174,7 +174,7 @@ public readonly struct Response
     /// <exception cref="ObjectDisposedException">The request has ended.</exception>
     public ValueTask FlushAsync(CancellationToken cancellationToken = default)
     {
-        CheckWanted(cancellationToken);
+        cancellationToken.ThrowIfCancellationRequested();
         Exchange exchange = Enter();
         try
         {
@@ -211,14 +211,6 @@ public readonly struct Response
         Exchange exchange = Served;
         exchange.Gate.Enter(_ticket);
         return exchange;
-    }
-
-    private void CheckWanted(CancellationToken cancellationToken)
-    {
-        if (cancellationToken.IsCancellationRequested)
-        {
-            Served.CheckWanted(_ticket, cancellationToken);
-        }
     }
 
     private Exchange Served
