@@ -1,5 +1,4 @@
-// Namespaces every file uses, and the one rule for the runner: the tests measure time and share two cores with a web
-// server, so classes run one after the other.
+// Namespaces every file uses, and the rule for the runner: two tests at most run at the same time.
 global using Xunit;
 
-[assembly: CollectionBehavior(DisableTestParallelization = true)]
+[assembly: CollectionBehavior(typeof(Millrace.Interop.TwoLines), MaxParallelThreads = 2)]
