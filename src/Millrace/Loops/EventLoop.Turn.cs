@@ -46,6 +46,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
         Sources = new LoopSources<TKernel>(this, _poller);
         NowMs = kernel.NowMs;
         _wheel = new DeadlineWheel(NowMs);
+        _load = new LoopLoad(services.Options.BatchScheduling);
     }
 
     public EventLoop<TKernel>[] Siblings { get; set; } = [];

@@ -5,7 +5,8 @@ using Millrace.Platform;
 
 namespace Millrace.Loops;
 
-internal struct LoopLoad
+/// <param name="mayWaitItsTurn">Whether a busy loop is woken in its turn (BatchScheduling).</param>
+internal struct LoopLoad(bool mayWaitItsTurn)
 {
     private const int BusyEventsPerMs = 6;
     private const int CountMsMin = 8;
@@ -21,7 +22,7 @@ internal struct LoopLoad
         long passedMs = nowMs - _countedSinceMs;
         if (passedMs >= CountMsMin)
         {
-            Waking = _counted >= BusyEventsPerMs * passedMs ? Waking.InTurn : Waking.AtOnce;
+            Waking = mayWaitItsTurn && _counted >= BusyEventsPerMs * passedMs ? Waking.InTurn : Waking.AtOnce;
             _counted = 0;
             _countedSinceMs = nowMs;
         }

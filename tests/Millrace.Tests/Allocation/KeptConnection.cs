@@ -24,6 +24,9 @@ internal abstract class KeptConnection : IDisposable
     /// <summary>Asks once more and answers the status and the text.</summary>
     public abstract (int Status, string Text) Ask();
 
+    /// <summary>Asks, and does not wait for the answer.</summary>
+    public abstract void Send();
+
     /// <summary>The fields of the last answer.</summary>
     public abstract string Fields { get; }
 
@@ -46,11 +49,13 @@ internal abstract class KeptConnection : IDisposable
 
         public override (int Status, string Text) Ask()
         {
-            _peer.Send(_request);
+            Send();
             _last = _peer.Receive();
             Assert.True(_last.IsWhole, _last.ToString());
             return (_last.Status, _last.Text);
         }
+
+        public override void Send() => _peer.Send(_request);
 
         public override string Fields => string.Join('\n', _last!.Fields);
 
@@ -74,13 +79,20 @@ internal abstract class KeptConnection : IDisposable
 
         public override string Fields => Encoding.Latin1.GetString(_buffer, 0, _buffer.AsSpan(0, _count).IndexOf("\r\n\r\n"u8));
 
+        public override void Send() => Assert.Equal(_request.Length, _socket.Send(_request));
+
         public override (int Status, string Text) Ask()
         {
-            Assert.Equal(_request.Length, _socket.Send(_request));
+            Send();
             int count = 0;
             while (true)
             {
                 int received = _socket.Receive(_buffer, count, _buffer.Length - count, SocketFlags.None);
+                if (received == 0 && _buffer.AsSpan(0, count).StartsWith("HTTP/1.1 101"u8))
+                {
+                    return (101, "");       // a tunnel ends with its connection
+                }
+
                 Assert.True(received > 0, "the server closed the connection");
                 _count = count += received;
                 if (Whole(_buffer.AsSpan(0, count)) is { } answer)

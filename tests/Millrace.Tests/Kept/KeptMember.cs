@@ -13,6 +13,8 @@ using Microsoft.AspNetCore.Connections.Features;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.Routing;
+using Microsoft.AspNetCore.Server.Kestrel.Core;
+using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Primitives;
 
 namespace Millrace.Tests.Kept;
@@ -29,10 +31,16 @@ internal sealed class KeptMember(object target, MethodInfo method)
     ];
 
     private readonly ParameterInfo[] _parameters = method.GetParameters();
+    private readonly SpanCall? _spanCall = SpanCalls.IsNeededFor(method) ? SpanCalls.Of(method) : null;
 
     public object Target => target;
 
     public string Name => $"{target.GetType().Name}.{method.DeclaringType!.Name}.{method.Name}";
+
+    public string Method => method.Name;
+
+    /// <summary>The object's class; that of an iterator by the class that made it.</summary>
+    public string Class => target.GetType() is { DeclaringType: { } maker } iterator && iterator.Name.StartsWith('<') ? $"{maker.Name}'s enumerator" : target.GetType().Name;
 
     /// <summary>Whether the object's class is the server's own: then it must say that its request has ended.</summary>
     public bool IsOurs => target.GetType().Assembly == typeof(MillraceServer).Assembly;
@@ -51,7 +59,7 @@ internal sealed class KeptMember(object target, MethodInfo method)
         foreach (MethodInfo method in own.Concat(implemented))
         {
             MethodInfo callable = method.IsGenericMethodDefinition ? method.MakeGenericMethod(typeof(IHttpRequestFeature)) : method;
-            if (!method.IsStatic && !s_notCalled.Contains(method.Name) && seen.Add(callable) && callable.GetParameters().All(static parameter => CanMake(parameter.ParameterType)))
+            if (!method.IsStatic && !s_notCalled.Contains(method.Name) && seen.Add(callable))
             {
                 yield return new KeptMember(kept, callable);
             }
@@ -70,7 +78,11 @@ internal sealed class KeptMember(object target, MethodInfo method)
     public bool IsGetter => _parameters.Length == 0 && method.ReturnType != typeof(void)
         && (method.IsSpecialName || method.Name is "GetEnumerator" or "GetAsyncEnumerator");
 
-    public object? Call() => method.Invoke(target, BindingFlags.DoNotWrapExceptions, null, [.. _parameters.Select(static parameter => Make(parameter.ParameterType))], CultureInfo.InvariantCulture);
+    public object? Call()
+    {
+        object?[] arguments = [.. _parameters.Select(static parameter => parameter.ParameterType.IsByRefLike ? null : Make(parameter.ParameterType))];
+        return _spanCall is null ? method.Invoke(target, BindingFlags.DoNotWrapExceptions, null, arguments, CultureInfo.InvariantCulture) : _spanCall(target, arguments);
+    }
 
     /// <summary>Calls it and answers what it said, or what it threw.</summary>
     public (string? Said, Exception? Threw) Ask()
@@ -87,7 +99,37 @@ internal sealed class KeptMember(object target, MethodInfo method)
 
     // ---- what is given ----
 
-    private static bool CanMake(Type type) => !type.IsByRefLike && (!type.IsByRef || !type.GetElementType()!.IsByRefLike);
+    // What is only looked at behind the end of the request, or never.
+    private static readonly Dictionary<Type, Func<object?>> s_made = new()
+    {
+        [typeof(IFeatureCollection)] = static () => new FeatureCollection(),
+        [typeof(IServiceProvider)] = static () => new ServiceCollection().BuildServiceProvider(),
+        [typeof(IRequestCookieCollection)] = static () => new DefaultHttpContext().Request.Cookies,
+        [typeof(CookieOptions)] = static () => new CookieOptions(),
+        [typeof(IFormCollection)] = static () => FormCollection.Empty,
+        [typeof(IQueryCollection)] = static () => QueryCollection.Empty,
+        [typeof(ISession)] = static () => null,
+        [typeof(FormOptions)] = static () => new FormOptions(),
+        [typeof(WebSocketAcceptContext)] = static () => new WebSocketAcceptContext(),
+        [typeof(MinDataRate)] = static () => null,
+        [typeof(IServiceScopeFactory)] = static () => new ServiceCollection().BuildServiceProvider().GetRequiredService<IServiceScopeFactory>(),
+        [typeof(EndPoint)] = static () => new IPEndPoint(IPAddress.Parse("6.6.6.6"), 6),
+        [typeof(KeyValuePair<object, object>[])] = static () => new KeyValuePair<object, object?>[64],
+        [typeof(KeyValuePair<string, object>[])] = static () => new KeyValuePair<string, object?>[64],
+        [typeof(Endpoint)] = static () => new Endpoint(null, EndpointMetadataCollection.Empty, Probe),
+        [typeof(System.Security.Cryptography.X509Certificates.X509Certificate2)] = static () => null,
+        [typeof(PipeWriter)] = static () => PipeWriter.Create(Stream.Null),
+        [typeof(PipeReader)] = static () => PipeReader.Create(Stream.Null),
+        [typeof(Exception)] = static () => new InvalidTimeZoneException(Probe),
+        [typeof(AsyncCallback)] = static () => null,
+        [typeof(IAsyncResult)] = static () => Task.CompletedTask,
+        [typeof(IDisposable)] = static () => Stream.Null,
+        [typeof(IAsyncDisposable)] = static () => Stream.Null,
+        [typeof(string[])] = static () => new string[] { Probe },
+        [typeof(IDictionary<object, object?>)] = static () => new Dictionary<object, object?>(),
+        [typeof(IDictionary<object, object>)] = static () => new Dictionary<object, object?>(),
+        [typeof(Action<Exception, object>)] = static () => (Action<Exception, object>)(static (_, _) => { }),
+    };
 
     private static object? Make(Type type)
     {
@@ -118,7 +160,7 @@ internal sealed class KeptMember(object target, MethodInfo method)
             _ when type == typeof(Func<object, Task>) => (Func<object, Task>)(static _ => throw new InvalidTimeZoneException(Probe + ": a callback of a request that is over")),
             _ when type == typeof(Func<Task>) => (Func<Task>)(static () => throw new InvalidTimeZoneException(Probe + ": a callback of a request that is over")),
             _ when type.IsValueType => RuntimeHelpers.GetUninitializedObject(type),
-            _ => null,
+            _ => s_made.TryGetValue(type, out Func<object?>? made) ? made() : throw new MissingArgumentException(type),
         };
     }
 

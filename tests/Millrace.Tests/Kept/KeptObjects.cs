@@ -33,13 +33,18 @@ internal sealed class KeptObjects
     public static KeptObjects Of(string mark, params object[] roots)
     {
         var kept = new KeptObjects { Mark = mark };
+        kept.Add(roots);
+        return kept;
+    }
+
+    /// <summary>What came later in the same request.</summary>
+    public void Add(params object[] roots)
+    {
         var waiting = new Queue<object>(roots);
         while (waiting.TryDequeue(out object? next))
         {
-            kept.Take(next, waiting);
+            Take(next, waiting);
         }
-
-        return kept;
     }
 
     private void Take(object one, Queue<object> waiting)

@@ -22,23 +22,43 @@ public sealed class KeptObjectsTests(ITestOutputHelper output) : IDisposable
     private const int Clients = 4;
     private const int Kept = 12;
 
-    // What says nothing of a request, and does nothing.
-    private static readonly string[] s_constant =
-    [
-        "get_CanRead", "get_CanWrite", "get_CanSeek", "get_CanTimeout", "get_IsReadOnly", "get_CanGetUnflushedBytes", "Dispose", "DisposeAsync", "Close", "Complete",
-        "CompleteAsync", "Abort", "Flush", "FlushAsync", "GetEnumerator", "AsStream", "OnReaderCompleted", "OnWriterCompleted",
-        "MoveNext", "get_Current",
-    ];
+    // The server's own classes that a request leads to, and those of their members that say nothing of it and do nothing to it.
+    private static readonly Dictionary<string, string> s_ofAnyHandler = new()
+    {
+        ["BodyReader"] = "AsStream OnWriterCompleted",
+        ["HeaderView"] = "GetEnumerator",
+        ["HeaderView's enumerator"] = "Dispose MoveNext get_Current",
+        ["RequestStream"] = "Close Dispose DisposeAsync Flush FlushAsync get_CanRead get_CanSeek get_CanTimeout get_CanWrite",
+        ["ResponseStream"] = "Close Dispose DisposeAsync get_CanRead get_CanSeek get_CanTimeout get_CanWrite",
+    };
+
+    private static readonly Dictionary<string, string> s_ofHosted = new(s_ofAnyHandler)
+    {
+        ["HostedFeatures"] = "Abort GetEnumerator get_IsReadOnly",
+        ["HostedFeatures's enumerator"] = "Dispose MoveNext get_Current",
+        ["ResponseWriter"] = "AsStream OnReaderCompleted get_CanGetUnflushedBytes",
+    };
+
+    private static readonly Dictionary<string, string> s_ofHostedOverHttp = new(s_ofHosted)
+    {
+        ["TunnelStream"] = "Close Dispose DisposeAsync get_CanRead get_CanSeek get_CanTimeout get_CanWrite",
+    };
+
+    private static readonly Dictionary<string, string> s_ofPlain = new(s_ofAnyHandler)
+    {
+        ["Request"] = "",
+        ["Response"] = "Abort",
+    };
 
     private readonly SocketFolder _folder = new();
     private readonly ConcurrentQueue<string> _wrong = new();
     private readonly ConcurrentQueue<KeptObjects> _kept = new();
-    private volatile Live? _live;
+    private readonly SortedDictionary<string, SortedSet<string>> _constant = new(StringComparer.Ordinal);     // as found
+    private volatile KeptObjects? _live;    // of a request that is running, or was a moment ago: what it says must be its own, and what is done to it stays its own
+    private int _lives;
+    private int _left;
 
     public void Dispose() => _folder.Dispose();
-
-    /// <summary>A request that is running, or was a moment ago: what it says must be its own.</summary>
-    private sealed record Live(string Mark, Func<string> Ask);
 
     [Theory]
     [InlineData("fastcgi")]
@@ -52,7 +72,7 @@ public sealed class KeptObjectsTests(ITestOutputHelper output) : IDisposable
         app.Run(Handle);
         app.Urls.Add(_folder.NewAddress(scheme));
         await app.StartAsync();
-        Attack(app.Urls.Single());
+        Attack(app.Urls.Single(), hosted: true, scheme == "http" ? s_ofHostedOverHttp : s_ofHosted);
     }
 
     [Theory]
@@ -61,7 +81,7 @@ public sealed class KeptObjectsTests(ITestOutputHelper output) : IDisposable
     public async Task What_a_plain_handler_keeps_never_reaches_another_request(string scheme)
     {
         await using MillraceServer server = await MillraceServer.StartAsync(_folder.NewAddress(scheme), Handle, new MillraceOptions { Loops = 2 });
-        Attack(server.Addresses[0]);
+        Attack(server.Addresses[0], hosted: false, s_ofPlain);
     }
 
     // Another one would outlive the request: only the one that the request knows ends with it.
@@ -103,9 +123,7 @@ public sealed class KeptObjectsTests(ITestOutputHelper output) : IDisposable
 
     private async Task Handle(HttpContext context)
     {
-        IHeaderDictionary headers = context.Request.Headers;
-        string mark = headers["X-Mark"].ToString();
-        _live = new Live(mark, () => headers["X-Mark"].ToString());
+        string mark = context.Request.Headers["X-Mark"].ToString();
         if (context.Request.Query.ContainsKey("async"))
         {
             await Task.Yield();
@@ -119,8 +137,31 @@ public sealed class KeptObjectsTests(ITestOutputHelper output) : IDisposable
             IEnumerator<KeyValuePair<string, StringValues>> fields = context.Request.Headers.GetEnumerator();
             _ = fields.MoveNext();
             Memory<byte> memory = context.Response.BodyWriter.GetMemory(64);
-            _kept.Enqueue(KeptObjects.Of(mark, context, fields, memory));
+            var kept = KeptObjects.Of(mark, context, fields, memory);
+            if (context.Features.Get<IHttpUpgradeFeature>() is { IsUpgradableRequest: true } upgrade)
+            {
+                Stream tunnel = await upgrade.UpgradeAsync();
+                kept.Add(tunnel, tunnel.GetType().GetProperty("Reader")?.GetValue(tunnel) ?? tunnel);
+            }
+
+            _kept.Enqueue(kept);
             Block(context.Request.Query.ContainsKey("block"));
+            return;
+        }
+
+        if (context.Request.Path == "/leave")
+        {
+            await LeftAsync(context.RequestAborted);
+            return;
+        }
+
+        if (context.Request.Path == "/live")
+        {
+            Live($"LIVE{Interlocked.Increment(ref _lives)}.", own =>
+            {
+                context.Request.Headers["X-Mark"] = own;
+                return [context, context.Request.Headers.GetEnumerator()];
+            });
             return;
         }
 
@@ -143,7 +184,6 @@ public sealed class KeptObjectsTests(ITestOutputHelper output) : IDisposable
     private async ValueTask Handle(Request request, Response response)
     {
         string mark = request.Header("X-Mark") ?? "";
-        _live = new Live(mark, () => request.Header("X-Mark") ?? "");
         if (request.QueryString.Contains("async", StringComparison.Ordinal))
         {
             await Task.Yield();
@@ -157,6 +197,22 @@ public sealed class KeptObjectsTests(ITestOutputHelper output) : IDisposable
             _ = fields.MoveNext();
             _kept.Enqueue(KeptObjects.Of(mark, request, response, fields));
             Block(request.QueryString.Contains("block", StringComparison.Ordinal));
+            return;
+        }
+
+        if (request.Path == "/leave")
+        {
+            await LeftAsync(request.Aborted);
+            return;
+        }
+
+        if (request.Path == "/live")
+        {
+            Live($"LIVE{Interlocked.Increment(ref _lives)}.", own =>
+            {
+                response.AddHeader("X-Mine", own);
+                return [request, response, request.Headers.GetEnumerator()];
+            });
             return;
         }
 
@@ -176,6 +232,22 @@ public sealed class KeptObjectsTests(ITestOutputHelper output) : IDisposable
         }
     }
 
+    // Whoever asked goes away in the middle, as some do.
+    private async Task LeftAsync(CancellationToken aborted)
+    {
+        var gone = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        await using CancellationTokenRegistration registration = aborted.Register(gone.SetResult);
+        await gone.Task;
+        Interlocked.Increment(ref _left);
+    }
+
+    // What is asked of it, and written into it, by another thread goes on when the request has ended and the next begins.
+    private void Live(string mark, Func<string, object[]> roots)
+    {
+        _live = KeptObjects.Of(mark, roots(mark));
+        Thread.SpinWait(2_000);
+    }
+
     private static void Block(bool blocks)
     {
         if (blocks)
@@ -186,17 +258,26 @@ public sealed class KeptObjectsTests(ITestOutputHelper output) : IDisposable
 
     // ---- the attack ----
 
-    private void Attack(string address)
+    private void Attack(string address, bool hosted, Dictionary<string, string> expected)
     {
+        bool upgrades = hosted && address.StartsWith("http:", StringComparison.Ordinal);
         for (int i = 0; i < Kept; i++)
         {
             string how = (i % 4) switch { 0 => "", 1 => "?async", 2 => "?block", _ => "?async&block" };
-            using KeptConnection owner = KeptConnection.Open(address, "/keep" + how, "KEPT body", ("X-Mark", $"KEPT{i}"), ("Authorization", $"KEPT{i}"));
-            Assert.Equal(200, owner.Ask().Status);
+            bool isTunnel = upgrades && i < 2;
+            (string, string)[] offer = isTunnel ? [("Connection", "Upgrade"), ("Upgrade", "test")] : [];
+            using KeptConnection owner = KeptConnection.Open(address, "/keep" + how, isTunnel ? null : "KEPT body", [("X-Mark", $"KEPT{i}"), ("Authorization", $"KEPT{i}"), .. offer]);
+            Assert.True(owner.Ask().Status == (isTunnel ? 101 : 200), string.Join('\n', _wrong));
         }
 
+        SpinWait.SpinUntil(() => _kept.Count == Kept, 10_000);
         Assert.Equal(Kept, _kept.Count);
         output.WriteLine($"{_kept.Sum(static each => each.Members.Count)} members of {string.Join(", ", _kept.SelectMany(static each => each.Classes).Distinct().Order())}");
+        foreach (KeptMember member in _kept.SelectMany(static each => each.Members).Where(static member => member.IsOurs))
+        {
+            _ = _constant.TryAdd(member.Class, new SortedSet<string>(StringComparer.Ordinal));
+        }
+
         bool over = false;
         long calls = 0;
         long live = 0;
@@ -215,12 +296,30 @@ public sealed class KeptObjectsTests(ITestOutputHelper output) : IDisposable
             }
         });
         ClientThreads others = ClientThreads.Start(Clients, index => Visit(address, index));
+        ClientThreads strangers = ClientThreads.Start(2, index =>
+        {
+            while (!Volatile.Read(ref over))
+            {
+                using KeptConnection stranger = KeptConnection.Open(address, index == 0 ? "/live" : "/leave");
+                if (index == 0)
+                {
+                    BeAlive(stranger, ref over);
+                }
+                else
+                {
+                    stranger.Send();
+                    Thread.Sleep(1);
+                }
+            }
+        });
         others.Join();
         Volatile.Write(ref over, true);
         pokers.Join();
-        output.WriteLine($"{calls} calls of kept members, {live} questions to requests that run or have just ended");
+        strangers.Join();
+        output.WriteLine($"{calls} calls of kept members, {live} calls of members of {_lives} requests that ran or had just ended, {_left} clients that left");
         Assert.True(calls > _kept.Sum(static each => each.Members.Count), "not every member was called while others were served");
-        Assert.True(live > 10_000, "hardly a living request was asked");
+        Assert.True(live > 10_000 && _lives > 1_000, "hardly a living request was asked");
+        Assert.True(_left > 100, "hardly a client has left");
         Assert.All(_kept.SelectMany(static each => each.Tokens), static token => Assert.False(token.IsCancellationRequested));
         Assert.All(_kept.SelectMany(static each => each.ConnectionTokens), static token => Assert.True(token.IsCancellationRequested));     // their own connections have ended
         Assert.Equal(_kept.Count, _kept.Select(static each => each.Tokens.First()).Distinct().Count());
@@ -230,6 +329,7 @@ public sealed class KeptObjectsTests(ITestOutputHelper output) : IDisposable
         }
 
         Assert.Empty(_wrong);
+        Assert.Equal(expected.OrderBy(static each => each.Key, StringComparer.Ordinal).Select(static each => $"{each.Key}: {each.Value}"), _constant.Select(static each => $"{each.Key}: {string.Join(' ', each.Value)}"));
     }
 
     // Another user: everything that comes back must be his, and nothing of it anybody else's.
@@ -272,9 +372,20 @@ public sealed class KeptObjectsTests(ITestOutputHelper output) : IDisposable
                 {
                     _wrong.Enqueue($"{member.Name} of {kept.Mark} answered {all}");
                 }
-                else if (member.IsOurs && threw is not (ObjectDisposedException or NotSupportedException) && !IsRefusedByBase(threw) && !s_constant.Contains(member.Name.Split('.')[^1]))
+                else if (threw is MissingArgumentException)
                 {
-                    _wrong.Enqueue($"{member.Name} does not say that its request has ended, but {(threw is null ? $"\"{said}\"" : threw.ToString())}");
+                    _wrong.Enqueue($"{member.Name}: {threw.Message}");
+                }
+                else if (member.IsOurs && threw is not (ObjectDisposedException or NotSupportedException) && !IsRefusedByBase(threw))
+                {
+                    if (threw is null)
+                    {
+                        _ = _constant[member.Class].Add(member.Method);
+                    }
+                    else
+                    {
+                        _wrong.Enqueue($"{member.Name} does not say that its request has ended, but {threw}");
+                    }
                 }
             }
         }
@@ -282,34 +393,48 @@ public sealed class KeptObjectsTests(ITestOutputHelper output) : IDisposable
         return calls;
     }
 
+    // What was asked of it, and what is written into its header by another thread, may come back to its own client, or end its connection.
+    private void BeAlive(KeptConnection connection, ref bool over)
+    {
+        try
+        {
+            while (!Volatile.Read(ref over))
+            {
+                _ = connection.Ask();
+                if (connection.Fields.Contains("MARK", StringComparison.Ordinal) || connection.Fields.Contains("KEPT", StringComparison.Ordinal))
+                {
+                    _wrong.Enqueue($"a living request was answered with the fields {connection.Fields}");
+                }
+            }
+        }
+        catch (Exception)
+        {
+            // what another thread did to its own request
+        }
+    }
+
     // Stream and PipeReader look at arguments, and refuse timeouts, before they ask the class below them.
     private static bool IsRefusedByBase(Exception? threw) =>
-        threw is ArgumentException or InvalidOperationException && threw.TargetSite?.DeclaringType?.Assembly != typeof(MillraceServer).Assembly;
+        (threw is ArgumentException or InvalidOperationException) && threw.TargetSite?.DeclaringType?.Assembly != typeof(MillraceServer).Assembly;
 
     // The end of the request, and the beginning of the next, come at some point between two of these.
     private int AskTheLiving()
     {
-        int questions = 0;
+        int calls = 0;
         if (_live is { } live)
         {
-            try
+            foreach (KeptMember member in live.Members)
             {
-                while (true)
+                calls++;
+                (string? said, Exception? threw) = member.Ask();
+                string all = said ?? threw!.ToString();
+                if (all.Contains("MARK", StringComparison.Ordinal) || all.Contains("KEPT", StringComparison.Ordinal) || (all.Contains("LIVE", StringComparison.Ordinal) && !all.Contains(live.Mark, StringComparison.Ordinal)))
                 {
-                    questions++;
-                    string said = live.Ask();
-                    if (said != live.Mark)
-                    {
-                        _wrong.Enqueue($"the headers of {live.Mark} said {said}");
-                    }
+                    _wrong.Enqueue($"{member.Name} of {live.Mark} answered {all}");
                 }
-            }
-            catch (ObjectDisposedException)
-            {
-                // it has ended
             }
         }
 
-        return questions;
+        return calls;
     }
 }

@@ -71,6 +71,22 @@ public sealed class SchedulingTests(ITestOutputHelper output) : IDisposable
         Assert.True(seen);
     }
 
+    [Fact]
+    public async Task Without_BatchScheduling_a_busy_loop_is_scheduled_as_any_thread()
+    {
+        await using MillraceServer server = await MillraceServer.StartAsync(
+            _folder.NewAddress(), static (_, response) => response.WriteText(Policy()), new MillraceOptions { Loops = 1, Dispatch = DispatchMode.Inline, BatchScheduling = false });
+        server.Engine.Services.Code = new CodeWatch([]);
+        using var load = new Load(server.Addresses[0], 8, answer => Assert.Equal("0", answer.Text));
+        for (long endAt = Environment.TickCount64 + 2_000; Environment.TickCount64 < endAt;)
+        {
+            Assert.DoesNotContain("3", DriverPolicies());
+        }
+
+        load.End();
+        Assert.True(server.Engine.Loops[0].Counters.Requests > 1_000);
+    }
+
     // No assembly names what starts threads: the drivers of a busy loop stay under SCHED_BATCH while handlers run, and nothing else does
     // for longer than a second, threads of the runtime that a handler had started included. A quiet loop leaves it.
     [Fact]
