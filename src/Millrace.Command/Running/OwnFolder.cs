@@ -70,6 +70,14 @@ internal sealed unsafe class OwnFolder : IDisposable
         Show((int)copy.DangerousGetHandle(), isRun ? 0x140u : 0x100u, group, name);
     }
 
+    /// <summary>Makes a file that nobody else can read.</summary>
+    /// <exception cref="IOException">It is there already, or cannot be written.</exception>
+    public void Write(string name, ReadOnlySpan<byte> bytes)
+    {
+        using SafeFileHandle file = Create(name);
+        RandomAccess.Write(file, bytes, 0);
+    }
+
     /// <summary>Makes a link.</summary>
     /// <exception cref="IOException">It cannot be made.</exception>
     public void Link(string name, string target)

@@ -1,5 +1,5 @@
 // Deployments one after the other, one in five of them broken, under load over each way to the application, behind a real nginx. Every answer is checked.
-// MILLRACE_DEPLOYMENTS is their number (100).
+// Meanwhile the daemon becomes another program ten times, and is killed three times and started again. MILLRACE_DEPLOYMENTS is the number of deployments (100).
 
 using System.Diagnostics;
 using System.Globalization;
@@ -39,12 +39,20 @@ public sealed partial class ServeTests
                 for (int i = 1; i <= Deployments; i++)
                 {
                     await DeployAsync(folder, i);
+                    if (IsTurn(i, of: 10))
+                    {
+                        await UpgradeAsync();
+                    }
+                    if (IsTurn(i, of: 3))
+                    {
+                        await KillAndStartAsync(_daemons[^1]);
+                    }
                 }
             });
         }
         catch (Exception error)
         {
-            throw new IOException($"{error.Message}\n{await StatusAsync()}\n{_daemons[0].Output}\n{string.Join('\n', kept.ErrorLog().Concat(closed.ErrorLog()))}", error);
+            throw new IOException($"{error.Message}\n{await StatusAsync()}\n{string.Join('\n', _daemons.Select(static daemon => daemon.Error + daemon.Output))}\n{string.Join('\n', kept.ErrorLog().Concat(closed.ErrorLog()))}", error);
         }
 
         string figures = string.Create(CultureInfo.InvariantCulture, $"{Deployments} deployments in {Stopwatch.GetElapsedTime(begun).TotalSeconds:0} s. Without them {Figures(before)}; with them {Figures(during)}");
@@ -54,6 +62,8 @@ public sealed partial class ServeTests
         Assert.Empty(kept.ErrorLog());
         Assert.Empty(closed.ErrorLog());
     }
+
+    private static bool IsTurn(int number, int of) => number * of / Deployments > (number - 1) * of / Deployments;
 
     // The fifth of each five is broken, in one way after the other; the next one is right again.
     private async Task DeployAsync(string folder, int number)
