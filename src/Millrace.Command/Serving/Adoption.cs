@@ -27,7 +27,9 @@ internal sealed class Adoption(string folder, Action<string> say)
     /// <summary>What there is to go on with; null where no daemon has ended without a word.</summary>
     public async Task<DaemonState?> TakeAsync()
     {
-        if (StateFile.Read(folder) is not { Apps.Count: > 0 } state)
+        var state = StateFile.Read(folder, out var strangers);
+        await Task.WhenAll(strangers.Select(its => EndAsync(its, $"process {its.Process} of the daemon before this one is ended: what that has written down is not understood, as it may be of another version")));
+        if (state is not { Apps.Count: > 0 })
         {
             return null;
         }
@@ -101,10 +103,25 @@ internal sealed class Adoption(string folder, Action<string> say)
         }
         if (why is not null)
         {
-            say($"{app.Settings.Name}: process {instance.Process} of the daemon before this one is ended: {why}");
-            using var process = ServedProcess.Find(instance.Process, instance.StartTime);
-            process.Signal(Posix.SigKill);
-            await Task.WhenAny(process.Ended, Task.Delay(s_patience));
+            await EndAsync(new ProcessName(instance.Process, instance.StartTime), $"{app.Settings.Name}: process {instance.Process} of the daemon before this one is ended: {why}");
+        }
+    }
+
+    private async Task EndAsync(ProcessName its, string why)
+    {
+        try
+        {
+            using var process = ServedProcess.Find(its.Process, its.StartTime);
+            if (!process.Ended.IsCompleted)
+            {
+                say(why);
+                process.Signal(Posix.SigKill);
+                await Task.WhenAny(process.Ended, Task.Delay(s_patience));
+            }
+        }
+        catch (InstanceException error)
+        {
+            say($"{why}; it is not: {error.Message}");
         }
     }
 

@@ -24,6 +24,16 @@ internal sealed record DaemonState(
     /// <summary>The form that this program writes and reads.</summary>
     public const int VersionNow = 1;
 
+    /// <summary>Which start of the machine this is, as the kernel names it; empty where that is not known.</summary>
+    [JsonIgnore]
+    public static string BootNow { get; } = ControlFolder.Read("/proc/sys/kernel/random", "boot_id").Trim();
+
+    /// <summary>Of which start of the machine it is: behind another one no process is one of these, whatever its number.</summary>
+    public string Boot { get; init; } = BootNow;
+
+    /// <summary>All processes, in a form that stays the same in all versions (<see cref="StateHead"/>).</summary>
+    public IReadOnlyList<ProcessName> Processes => [.. Instances.Select(static instance => new ProcessName(instance.Process, instance.StartTime))];
+
     /// <summary>All that it has open.</summary>
     [JsonIgnore]
     public IEnumerable<int> Descriptors =>
@@ -50,7 +60,7 @@ internal sealed record DaemonState(
     {
         try
         {
-            int version = JsonSerializer.Deserialize(text, StateJson.Default.StateVersion)?.Version ?? 0;
+            int version = JsonSerializer.Deserialize(text, StateJson.Default.StateHead)?.Version ?? 0;
             why = version == VersionNow ? "" : $"It reads states of version {VersionNow}, and this one is of version {version}.";
             return version == VersionNow ? JsonSerializer.Deserialize(text, StateJson.Default.DaemonState) : null;
         }
@@ -62,7 +72,29 @@ internal sealed record DaemonState(
     }
 }
 
-internal sealed record StateVersion(int Version);
+/// <summary>What every version writes and reads: who does not understand the rest knows by it whom it has to end.</summary>
+/// <param name="Version">Of the form of the rest.</param>
+/// <param name="Boot">See <see cref="DaemonState.Boot"/>.</param>
+/// <param name="Processes">Those that the daemon has looked after.</param>
+internal sealed record StateHead(int Version, string? Boot, IReadOnlyList<ProcessName>? Processes)
+{
+    /// <summary>Null where it is none, such as that of a daemon which was killed when it wrote it.</summary>
+    public static StateHead? Read(ReadOnlySpan<byte> text)
+    {
+        try
+        {
+            return JsonSerializer.Deserialize(text, StateJson.Default.StateHead);
+        }
+        catch (JsonException)
+        {
+            return null;
+        }
+    }
+}
+
+/// <param name="Process">Its number.</param>
+/// <param name="StartTime">See <see cref="ServedProcess.StartTime"/>.</param>
+internal sealed record ProcessName(int Process, ulong StartTime);
 
 /// <param name="Address">What it was opened for, with its real port.</param>
 /// <param name="Descriptor">Its number in the process that has written this.</param>
@@ -188,5 +220,5 @@ internal sealed record PipeState(int Descriptor, byte[] Before);
 
 [JsonSourceGenerationOptions(PropertyNamingPolicy = JsonKnownNamingPolicy.CamelCase, UseStringEnumConverter = true)]
 [JsonSerializable(typeof(DaemonState))]
-[JsonSerializable(typeof(StateVersion))]
+[JsonSerializable(typeof(StateHead))]
 internal sealed partial class StateJson : JsonSerializerContext;

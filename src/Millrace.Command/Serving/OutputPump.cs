@@ -12,6 +12,7 @@ namespace Millrace.Command.Serving;
 internal sealed class OutputPump(PipeStream pipe, byte[] before, Func<string, ValueTask> add) : IDisposable
 {
     private readonly PipeText _text = new(pipe, before);
+    private readonly SafePipeHandle _handle = pipe.SafePipeHandle;
     private LineReader? _lines;
     private CancellationTokenSource _pause = new();
     private Task<bool> _running = Task.FromResult(false);
@@ -21,7 +22,7 @@ internal sealed class OutputPump(PipeStream pipe, byte[] before, Func<string, Va
     public Task Ended => _ended.Task;
 
     /// <summary>The end that is read; -1 when nothing will come any more.</summary>
-    public int Descriptor => _ended.Task.IsCompleted ? -1 : (int)pipe.SafePipeHandle.DangerousGetHandle();
+    public int Descriptor => _ended.Task.IsCompleted ? -1 : (int)_handle.DangerousGetHandle();
 
     public void Begin() => _running = Task.Run(RunAsync);
 

@@ -38,9 +38,9 @@ internal sealed partial class StateFile
                 folder.Write(NameOf(++_number), state().Write());
                 RemoveAll(folder, before: _number);
             }
-            catch (Exception error) when (error is IOException or CommandFailure)
+            catch (Exception)       // whatever it is: this daemon goes on, and the next change is written again
             {
-                // The next change is written again.
+                // Nothing of this is to keep anybody from what he does.
             }
         }
     }
@@ -64,25 +64,30 @@ internal sealed partial class StateFile
     }
 
     /// <summary>The last whole one in a folder that belongs to this user alone; null where there is none.</summary>
-    public static DaemonState? Read(string path)
+    /// <param name="path">The folder.</param>
+    /// <param name="strangers">Processes of a daemon whose state is of another form.</param>
+    public static DaemonState? Read(string path, out IReadOnlyList<ProcessName> strangers)
     {
         using var folder = OwnFolder.Open(path);
         foreach (long number in folder.Names.Select(NumberOf).Where(static number => number > 0).OrderDescending().ToArray())
         {
             try
             {
-                using var file = PlainFile.Open(Path.Combine(path, NameOf(number)));
-                byte[] text = new byte[Math.Min(RandomAccess.GetLength(file), SizeMax)];
-                if (RandomAccess.Read(file, text, 0) == text.Length && DaemonState.Read(text, out _) is { } state)
+                byte[] text = folder.Read(NameOf(number), SizeMax);
+                if (StateHead.Read(text) is { } head)
                 {
+                    bool isOfNow = head.Boot == DaemonState.BootNow;
+                    var state = isOfNow ? DaemonState.Read(text, out _) : null;
+                    strangers = isOfNow && state is null ? head.Processes ?? [] : [];
                     return state;
                 }
             }
-            catch (Exception error) when (error is IOException or UnauthorizedAccessException)
+            catch (IOException)
             {
                 // Another one may be there.
             }
         }
+        strangers = [];
         return null;
     }
 

@@ -146,6 +146,23 @@ public sealed partial class ServeTests
         Assert.NotEqual(stranger.Id, ProcessesOf("shop", await StatusAsync()).Single());
     }
 
+    [Fact]
+    public async Task Processes_of_a_daemon_whose_state_is_not_understood_are_ended_and_others_started()
+    {
+        Write(App("shop", $"fastcgi://unix:{Socket};{_shop}"));
+        var daemon = await StartAsync();
+        int process = ProcessesOf("shop", await StatusAsync()).Single();
+        daemon.Signal(CommandProcess.SigKill);
+        await daemon.WaitForExitAsync();
+        string state = Directory.GetFiles(Path.GetDirectoryName(Control)!, "state-*.json").Single();
+        await System.IO.File.WriteAllTextAsync(state, (await System.IO.File.ReadAllTextAsync(state)).Replace("\"version\":1,", "\"version\":1000,", StringComparison.Ordinal));
+
+        daemon = await StartAsync();
+        Assert.Contains($"process {process} of the daemon before this one is ended: what that has written down is not understood", daemon.Error, StringComparison.Ordinal);
+        Assert.True(HasEnded(process));
+        Assert.Equal(HttpStatusCode.OK, (await _client.GetAsync(_shop + "/health")).StatusCode);
+    }
+
     // Were they to reach the socket at all: its folder is the daemon's alone.
     [Fact]
     public async Task No_other_user_gets_what_a_process_has_of_its_daemon()
@@ -188,22 +205,26 @@ public sealed partial class ServeTests
     }
 
     // Whoever has become its parent when the daemon was killed may take its time to look after it.
-    private static bool HasEnded(int process)
+    private static bool HasEnded(int process) => TextOf(process, "stat") is var stat && (stat.Length == 0 || stat[(stat.LastIndexOf(')') + 2)..][0] == 'Z');
+
+    private static IEnumerable<int> ChildrenOf(int process) => Directory.GetDirectories("/proc").Select(static folder => Path.GetFileName(folder)).Where(static name => char.IsAsciiDigit(name[0]))
+        .Select(static name => int.Parse(name, CultureInfo.InvariantCulture))
+        .Where(each => TextOf(each, "stat") is { Length: > 0 } stat && stat[(stat.LastIndexOf(')') + 2)..].Split(' ')[1] == process.ToString(CultureInfo.InvariantCulture));
+
+    private static string CommandLineOf(int process) => TextOf(process, "cmdline").Replace('\0', ' ');
+
+    // Empty where it has ended meanwhile.
+    private static string TextOf(int process, string what)
     {
         try
         {
-            return System.IO.File.ReadAllText($"/proc/{process}/stat") is var stat && stat[(stat.LastIndexOf(')') + 2)..][0] == 'Z';
+            return System.IO.File.ReadAllText($"/proc/{process}/{what}");
         }
         catch (IOException)
         {
-            return true;
+            return "";
         }
     }
-
-    private static IEnumerable<int> ChildrenOf(int process) => Directory.GetDirectories("/proc")
-        .Where(static folder => char.IsAsciiDigit(Path.GetFileName(folder)[0]) && System.IO.File.Exists(folder + "/stat"))
-        .Where(folder => System.IO.File.ReadAllText(folder + "/stat") is var stat && stat[(stat.LastIndexOf(')') + 2)..].Split(' ')[1] == process.ToString(CultureInfo.InvariantCulture))
-        .Select(static folder => int.Parse(Path.GetFileName(folder), CultureInfo.InvariantCulture));
 
     [System.Runtime.InteropServices.LibraryImport("libc", EntryPoint = "kill")]
     private static partial int Kill(int process, int signal);

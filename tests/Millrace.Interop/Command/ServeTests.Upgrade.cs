@@ -190,12 +190,70 @@ public sealed partial class ServeTests
         Assert.NotEqual(process, await _client.GetStringAsync(_shop + "/process"));
     }
 
+    // It has said that it can take over. What holds the upgrade up from there on is an application that does not start, until somebody stops it.
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task A_program_that_cannot_be_run_or_ends_at_once_when_it_is_to_take_over_costs_no_request(bool isRun)
+    {
+        string installed = Path.Combine(_directory.Path, "installed"), assembly = Path.Combine(installed, "Millrace.Command.dll"), dotnet = Path.Combine(installed, "dotnet");
+        CopyFolder(Path.GetDirectoryName(CommandProcess.AssemblyOf("src/Millrace.Command", "Millrace.Command"))!, installed);
+        System.IO.File.CreateSymbolicLink(dotnet, DotNet);
+        Write(App("shop", $"fastcgi://unix:{Socket};{_shop}"), App("blog", _blog, """ "environment": { "FAULT": "ill" } """).Replace("\"3s\"", "\"60s\"", StringComparison.Ordinal));
+        var daemon = CommandProcess.StartProgram(dotnet, assembly, "serve", File);
+        _daemons.Add(daemon);
+        await daemon.WaitForErrorAsync("millrace: serving ");
+        await WaitForStatusAsync("shop", "serving");
+        await WaitForStatusAsync("blog", "starting");
+        using var stop = new CancellationTokenSource();
+        var clients = Enumerable.Range(0, 4).Select(i => Task.Run(() => i % 2 == 0 ? AskOverHttpAsync(i, stop.Token) : AskOverFastCgiAsync(i, stop.Token))).ToArray();
+        int[] processes = [.. ProcessesOf("shop", await StatusAsync())];
+
+        var upgrade = DoAsync("upgrade");
+        int probe = 0;
+        await WaitForAsync(() => Task.FromResult((probe = ChildrenOf(daemon.Id).FirstOrDefault(static child => CommandLineOf(child).Contains("takeover", StringComparison.Ordinal))) != 0));
+        await WaitForAsync(() => Task.FromResult(HasEnded(probe)));
+        string gone = isRun ? assembly : dotnet;
+        System.IO.File.Move(gone, gone + ".aside");
+        var stopped = DoAsync("stop", "blog");
+        if (isRun)
+        {
+            Assert.NotEqual(0, await daemon.WaitForExitAsync());
+            _ = await upgrade;
+            _ = await stopped;
+            await Task.Delay(300);      // visitors are served meanwhile
+            daemon = CommandProcess.Millrace("serve", File);
+            _daemons.Add(daemon);
+            await daemon.WaitForErrorAsync("shop: 1 process of the daemon before this one goes on");
+            await WaitForStatusAsync("shop", "serving");
+        }
+        else
+        {
+            Assert.Matches("^millrace: .*/installed/dotnet cannot be run: ", (await upgrade).Error);
+            Assert.Equal((0, "blog: stopped\n", ""), await stopped);
+        }
+        System.IO.File.Move(gone + ".aside", gone);
+
+        Assert.Equal(processes, ProcessesOf("shop", await StatusAsync()));
+        Assert.Equal((0, "shop: serving\n", ""), await DoAsync("reload", "shop"));
+        Assert.Equal(0, (await DoAsync("stop", "blog")).ExitCode);
+        await UpgradeAsync();
+        await stop.CancelAsync();
+        Assert.All(await Task.WhenAll(clients), static count => Assert.InRange(count, 10, int.MaxValue));
+    }
+
     private async Task UpgradeAsync()
     {
         var (exitCode, output, error) = await DoAsync("upgrade");
         Assert.Equal((0, ""), (exitCode, error));
         Assert.Matches(Upgraded, output);
     }
+
+    // The one that `dotnet` means, whatever links lead to it.
+    private static string DotNet =>
+        (Environment.GetEnvironmentVariable("PATH") ?? "").Split(':').Select(static folder => new FileInfo(Path.Combine(folder, "dotnet"))).First(static file => file.Exists) is var file
+            ? file.ResolveLinkTarget(returnFinalTarget: true)?.FullName ?? file.FullName
+            : "";
 
     private static string[] StatesOf(string status) =>
         [.. JsonDocument.Parse(status).RootElement.GetProperty("apps").EnumerateArray().Select(static app => $"{app.GetProperty("name")} {app.GetProperty("state")} {app.GetProperty("generation")} {app.GetProperty("reason")}")];

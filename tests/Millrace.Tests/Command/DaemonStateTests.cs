@@ -1,11 +1,13 @@
 // What one program writes down of a daemon, and another one reads.
 
+using System.Runtime.Versioning;
 using System.Text;
 using Millrace.Command.Running;
 using Millrace.Command.Serving;
 
 namespace Millrace.Tests.Command;
 
+[SupportedOSPlatform("linux")]
 public sealed class DaemonStateTests : IDisposable
 {
     private static readonly DateTimeOffset s_time = new(2026, 1, 2, 3, 4, 5, TimeSpan.Zero);
@@ -60,21 +62,66 @@ public sealed class DaemonStateTests : IDisposable
     public void The_last_whole_state_of_a_folder_is_read_and_none_is_left_behind()
     {
         File.SetUnixFileMode(_folder, UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.UserExecute);
-        Assert.Null(StateFile.Read(_folder));
+        Assert.Null(StateFile.Read(_folder, out var strangers));
+        Assert.Empty(strangers);
         var file = new StateFile(new DaemonFolders(new DaemonPlaces(Path.Combine(_folder, "control.sock"), "/code")));
         file.Write(() => State(events: 1));
         file.Write(() => State(events: 2));
         string last = Assert.Single(Directory.GetFiles(_folder));
         Assert.Equal(UnixFileMode.UserRead | UnixFileMode.UserWrite, File.GetUnixFileMode(last));
-        File.WriteAllBytes(Path.Combine(_folder, "state-9.json"), State(events: 3).Write()[..50]);       // its writer has been killed
-        Assert.Equal(2, StateFile.Read(_folder)!.Apps[0].Events.Count);
+        WriteOwn(Path.Combine(_folder, "state-9.json"), Encoding.UTF8.GetString(State(events: 3).Write()[..50]));       // its writer has been killed
+        Assert.Equal(2, StateFile.Read(_folder, out _)!.Apps[0].Events.Count);
 
         file = new StateFile(new DaemonFolders(new DaemonPlaces(Path.Combine(_folder, "control.sock"), "/code")));
         file.Write(() => State(events: 4));
-        Assert.Equal(4, StateFile.Read(_folder)!.Apps[0].Events.Count);
+        Assert.Equal(4, StateFile.Read(_folder, out _)!.Apps[0].Events.Count);
         file.End();
         file.Write(() => State(events: 5));
         Assert.Empty(Directory.GetFiles(_folder));
+    }
+
+    [Fact]
+    public void Of_a_state_in_another_form_the_processes_are_known_and_of_one_from_before_the_machine_was_started_nothing()
+    {
+        string text = Encoding.UTF8.GetString(State(events: 1).Write());
+        string path = Path.Combine(_folder, "state-3.json");
+        WriteOwn(path, text.Replace("\"version\":1", "\"version\":2", StringComparison.Ordinal).Replace("\"apps\":[", "\"apps\":3,\"others\":[", StringComparison.Ordinal));
+        Assert.Null(StateFile.Read(_folder, out var strangers));
+        Assert.Equal([new ProcessName(77, 123456)], strangers);
+
+        WriteOwn(path, text.Replace(DaemonState.BootNow, "yesterday", StringComparison.Ordinal));
+        Assert.Null(StateFile.Read(_folder, out strangers));
+        Assert.Empty(strangers);
+        WriteOwn(path, text);
+        Assert.NotNull(StateFile.Read(_folder, out strangers));
+        Assert.Empty(strangers);
+    }
+
+    [Fact]
+    public void A_state_that_somebody_else_may_have_written_is_not_read()
+    {
+        string own = Path.Combine(_folder, "state-1.json"), other = Path.Combine(_folder, "state-2.json"), aside = Path.Combine(_folder, "aside");
+        WriteOwn(own, Encoding.UTF8.GetString(State(events: 1).Write()));
+        WriteOwn(aside, Encoding.UTF8.GetString(State(events: 2).Write()));
+        Assert.Single(StateFile.Read(_folder, out _)!.Apps[0].Events);
+
+        File.CreateSymbolicLink(other, aside);
+        Assert.Single(StateFile.Read(_folder, out _)!.Apps[0].Events);
+        File.Delete(other);
+        Directory.CreateDirectory(other);
+        Assert.Single(StateFile.Read(_folder, out _)!.Apps[0].Events);
+        Directory.Delete(other);
+        File.Move(aside, other);
+        File.SetUnixFileMode(other, UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.GroupWrite);
+        Assert.Single(StateFile.Read(_folder, out _)!.Apps[0].Events);
+        File.SetUnixFileMode(other, UnixFileMode.UserRead | UnixFileMode.UserWrite);
+        Assert.Equal(2, StateFile.Read(_folder, out _)!.Apps[0].Events.Count);
+    }
+
+    private static void WriteOwn(string path, string text)
+    {
+        File.WriteAllText(path, text);
+        File.SetUnixFileMode(path, UnixFileMode.UserRead | UnixFileMode.UserWrite);
     }
 
     private static DaemonState State(int events)
