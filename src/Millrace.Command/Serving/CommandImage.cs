@@ -80,7 +80,9 @@ internal sealed class CommandImage
     }
 
     /// <summary>Makes this process that program, which goes on from a state. The answer comes only where that cannot be done: why.</summary>
-    public string Become(DaemonState state) => ProcessStart.With(() =>
+    /// <param name="state">From where.</param>
+    /// <param name="isOver">Asked last: whether this process is to end instead.</param>
+    public string Become(DaemonState state, Func<bool> isOver) => ProcessStart.With(() =>
     {
         using var memory = Posix.MemoryFile("millrace-state");
         RandomAccess.Write(memory, state.Write(), 0);
@@ -88,7 +90,7 @@ internal sealed class CommandImage
         int[] kept = [.. state.Descriptors.Append(descriptor).Where(static each => each >= 0)];
         var environment = Environment.GetEnvironmentVariables().Cast<DictionaryEntry>().Select(static variable => $"{variable.Key}={variable.Value}");
         Array.ForEach(kept, static each => _ = SystemCalls.Fcntl(each, SystemCalls.F_SETFD, 0));
-        string why = Posix.Execute(_path, _arguments, environment.Append(string.Create(CultureInfo.InvariantCulture, $"{StateVariable}={descriptor}")));
+        string why = isOver() ? "the daemon stops" : Posix.Execute(_path, _arguments, environment.Append(string.Create(CultureInfo.InvariantCulture, $"{StateVariable}={descriptor}")));
         Array.ForEach(kept, static each => _ = SystemCalls.Fcntl(each, SystemCalls.F_SETFD, SystemCalls.FD_CLOEXEC));
         return $"{_path} cannot be run: {why}.";
     });

@@ -71,7 +71,7 @@ internal sealed class Upgrading(CommandImage image, CommandConsole console, Serv
             manager.TellReloading();
             console.Steady.Say("becoming the program that is installed now; the applications go on");
             await console.Steady.FlushAsync(s_lastWords);
-            why = stopping.IsCompleted ? "The daemon stops." : image.Become(state with { Control = _control.State, Lock = _sockets!.Descriptor, Upgrades = state.Upgrades + 1 });
+            why = image.Become(state with { Control = _control.State, Lock = _sockets!.Descriptor, Upgrades = state.Upgrades + 1 }, () => stopping.IsCompleted);
         }
         catch (Exception error)     // whatever it is: all goes on as it was
         {

@@ -12,7 +12,7 @@ public sealed partial class ServeTests
     [Fact]
     public async Task A_daemon_that_is_killed_and_started_again_loses_no_request_closes_no_connection_and_has_its_processes_back()
     {
-        const int Kills = 2;
+        const int Kills = 1;
         Write(App("shop", $"fastcgi://unix:{Socket};{_shop}", "\"instances\": 2"));
         var daemon = await StartAsync();
         using var stop = new CancellationTokenSource();

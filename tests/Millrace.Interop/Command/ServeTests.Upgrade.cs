@@ -15,7 +15,7 @@ public sealed partial class ServeTests
     [Fact]
     public async Task Upgrades_under_load_lose_no_request_close_no_connection_and_touch_no_process()
     {
-        const int Upgrades = 3;
+        const int Upgrades = 2;
         Write(App("shop", $"fastcgi://unix:{Socket};{_shop}", "\"instances\": 2"));
         var daemon = await StartAsync();
         using var stop = new CancellationTokenSource();
