@@ -85,6 +85,7 @@ internal static class MillraceCommand
             UnitVerb.Create(console),
             RouteVerb.Create(console),
             StacksVerb.Create(console),
+            TakeoverVerb.Create(console),
         };
         foreach (var verb in DaemonVerbs.Create(console))
         {

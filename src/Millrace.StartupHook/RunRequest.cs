@@ -26,6 +26,7 @@ internal static partial class RunRequest
     private const string BaseVariable = "MILLRACE_SERVE_BASE";
     private const string RoutedVariable = "MILLRACE_SERVE_ROUTED";
     private const string LimitsVariable = "MILLRACE_SERVE_LIMITS";
+    private const string DaemonVariable = "MILLRACE_SERVE_DAEMON";
 
     // The process sockets were passed to: the command, which passes them on.
     private const string ListenVariable = "MILLRACE_RUN_LISTEN_PID";
@@ -105,6 +106,7 @@ internal static partial class RunRequest
             PathBase = Environment.GetEnvironmentVariable(BaseVariable) ?? "";
             RouterKey = Environment.GetEnvironmentVariable(RoutedVariable) ?? "";
             Keep(channel);
+            OrphanWatch.Begin(Environment.GetEnvironmentVariable(DaemonVariable));
             TakeLimits(Environment.GetEnvironmentVariable(LimitsVariable) ?? "");
             TakeMoveDescriptors(Environment.GetEnvironmentVariable(MoveVariable));
             foreach (string address in LaterAddresses.Concat(Addresses ?? []))
@@ -119,6 +121,7 @@ internal static partial class RunRequest
         Environment.SetEnvironmentVariable(BaseVariable, null);
         Environment.SetEnvironmentVariable(RoutedVariable, null);
         Environment.SetEnvironmentVariable(LimitsVariable, null);
+        Environment.SetEnvironmentVariable(DaemonVariable, null);
     }
 
     // DESCRIPTORS,memory. Before the application's first instruction, and for all that it starts: the runtime has taken as many as it may have, and may have no more than this from now on.
@@ -161,8 +164,8 @@ internal static partial class RunRequest
 
     private static string[] ListOf(string? addresses) => (addresses ?? "").Split(';', StringSplitOptions.RemoveEmptyEntries | StringSplitOptions.TrimEntries);
 
-    // fastcgi://fd:17?allow=...
-    private static int DescriptorOf(string address)
+    /// <summary>Of an address such as fastcgi://fd:17?allow=...; -1 where it names none.</summary>
+    internal static int DescriptorOf(string address)
     {
         const string mark = "//fd:";
         int at = address.IndexOf(mark, StringComparison.Ordinal);

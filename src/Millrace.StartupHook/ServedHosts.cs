@@ -48,6 +48,7 @@ internal static class ServedHosts
         await s_one.WaitAsync();
         try
         {
+            OrphanWatch.End();
             if (!s_listens && s_current is { } server)
             {
                 await ListenAsync(server);

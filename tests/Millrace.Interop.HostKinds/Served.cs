@@ -68,6 +68,7 @@ internal static class Served
         app.MapGet("/addresses", () => string.Join(' ', app.Urls));
         app.MapGet("/variables", () => string.Join('\n', Environment.GetEnvironmentVariables().Keys.Cast<string>().Where(static name => name.StartsWith("MILLRACE_RUN", StringComparison.Ordinal) || name.StartsWith("MILLRACE_SERVE", StringComparison.Ordinal) || name.StartsWith("LISTEN", StringComparison.Ordinal))));
         app.MapPost("/echo", static async (HttpRequest request) => Results.Text(await new StreamReader(request.Body).ReadToEndAsync()));
+        app.MapPost("/print", static async (HttpRequest request) => Console.WriteLine(await new StreamReader(request.Body).ReadToEndAsync()));
         app.MapGet("/slow", async () =>
         {
             await Task.Delay(1_000);

@@ -21,7 +21,10 @@ internal sealed class RouteKey
     private RouteKey(byte[] secret) => _secret = secret;
 
     /// <summary>That of this daemon, the same as long as it runs.</summary>
-    public static RouteKey OfDaemon { get; } = new(RandomNumberGenerator.GetBytes(SecretSize));
+    public static RouteKey OfDaemon { get; private set; } = new(RandomNumberGenerator.GetBytes(SecretSize));
+
+    /// <summary>From now on this daemon's is that of the one before it, whose routers and applications go on.</summary>
+    public static void Resume(string secret) => OfDaemon = new RouteKey(Convert.FromHexString(secret));
 
     /// <summary>The secret as text.</summary>
     public string Secret => Convert.ToHexString(_secret);

@@ -16,12 +16,15 @@ internal static class RouterSettings
     // Other processes of its user could have the runtime run code in it.
     private static readonly KeyValuePair<string, string>[] s_alone = [new("DOTNET_EnableDiagnostics", "0")];
 
+    /// <summary>The command itself.</summary>
+    public static string Program => Path.Combine(AppContext.BaseDirectory, typeof(RouterSettings).Assembly.GetName().Name + ".dll");
+
     /// <param name="shared">The addresses that applications share.</param>
     /// <param name="routes">Which is whose.</param>
     public static AppSettings Of(SharedSettings shared, IEnumerable<Route> routes) => new()
     {
         Name = shared.Name,
-        Target = Path.Combine(AppContext.BaseDirectory, typeof(RouterSettings).Assembly.GetName().Name + ".dll"),
+        Target = Program,
         Urls = shared.Urls,
         Instances = shared.Instances,
         User = shared.User,

@@ -70,6 +70,50 @@ internal sealed unsafe class OwnFolder : IDisposable
         Show((int)copy.DangerousGetHandle(), isRun ? 0x140u : 0x100u, group, name);
     }
 
+    /// <summary>Makes a file that nobody else can read. One that cannot be written to its end is not left behind.</summary>
+    /// <exception cref="IOException">It is there already, or cannot be written.</exception>
+    public void Write(string name, ReadOnlySpan<byte> bytes)
+    {
+        using SafeFileHandle file = Create(name);
+        try
+        {
+            RandomAccess.Write(file, bytes, 0);
+        }
+        catch (IOException)
+        {
+            Remove(name);
+            throw;
+        }
+    }
+
+    /// <summary>All of a file that was made by <see cref="Write"/>.</summary>
+    /// <param name="name">Of the file.</param>
+    /// <param name="most">Bytes of it that are read.</param>
+    /// <exception cref="IOException">It is a link, no file, another user's or open to one, longer than that, or cannot be read.</exception>
+    public byte[] Read(string name, int most)
+    {
+        fixed (byte* at = FileFacts.Encode(name))
+        {
+            int descriptor = SystemCalls.OpenAt(_descriptor, at, SystemCalls.O_NONBLOCK | SystemCalls.O_CLOEXEC | SystemCalls.ArchitectureNumbers.Here.O_NOFOLLOW);
+            if (descriptor < 0)
+            {
+                throw Failure(name);
+            }
+            using var file = new SafeFileHandle(descriptor, ownsHandle: true);
+            if (FileFacts.Of(descriptor, out _) is not { IsFile: true, IsOpenToOthers: false, Links: 1 } facts || facts.User != SystemCalls.GetEffectiveUser() || RandomAccess.GetLength(file) is var length && length > most)
+            {
+                throw new IOException($"{name} is not what this user has made");
+            }
+            byte[] bytes = new byte[length];
+            int got = 0;
+            while (got < bytes.Length && RandomAccess.Read(file, bytes.AsSpan(got), got) is > 0 and int more)
+            {
+                got += more;
+            }
+            return bytes[..got];
+        }
+    }
+
     /// <summary>Makes a link.</summary>
     /// <exception cref="IOException">It cannot be made.</exception>
     public void Link(string name, string target)

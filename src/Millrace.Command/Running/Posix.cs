@@ -17,6 +17,7 @@ internal static partial class Posix
 {
     public const int SigHup = 1;
     public const int SigInt = 2;
+    public const int SigQuit = 3;
     public const int SigKill = 9;
     public const int SigUsr1 = 10;
     public const int SigUsr2 = 12;
@@ -174,6 +175,9 @@ internal static partial class Posix
 
     [LibraryImport("libc", EntryPoint = "syscall")]
     private static partial nint SystemCall(nint number, nint a, nint b);
+
+    [LibraryImport("libc", EntryPoint = "syscall")]
+    private static partial nint SystemCall(nint number, nint a, nint b, nint c, nint d);
 
     [LibraryImport("libc", EntryPoint = "getegid")]
     private static partial uint GetEffectiveGroup();

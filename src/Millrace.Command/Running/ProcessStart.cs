@@ -17,6 +17,7 @@ internal static class ProcessStart
     {
         lock (s_one)
         {
+            Posix.TakeWaitingSignals();     // a thread of the runtime's that was there before (Posix.Execute) would pass its blocked ones on
             return start();
         }
     }

@@ -24,6 +24,20 @@ internal sealed class AppCode(DaemonFolders folders, AppVoice voice)
     /// <summary>Nobody wants to know of changes until the next generation.</summary>
     public void LeaveUnwatched() => _watch.Begin(null, user: null);
 
+    /// <summary>What another program has to know: the code that was deployed last, and whether somebody has written beside the last build.</summary>
+    public (string? Deployed, bool IsStale) State => (_watch.Deployed, _isStale);
+
+    /// <summary>Looks for changes since then.</summary>
+    public void Resume(AppSettings settings, string? deployed, bool isStale)
+    {
+        _isStale = isStale;
+        if (deployed is not null)
+        {
+            _watch.Begin(FolderOf(settings.Target), OtherUser.Find(settings.User));
+            _watch.Note(deployed);
+        }
+    }
+
     /// <summary>What to start for a generation.</summary>
     /// <returns>The application, and the copy that it runs from: null where it runs from its own folder.</returns>
     /// <exception cref="CommandFailure">There is no application, it does not build, or its code cannot be copied.</exception>

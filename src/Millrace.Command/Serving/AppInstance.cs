@@ -15,13 +15,13 @@ using Millrace.Platform;
 
 namespace Millrace.Command.Serving;
 
-internal sealed class AppInstance : IDisposable
+internal sealed partial class AppInstance : IDisposable
 {
     private static readonly TimeSpan s_lastWordPatience = TimeSpan.FromMilliseconds(500);
     private static readonly TimeSpan s_movePatience = TimeSpan.FromSeconds(5);
 
-    // systemd speaks with the daemon.
-    private static readonly string[] s_daemonsOwn = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"];
+    /// <summary>Variables of the daemon's own: systemd speaks with it.</summary>
+    public static readonly string[] DaemonsOwn = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "FDSTORE", ServiceManager.StoreVariable];
 
     private const int LineMax = 8192;
     private const int DescriptorsEach = 16;     // two sockets, a pipe to report on, three for what it prints, and what it takes to start it
@@ -29,12 +29,14 @@ internal sealed class AppInstance : IDisposable
     private readonly InstanceStart _start;
     private readonly ListenSocket _private;     // for its health
     private readonly ListenSocket _channel;
-    private readonly AnonymousPipeServerStream _report;
+    private readonly AnonymousPipeServerStream? _report;
     private readonly HttpClient _client;
     private readonly ControlGroup? _group;
-    private readonly Process _process;
-    private readonly Task _printed;
+    private readonly ServedProcess _process;
+    private readonly OutputPump? _output;       // null: nothing comes any more
+    private readonly OutputPump? _error;
     private readonly CancellationTokenSource _ended = new();
+    private Socket? _lifeline;      // null: it does not know one
     private int _disposed;
     private int _asking;
     private long _answered;
@@ -46,12 +48,16 @@ internal sealed class AppInstance : IDisposable
         try
         {
             _channel = ListenSockets.Open(ListenAddress.Parse($"http://unix:{start.Directory}/{start.Id}.channel?mode=600"), loops: 1)[0];
+            _ = SystemCalls.SetSocketOption(_channel.Descriptor, SystemCalls.SOL_SOCKET, SystemCalls.SO_PASSRIGHTS, 1);     // the pipes of its output come there
             _client = PrivateSocket.HttpClient(_private.Address.Path!);
             var lacking = new Dictionary<string, string>();
             _group = start.Settings.Limits.NeedsGroup ? start.Groups.TryMake(start.Id, start.Settings.Limits, lacking) : null;
             Limits = new LimitsInForce(start.Settings.Limits, lacking, Posix.DescriptorsMost());
-            (_process, _report) = Launch();
-            _printed = Task.WhenAll(Print(_process.StandardOutput), Print(_process.StandardError));
+            (var process, _report) = Launch();
+            _process = ServedProcess.Of(process);
+            _output = start.Output.Attach((PipeStream)process.StandardOutput.BaseStream, []);
+            _error = start.Output.Attach((PipeStream)process.StandardError.BaseStream, []);
+            process.StandardInput.Close();
         }
         catch
         {
@@ -70,6 +76,9 @@ internal sealed class AppInstance : IDisposable
 
     public DateTimeOffset Started { get; } = DateTimeOffset.UtcNow;
 
+    /// <summary>When it has begun to accept, as <see cref="Stopwatch.GetTimestamp"/> says; 0 where it has not.</summary>
+    public long ServesSince { get; private set; }
+
     /// <summary>What keeps it to its limits.</summary>
     public LimitsInForce Limits { get; }
 
@@ -77,21 +86,7 @@ internal sealed class AppInstance : IDisposable
     public Task<string> Exited { get; }
 
     /// <summary>Resident memory in bytes; 0 where it cannot be had.</summary>
-    public long Memory
-    {
-        get
-        {
-            try
-            {
-                _process.Refresh();
-                return _process.WorkingSet64;
-            }
-            catch (InvalidOperationException)
-            {
-                return 0;
-            }
-        }
-    }
+    public long Memory => _process.Memory;
 
     /// <exception cref="InstanceException">It cannot be started.</exception>
     public static AppInstance Start(InstanceStart start)
@@ -128,7 +123,7 @@ internal sealed class AppInstance : IDisposable
     public async Task WaitForStartAsync(CancellationToken ct)
     {
         // What it has said last counts, also when its end is known first; a pipe that ends is the end of the process, or soon will be.
-        var report = new LineReader(new StreamReader(_report), LineMax).ReadAsync(ct);
+        var report = new LineReader(new StreamReader(_report!), LineMax).ReadAsync(ct);
         await Task.WhenAny((Task)report, Exited);
         ct.ThrowIfCancellationRequested();
         string? line = await Task.WhenAny(report, Task.Delay(s_lastWordPatience, ct)) == report ? await report : null;
@@ -179,7 +174,12 @@ internal sealed class AppInstance : IDisposable
 
     /// <summary>Has it accept on the application's addresses.</summary>
     /// <exception cref="InstanceException">It cannot, or has not done so when its time to start is over.</exception>
-    public async Task ListenAsync(CancellationToken ct) => _ = await TellAsync("listen", _start.Settings.StartTimeout, ct);
+    public async Task ListenAsync(CancellationToken ct)
+    {
+        await KeepAsync(ct);
+        _ = await TellAsync("listen", _start.Settings.StartTimeout, ct);
+        ServesSince = Stopwatch.GetTimestamp();
+    }
 
     /// <summary>Has it give its connections to the next generation, each when it is idle.</summary>
     /// <exception cref="InstanceException">It cannot, or does not answer.</exception>
@@ -256,10 +256,10 @@ internal sealed class AppInstance : IDisposable
     }
 
     /// <summary>Has it end: what it serves is answered first.</summary>
-    public void Terminate() => Signal(Posix.SigTerm);
+    public void Terminate() => _process.Signal(Posix.SigTerm);
 
     /// <summary>Ends it now.</summary>
-    public void Kill() => Signal(Posix.SigKill);
+    public void Kill() => _process.Signal(Posix.SigKill);
 
     public void Dispose()
     {
@@ -272,9 +272,10 @@ internal sealed class AppInstance : IDisposable
             Kill();
         }
         _client?.Dispose();
+        _lifeline?.Dispose();
         _report?.Dispose();
         _channel?.Dispose();
-        _private.Dispose();
+        _private?.Dispose();
         _process?.Dispose();
         LeaveGroup();
     }
@@ -315,7 +316,8 @@ internal sealed class AppInstance : IDisposable
         string own = string.Create(CultureInfo.InvariantCulture, $"http://fd:{_private.Descriptor}");
         var app = settings.WorkingDirectory is { } directory ? _start.App with { WorkingDirectory = directory } : _start.App;
         var info = AppProcess.Describe(new AppStart(app, [own], AreChosen: false, EnvironmentName: null, settings.Arguments), report);
-        Array.ForEach(s_daemonsOwn, name => info.Environment.Remove(name));
+        Array.ForEach(DaemonsOwn, name => info.Environment.Remove(name));
+        info.Environment["MILLRACE_SERVE_DAEMON"] = Environment.ProcessId.ToString(CultureInfo.InvariantCulture);
         info.Environment["MILLRACE_SERVE_CHANNEL"] = _channel.Descriptor.ToString(CultureInfo.InvariantCulture);
         info.Environment["MILLRACE_SERVE_URLS"] = _start.Listeners.InheritedUrls;
         info.Environment["MILLRACE_SERVE_MOVE"] = _start.Listeners.MoveDescriptors;
@@ -342,51 +344,22 @@ internal sealed class AppInstance : IDisposable
         return info;
     }
 
-    private async Task Print(StreamReader output)
-    {
-        using var own = output;     // its process does not close what somebody has read from
-        var reader = new LineReader(output, AppOutput.LineMax);
-        try
-        {
-            while (await reader.ReadAsync(CancellationToken.None) is { } line)
-            {
-                await _start.Output.AddAsync(line);
-            }
-        }
-        catch (Exception error) when (error is IOException or ObjectDisposedException or OperationCanceledException)
-        {
-            // It has ended, and nobody reads on.
-        }
-    }
-
     private async Task<string> WaitForExitAsync()
     {
-        _process.StandardInput.Close();
-        await _process.WaitForExitAsync().ConfigureAwait(false);
+        int? code = await _process.Ended.ConfigureAwait(false);
         await _ended.CancelAsync().ConfigureAwait(false);
-        await Task.WhenAny(_printed, Task.Delay(s_lastWordPatience)).ConfigureAwait(false);
-        int code = _process.ExitCode;
+        await Task.WhenAny(Task.WhenAll(_output?.Ended ?? Task.CompletedTask, _error?.Ended ?? Task.CompletedTask), Task.Delay(s_lastWordPatience)).ConfigureAwait(false);
         int endedForMemory = _group?.EndedForMemory ?? 0;
         LeaveGroup();
-        if (code == 128 + Posix.SigKill && endedForMemory > 0)
+        if (code is 128 + Posix.SigKill or null && endedForMemory > 0)
         {
             return $"was ended by the kernel: it had come to its limit of memory, {Size.Text(_start.Settings.Limits.Memory ?? 0)}";
         }
-        return code > 128 ? string.Create(CultureInfo.InvariantCulture, $"was ended by signal {code - 128}") : string.Create(CultureInfo.InvariantCulture, $"ended with exit code {code}");
-    }
-
-    private void Signal(int signal)
-    {
-        try
+        return code switch
         {
-            if (!_process.HasExited)
-            {
-                _ = Posix.Kill(_process.Id, signal);
-            }
-        }
-        catch (InvalidOperationException)
-        {
-            // Disposed of meanwhile.
-        }
+            null => "ended",
+            > 128 => string.Create(CultureInfo.InvariantCulture, $"was ended by signal {code - 128}"),
+            _ => string.Create(CultureInfo.InvariantCulture, $"ended with exit code {code}"),
+        };
     }
 }

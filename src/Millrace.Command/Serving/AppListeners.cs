@@ -24,6 +24,8 @@ internal sealed class AppListeners : IDisposable
 
     private readonly Lock _lock = new();
     private bool _isClosed;
+    private bool _isPaused;
+    private int _inHand;        // connections that have been accepted here, and are not yet given
 
     private unsafe AppListeners()
     {
@@ -33,6 +35,30 @@ internal sealed class AppListeners : IDisposable
             throw new MillraceStartException($"A channel between processes cannot be made: {SystemCalls.Describe(SystemCalls.Errno)}; raise the limit of open files (ulimit -n).");
         }
         (_gives, _takes) = (pair[0], pair[1]);
+    }
+
+    private AppListeners(ListenersState state, IEnumerable<ListenSocket> sockets)
+    {
+        (_gives, _takes) = (state.Gives, state.Takes);
+        _sockets.AddRange(sockets);
+    }
+
+    /// <summary>For another program, which goes on with them.</summary>
+    public ListenersState State => new([.. _sockets.Select(AppInstance.StateOf)], _gives, _takes);
+
+    /// <summary>Those that were opened before.</summary>
+    /// <exception cref="MillraceStartException">They are not what is said of them.</exception>
+    public static AppListeners Resume(ListenersState state)
+    {
+        int[] channel = [state.Gives, state.Takes];
+        if (Array.Exists(channel, static end => SystemCalls.GetSocketOption(end, SystemCalls.SOL_SOCKET, SystemCalls.SO_TYPE) != SystemCalls.SOCK_SEQPACKET))
+        {
+            throw new MillraceStartException("The channel between its generations is none.");
+        }
+        ListenSocket[] sockets = [.. state.Sockets.Select(static socket =>
+            ResumedListeners.TryTake(socket.Descriptor, ListenAddress.Parse(socket.Address), socket.File) ?? throw new MillraceStartException($"Nobody listens at {socket.Address} any more."))];
+        Array.ForEach(channel, static end => _ = SystemCalls.Fcntl(end, SystemCalls.F_SETFD, SystemCalls.FD_CLOEXEC));
+        return new AppListeners(state, sockets);
     }
 
     /// <summary>The ends of the channel through which connections move from one generation to the next. Open here as well: what is on its way is lost with no process.</summary>
@@ -67,17 +93,18 @@ internal sealed class AppListeners : IDisposable
         {
             _ = folders.Shared;
         }
-        return Headroom.Open(DescriptorsEach + settings.Urls.Count, () => OpenAll(settings, which));
+        return Headroom.Open(DescriptorsEach + settings.Urls.Count, () => OpenAll(settings, folders.Stored, which));
     }
 
-    private static AppListeners OpenAll(AppSettings settings, Func<string, bool>? which)
+    private static AppListeners OpenAll(AppSettings settings, StoredSockets stored, Func<string, bool>? which)
     {
-        var listeners = new AppListeners();
+        var listeners = stored.TakeChannel(settings.Name) is { } channel ? new AppListeners(new ListenersState([], channel.Gives, channel.Takes), []) : new AppListeners();
         try
         {
             foreach (var address in settings.Urls.Where(which ?? (static _ => true)).SelectMany(ListenAddress.ParseList))
             {
-                listeners._sockets.AddRange(ListenSockets.Open(address, loops: 1));
+                var kept = stored.Take(settings.Name, address);
+                listeners._sockets.AddRange(kept.Count > 0 ? kept : ListenSockets.Open(address, loops: 1));
             }
             return listeners;
         }
@@ -97,7 +124,9 @@ internal sealed class AppListeners : IDisposable
     /// <summary>The same of that at which they are taken.</summary>
     public int CopyOfTakes() => Copy(_takes);
 
-    private static int Copy(int descriptor)
+    /// <summary>A copy of a descriptor.</summary>
+    /// <exception cref="MillraceStartException">There is no room for it.</exception>
+    public static int Copy(int descriptor)
     {
         int copy = SystemCalls.Fcntl(descriptor, SystemCalls.F_DUPFD_CLOEXEC, 3);
         return copy >= 0 ? copy : throw new MillraceStartException($"A socket cannot be opened again: {SystemCalls.Describe(SystemCalls.Errno)}; raise the limit of open files (ulimit -n).");
@@ -119,7 +148,30 @@ internal sealed class AppListeners : IDisposable
                     await Task.Delay(GiveAgainMs);
                 }
                 default(LinuxKernel).Close(descriptor, reset: false);
+                Interlocked.Decrement(ref _inHand);
             }
+        }
+    }
+
+    /// <summary>Nobody is passed on any more, and nobody is on his way here: another program may take over.</summary>
+    public async Task PauseAsync()
+    {
+        lock (_lock)
+        {
+            _isPaused = true;
+        }
+        while (Volatile.Read(ref _inHand) > 0)
+        {
+            await Task.Delay(GiveAgainMs);
+        }
+    }
+
+    /// <summary>No other program has come.</summary>
+    public void GoOn()
+    {
+        lock (_lock)
+        {
+            _isPaused = false;
         }
     }
 
@@ -131,11 +183,12 @@ internal sealed class AppListeners : IDisposable
         lock (_lock)
         {
             int length = 0;
-            descriptor = _isClosed ? KernelResult.Again : default(LinuxKernel).Accept(socket.Descriptor, isFirst: true, peer, out length);
+            descriptor = _isClosed || _isPaused ? KernelResult.Again : default(LinuxKernel).Accept(socket.Descriptor, isFirst: true, peer, out length);
             if (descriptor < 0)
             {
                 return false;
             }
+            Interlocked.Increment(ref _inHand);
             peer = peer[..length];
         }
         var address = socket.Address;
@@ -151,6 +204,16 @@ internal sealed class AppListeners : IDisposable
         lock (_lock)
         {
             return _isClosed ? KernelResult.Broken : its.Give(default(LinuxKernel), _gives, descriptor);
+        }
+    }
+
+    /// <summary>Closes them here; somebody else has them, and goes on.</summary>
+    public void Leave()
+    {
+        lock (_lock)
+        {
+            _sockets.ForEach(static socket => socket.Leave());
+            Close();
         }
     }
 

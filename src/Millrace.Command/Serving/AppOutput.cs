@@ -1,5 +1,7 @@
 // What the processes of one application print: the last lines are kept, and each goes to the daemon's own output, with the application's name.
 
+using System.IO.Pipes;
+using Microsoft.Win32.SafeHandles;
 using Millrace.Command.Terminals;
 
 namespace Millrace.Command.Serving;
@@ -15,6 +17,8 @@ internal sealed class AppOutput(Func<string, ValueTask> write)
     private readonly Lock _lock = new();
     private readonly Queue<string> _lines = [];
     private readonly List<Action<string>> _followers = [];
+    private readonly List<OutputPump> _pumps = [];
+    private long _printed;
 
     /// <summary>Any thread.</summary>
     public async ValueTask AddAsync(string line)
@@ -22,6 +26,7 @@ internal sealed class AppOutput(Func<string, ValueTask> write)
         line = CommandConsole.Readable(line);       // an application may print what a visitor has sent, and a terminal obeys it
         lock (_lock)
         {
+            _printed++;
             _lines.Enqueue(line);
             if (_lines.Count > LinesMax)
             {
@@ -30,6 +35,60 @@ internal sealed class AppOutput(Func<string, ValueTask> write)
             _followers.ForEach(follower => follower(line));
         }
         await write(line);
+    }
+
+    /// <summary>From now on prints what comes through a pipe, as long as anybody has its other end: a process, or what that has started and left behind.</summary>
+    /// <param name="pipe">The end that is read.</param>
+    /// <param name="before">What has been read of it already, and not been printed.</param>
+    public OutputPump Attach(PipeStream pipe, byte[] before)
+    {
+        var pump = new OutputPump(pipe, before, AddAsync);
+        lock (_lock)
+        {
+            _pumps.RemoveAll(static its => its.Ended.IsCompleted);
+            _pumps.Add(pump);
+        }
+        pump.Begin();
+        return pump;
+    }
+
+    /// <summary>The same for pipes that this process has by their numbers, and for lines that have been printed before.</summary>
+    public void Resume(IReadOnlyList<PipeState> pipes, IReadOnlyList<string> lines, long printed)
+    {
+        _printed = printed;
+        foreach (string line in lines)
+        {
+            _lines.Enqueue(line);
+        }
+        foreach (var pipe in pipes)
+        {
+            _ = Attach(new AnonymousPipeClientStream(PipeDirection.In, new SafePipeHandle(pipe.Descriptor, ownsHandle: true)), pipe.Before);
+        }
+    }
+
+    /// <summary>That of a pipe by its number; null where nothing comes through it any more.</summary>
+    public OutputPump? Find(int descriptor) => Pumps.FirstOrDefault(pump => pump.Descriptor == descriptor);
+
+    /// <summary>Nothing is read any more.</summary>
+    /// <returns>What is to be read by another program.</returns>
+    public async Task<IReadOnlyList<PipeState>> PauseAsync()
+    {
+        await Task.WhenAll(Pumps.Select(static pump => pump.PauseAsync()));
+        return [.. Pumps.Where(static pump => pump.Descriptor >= 0).Select(static pump => new PipeState(pump.Descriptor, pump.Rest))];
+    }
+
+    /// <summary>No other program has come.</summary>
+    public void GoOn() => Array.ForEach(Pumps, static pump => pump.GoOn());
+
+    private OutputPump[] Pumps
+    {
+        get
+        {
+            lock (_lock)
+            {
+                return [.. _pumps];
+            }
+        }
     }
 
     /// <summary>The last lines, oldest first.</summary>
@@ -41,11 +100,29 @@ internal sealed class AppOutput(Func<string, ValueTask> write)
         }
     }
 
+    /// <summary>How many lines there have been.</summary>
+    public long Printed
+    {
+        get
+        {
+            lock (_lock)
+            {
+                return _printed;
+            }
+        }
+    }
+
     /// <summary>The last lines, and from now on each line, as long as the answer is not disposed of. The follower must not wait.</summary>
-    public IDisposable Follow(int count, Action<string> follower)
+    /// <param name="count">How many of those that have been.</param>
+    /// <param name="after">Those behind so many, instead; null: the last.</param>
+    /// <param name="follower">Is given each.</param>
+    /// <param name="before">How many have been before the first that is given.</param>
+    public IDisposable Follow(int count, long? after, Action<string> follower, out long before)
     {
         lock (_lock)
         {
+            count = (int)Math.Clamp(_printed - after ?? count, 0, _lines.Count);
+            before = _printed - count;
             foreach (string line in _lines.TakeLast(count))
             {
                 follower(line);

@@ -31,6 +31,11 @@ internal sealed class CodeSnapshot : IDisposable
     /// <summary>Of the code that it holds (<see cref="CodeFiles.Sign"/>).</summary>
     public string Signature { get; }
 
+    public CodeState State => new(_parent, _name, Signature);
+
+    /// <summary>One that was taken before.</summary>
+    public static CodeSnapshot Resume(CodeState state) => new(state.Parent, state.Name, state.Signature);
+
     /// <summary>Copies the code beside an assembly when nobody has written there for half a second.</summary>
     /// <param name="assembly">The application's.</param>
     /// <param name="parent">Where to make it.</param>

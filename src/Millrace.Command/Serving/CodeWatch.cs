@@ -40,6 +40,18 @@ internal sealed class CodeWatch
         }
     }
 
+    /// <summary>What was deployed last; null where nothing is watched.</summary>
+    public string? Deployed
+    {
+        get
+        {
+            lock (_lock)
+            {
+                return _sign is null ? null : _deployed;
+            }
+        }
+    }
+
     /// <summary>It has become this, before it was deployed.</summary>
     public void Note(string signature)
     {

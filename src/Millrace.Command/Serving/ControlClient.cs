@@ -1,6 +1,7 @@
 // The other end of the control socket, for the verbs of the command.
 
 using System.Globalization;
+using System.Net;
 using System.Net.Sockets;
 using System.Text.Json;
 using System.Text.Json.Serialization.Metadata;
@@ -9,6 +10,9 @@ namespace Millrace.Command.Serving;
 
 internal sealed class ControlClient : IDisposable
 {
+    private const int PartMax = 16 * 1024;
+    private static readonly TimeSpan s_askAgain = TimeSpan.FromMilliseconds(50);
+
     private readonly string _path;
     private readonly HttpClient _client;
 
@@ -35,21 +39,84 @@ internal sealed class ControlClient : IDisposable
     /// <exception cref="CommandFailure">There is no daemon, or it may not be asked.</exception>
     public async Task<ControlAnswer> DoAsync(string what, byte[]? body, CancellationToken ct)
     {
-        using var response = await SendAsync(HttpMethod.Post, what, ct, body);
-        return await ReadAsync(response, ControlJson.Default.ControlAnswer, ct);
+        while (true)
+        {
+            using var response = await SendAsync(HttpMethod.Post, what, ct, body);
+            if (response.StatusCode != HttpStatusCode.ServiceUnavailable)
+            {
+                return await ReadAsync(response, ControlJson.Default.ControlAnswer, ct);
+            }
+            await Task.Delay(s_askAgain, ct);       // it becomes another program
+        }
+    }
+
+    /// <summary>Has the daemon become the program that is installed now, and waits for that one's answer.</summary>
+    /// <exception cref="CommandFailure">There is no daemon, it may not be asked, or has not come back.</exception>
+    public async Task<ControlAnswer> UpgradeAsync(CancellationToken ct)
+    {
+        var before = await StatusAsync(ct, withTraffic: false);
+        var begun = await DoAsync("upgrade", body: null, ct);
+        if (!begun.Ok)
+        {
+            return begun;
+        }
+        while (true)
+        {
+            var now = await StatusAsync(ct, withTraffic: false);
+            if (now.UpgradeFailure is { } failure)
+            {
+                return new ControlAnswer(false, failure);
+            }
+            if (now.Process == before.Process && now.Upgrades > before.Upgrades)
+            {
+                int processes = now.Apps.Sum(static app => app.Processes.Count);
+                return new ControlAnswer(true, string.Create(CultureInfo.InvariantCulture, $"the daemon is Millrace {now.Version} now, and was {before.Version}; process {now.Process} and {processes} of its applications' go on"));
+            }
+            await Task.Delay(s_askAgain, ct);
+        }
     }
 
     /// <summary>What an application prints, as it comes.</summary>
     /// <exception cref="CommandFailure">There is no daemon, no such application, or it may not be asked.</exception>
     public async Task CopyLogsAsync(string app, int lines, bool follow, Stream to, CancellationToken ct)
     {
-        using var response = await SendAsync(HttpMethod.Get, string.Create(CultureInfo.InvariantCulture, $"apps/{app}/logs?lines={lines}&follow={(follow ? 1 : 0)}"), ct);
+        string which = string.Create(CultureInfo.InvariantCulture, $"apps/{app}/logs?lines={lines}&follow={(follow ? 1 : 0)}");
+        long printed = await CopyOnceAsync(which, to, ct);
+        while (follow && await IsThereAsync(ct))
+        {
+            printed = await CopyOnceAsync(which + string.Create(CultureInfo.InvariantCulture, $"&after={printed}"), to, ct);       // it has become another program
+        }
+    }
+
+    private async Task<bool> IsThereAsync(CancellationToken ct)
+    {
+        try
+        {
+            _ = await StatusAsync(ct, withTraffic: false);
+            return true;
+        }
+        catch (CommandFailure)
+        {
+            return false;
+        }
+    }
+
+    // How many lines there have been, for whoever asks for those behind them.
+    private async Task<long> CopyOnceAsync(string which, Stream to, CancellationToken ct)
+    {
+        using var response = await SendAsync(HttpMethod.Get, which, ct);
         if (!response.IsSuccessStatusCode)
         {
             throw new CommandFailure(ExitCode.Failure, (await ReadAsync(response, ControlJson.Default.ControlAnswer, ct)).Message);
         }
+        long printed = response.Headers.TryGetValues(ControlServer.LineField, out var before) && long.TryParse(before.First(), NumberStyles.None, CultureInfo.InvariantCulture, out long lines) ? lines : 0;
         await using var stream = await response.Content.ReadAsStreamAsync(ct);
-        await stream.CopyToAsync(to, ct);
+        byte[] part = new byte[PartMax];
+        for (int count; (count = await stream.ReadAsync(part, ct)) > 0; printed += part.AsSpan(0, count).Count((byte)'\n'))
+        {
+            await to.WriteAsync(part.AsMemory(0, count), ct);
+        }
+        return printed;
     }
 
     public void Dispose() => _client.Dispose();

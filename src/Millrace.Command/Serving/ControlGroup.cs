@@ -18,6 +18,17 @@ internal sealed class ControlGroup
     /// <summary>By controller: what is in force.</summary>
     public IEnumerable<string> Controllers => _folders.Select(static folder => folder.Home.Controller);
 
+    /// <summary>For another program, which goes on with it.</summary>
+    public IReadOnlyList<GroupFolder> State => [.. _folders.Select(static folder => new GroupFolder(folder.Home, folder.Folder))];
+
+    /// <summary>One that has been made before.</summary>
+    public static ControlGroup Resume(IReadOnlyList<GroupFolder> folders)
+    {
+        var group = new ControlGroup();
+        group._folders.AddRange(folders.Select(static folder => (folder.Home, folder.Folder)));
+        return group;
+    }
+
     /// <param name="homes">Where, and what is to be written there.</param>
     /// <param name="name">Of the group.</param>
     /// <param name="lacking">Is given why, by controller, for those that cannot be had.</param>

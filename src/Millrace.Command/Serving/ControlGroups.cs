@@ -50,6 +50,35 @@ internal sealed class ControlGroups : IDisposable
         }
     }
 
+    /// <summary>For another program that this process becomes.</summary>
+    public GroupsState State
+    {
+        get
+        {
+            lock (_lock)
+            {
+                return new GroupsState(_isLookedFor, [.. _homes.Values], new Dictionary<string, string>(_lacking));
+            }
+        }
+    }
+
+    /// <summary>Goes on where this process was before it became another program. Where to look has changed by then: the daemon may be in a group of its own.</summary>
+    public void Resume(GroupsState state)
+    {
+        lock (_lock)
+        {
+            _isLookedFor = state.IsLookedFor;
+            foreach (var home in state.Homes)
+            {
+                _homes[home.Controller] = home;
+            }
+            foreach (var (controller, why) in state.Lacking)
+            {
+                _lacking[controller] = why;
+            }
+        }
+    }
+
     /// <summary>Its process has ended.</summary>
     public void Leave(ControlGroup group)
     {

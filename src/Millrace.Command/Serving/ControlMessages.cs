@@ -8,8 +8,10 @@ namespace Millrace.Command.Serving;
 /// <param name="Version">Of Millrace.</param>
 /// <param name="File">What it serves.</param>
 /// <param name="Since">When it was started.</param>
+/// <param name="Upgrades">How often it has become another program since.</param>
+/// <param name="UpgradeFailure">Why it has not the last time, or null.</param>
 /// <param name="Apps">In the order of the file.</param>
-internal sealed record DaemonStatus(int Process, string Version, string File, DateTimeOffset Since, IReadOnlyList<AppStatus> Apps);
+internal sealed record DaemonStatus(int Process, string Version, string File, DateTimeOffset Since, int Upgrades, string? UpgradeFailure, IReadOnlyList<AppStatus> Apps);
 
 /// <param name="Name">As in the file.</param>
 /// <param name="State">See <see cref="AppState"/>; in lower case.</param>

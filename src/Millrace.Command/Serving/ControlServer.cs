@@ -4,8 +4,9 @@
 //   GET  /status                     what there is; ?traffic=1 with what the applications have to do, from the second second on
 //   POST /reload                     the file is read again
 //   POST /stop                       the daemon ends
+//   POST /upgrade                    the daemon becomes the program that is installed now; /status shows when it is
 //   POST /apps/NAME/ACTION           start, reload, restart, stop, hold (with a page as its body; ?queue=30s lets visitors wait before it), release, scale (with a number)
-//   GET  /apps/NAME/logs?lines=N     what it has printed; &follow=1 goes on
+//   GET  /apps/NAME/logs?lines=N     what it has printed; &follow=1 goes on, &after=N with what is behind so many lines
 
 using System.Globalization;
 using System.Text;
@@ -21,26 +22,39 @@ internal sealed class ControlServer : IAsyncDisposable
     /// <summary>Bytes of a page that is shown while an application is held.</summary>
     public const int PageMax = 1024 * 1024;
 
+    /// <summary>Of an answer that goes on with what is printed: how many lines have been before its first.</summary>
+    public const string LineField = "Millrace-Line";
+
     private const int LinesDefault = 100;
     private const int LinesAhead = 1000;
 
     private readonly string _path;
     private readonly Daemon _daemon;
     private readonly Action _stop;
+    private readonly Upgrading _upgrading;
+    private ListenSocket _socket;
     private MillraceServer? _server;
 
-    private ControlServer(string path, Daemon daemon, Action stop) => (_path, _daemon, _stop) = (path, daemon, stop);
+    private ControlServer(ListenSocket socket, Daemon daemon, Action stop, Upgrading upgrading) => (_path, _socket, _daemon, _stop, _upgrading) = (socket.Address.Path!, socket, daemon, stop, upgrading);
 
-    /// <param name="path">The socket; absolute.</param>
+    /// <summary>For another program that this process becomes.</summary>
+    public ListenerState State => AppInstance.StateOf(_socket);
+
+    /// <param name="socket">See <see cref="Listen"/>; disposed of with this.</param>
     /// <param name="daemon">What is asked for.</param>
     /// <param name="stop">Ends the daemon.</param>
-    /// <exception cref="MillraceStartException">The socket cannot be made, or another daemon has it.</exception>
-    public static async Task<ControlServer> StartAsync(string path, Daemon daemon, Action stop)
+    /// <param name="upgrading">Has it become another program.</param>
+    /// <exception cref="MillraceStartException">Nobody can be answered.</exception>
+    public static async Task<ControlServer> StartAsync(ListenSocket socket, Daemon daemon, Action stop, Upgrading upgrading)
     {
-        var control = new ControlServer(path, daemon, stop);
-        control._server = await control.ListenAsync();
+        var control = new ControlServer(socket, daemon, stop, upgrading);
+        await control.GoOnAsync();
         return control;
     }
+
+    /// <param name="path">The socket; absolute.</param>
+    /// <exception cref="MillraceStartException">The socket cannot be made, or another daemon has it.</exception>
+    public static ListenSocket Listen(string path) => ListenSockets.Open(ListenAddress.Parse($"http://unix:{path}?mode=600"), loops: 1)[0];
 
     /// <summary>Listens again where somebody has removed the socket, which nobody could ask for any more.</summary>
     /// <exception cref="MillraceStartException">It cannot be made.</exception>
@@ -50,22 +64,39 @@ internal sealed class ControlServer : IAsyncDisposable
         if (FileFacts.At(_path, out _) is null)
         {
             _daemon.MakeFolder();
-            var before = _server!;
-            _server = await ListenAsync();
-            await before.DisposeAsync();
+            var (socket, server) = (_socket, _server!);
+            _socket = Listen(_path);
+            await GoOnAsync();
+            await server.DisposeAsync();
+            socket.Dispose();
         }
     }
 
-    private Task<MillraceServer> ListenAsync() => MillraceServer.StartAsync(
-        $"http://unix:{_path}?mode=600", AnswerAsync, new MillraceOptions { Loops = 1, Dispatch = DispatchMode.Workers, MaxRequestBodySize = PageMax, IgnoreSignals = false, DrainTimeout = TimeSpan.FromSeconds(1) });
+    /// <summary>Ends with the requests that are under way. Who comes then waits.</summary>
+    public ValueTask PauseAsync() => _server!.DisposeAsync();
 
-    public ValueTask DisposeAsync() => _server!.DisposeAsync();
+    /// <summary>Answers who comes.</summary>
+    public async Task GoOnAsync() => _server = await MillraceServer.StartAsync(
+        string.Create(CultureInfo.InvariantCulture, $"http://fd:{AppListeners.Copy(_socket.Descriptor)}"),
+        AnswerAsync,
+        new MillraceOptions { Loops = 1, Dispatch = DispatchMode.Workers, MaxRequestBodySize = PageMax, IgnoreSignals = false, DrainTimeout = TimeSpan.FromSeconds(1) });
+
+    public async ValueTask DisposeAsync()
+    {
+        await _server!.DisposeAsync();
+        _socket.Dispose();
+    }
 
     private async ValueTask AnswerAsync(Request request, Response response)
     {
         try
         {
             await RouteAsync(request, response);
+        }
+        catch (UpgradingException)
+        {
+            response.AddHeader("Retry-After", "1");
+            await SendAsync(response, 503, new ControlAnswer(false, "The daemon is about to become another program: ask again."), ControlJson.Default.ControlAnswer);
         }
         catch (Exception error) when (!response.HasStarted)
         {
@@ -86,14 +117,17 @@ internal sealed class ControlServer : IAsyncDisposable
                 await SendAsync(response, 200, _daemon.Status, ControlJson.Default.DaemonStatus);
                 return;
             case ("POST", ["reload"]):
-                await SendAsync(response, await _daemon.ReloadAsync());
+                await SendAsync(response, await _upgrading.UnlessPausedAsync(_daemon.ReloadAsync()));
+                return;
+            case ("POST", ["upgrade"]):
+                await SendAsync(response, await _upgrading.BeginAsync());
                 return;
             case ("POST", ["stop"]):
                 await SendAsync(response, new ControlAnswer(true, "the daemon stops"));
                 _stop();
                 return;
             case ("POST", ["apps", var name, var action]) when _daemon.Find(name) is { } app:
-                await SendAsync(response, await DoAsync(app, action, Query(request), await ReadAsync(request)));
+                await SendAsync(response, await _upgrading.UnlessPausedAsync(DoAsync(app, action, Query(request), await ReadAsync(request))));
                 return;
             case ("GET", ["apps", var name, "logs"]) when _daemon.Find(name) is { } app:
                 await SendLogsAsync(app, request, response);
@@ -158,7 +192,7 @@ internal sealed class ControlServer : IAsyncDisposable
         return body.ToArray();
     }
 
-    private static async Task SendLogsAsync(HostedApp app, Request request, Response response)
+    private async Task SendLogsAsync(HostedApp app, Request request, Response response)
     {
         var query = Query(request);
         int lines = int.TryParse(query["lines"].FirstOrDefault(), NumberStyles.None, CultureInfo.InvariantCulture, out int asked) ? asked : LinesDefault;
@@ -171,8 +205,11 @@ internal sealed class ControlServer : IAsyncDisposable
 
         // A reader who is slow loses lines, and holds nobody up.
         var waiting = Channel.CreateBounded<string>(new BoundedChannelOptions(LinesAhead) { FullMode = BoundedChannelFullMode.DropOldest });
-        using var following = app.Output.Follow(lines, line => waiting.Writer.TryWrite(line));
-        var aborted = request.Aborted;
+        long? after = long.TryParse(query["after"].FirstOrDefault(), NumberStyles.None, CultureInfo.InvariantCulture, out long known) ? known : null;
+        using var following = app.Output.Follow(lines, after, line => waiting.Writer.TryWrite(line), out long before);
+        response.AddHeader(LineField, before.ToString(CultureInfo.InvariantCulture));
+        using var ends = CancellationTokenSource.CreateLinkedTokenSource(request.Aborted, _upgrading.Paused);
+        var aborted = ends.Token;
         try
         {
             await response.FlushAsync(aborted);

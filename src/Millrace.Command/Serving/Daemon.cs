@@ -7,13 +7,14 @@ using Millrace.Command.Terminals;
 
 namespace Millrace.Command.Serving;
 
-internal sealed class Daemon : IAsyncDisposable
+internal sealed partial class Daemon : IAsyncDisposable
 {
     private readonly CommandConsole _console;
     private readonly DaemonFolders _folders;
     private readonly SemaphoreSlim _one = new(0);       // one reload at a time, and none before the start
     private readonly CancellationTokenSource _ending = new();
     private readonly DateTimeOffset _since = DateTimeOffset.UtcNow;
+    private readonly int _upgrades;
     private volatile IReadOnlyList<HostedApp> _apps = [];
     private ServeFile _file;
 
@@ -28,7 +29,19 @@ internal sealed class Daemon : IAsyncDisposable
 
     public static string Version { get; } = typeof(Daemon).Assembly.GetCustomAttribute<AssemblyInformationalVersionAttribute>()!.InformationalVersion.Split('+')[0];
 
-    public DaemonStatus Status => new(Environment.ProcessId, Version, _file.Path, _since, [.. _apps.Select(static app => app.Status)]);
+    /// <summary>What is kept of its sockets while there is no daemon.</summary>
+    public StoredSockets Stored
+    {
+        set => _folders.Stored = value;
+    }
+
+    /// <summary>What it serves.</summary>
+    public ServeFile File => _file;
+
+    public DaemonStatus Status => new(Environment.ProcessId, Version, _file.Path, _since, _upgrades, UpgradeFailure, [.. _apps.Select(static app => app.Status)]);
+
+    /// <summary>Why the last upgrade has not come about, or null.</summary>
+    public string? UpgradeFailure { get; set; }
 
     /// <summary>How many of its applications serve, for a sentence.</summary>
     public string Summary => string.Create(CultureInfo.InvariantCulture, $"{_apps.Count(static app => app.State is AppState.Serving or AppState.Deploying or AppState.Idle)} of {_file.CountText} serve");
@@ -48,13 +61,27 @@ internal sealed class Daemon : IAsyncDisposable
 
     public HostedApp? Find(string name) => _apps.FirstOrDefault(app => app.Settings.Name == name);
 
-    /// <summary>Starts all applications at the same time. One that does not start keeps no other from it.</summary>
+    /// <summary>Starts all applications at the same time, or has those go on that were there before. One that does not start keeps no other from it.</summary>
     public async Task StartAsync()
     {
-        _apps = [.. _file.Apps.Select(settings => new HostedApp(settings, _folders, AppVoice.Among(settings.Name, _console.Steady)))];
+        if (_apps.Count > 0)
+        {
+            await Task.WhenAll(_apps.Select(static app => app.GoOnServingAsync()));
+            Note();
+            _one.Release();
+            if (_wanted is not null)
+            {
+                _console.Steady.Say((await ReloadAsync()).Message);      // it may say something else than what the daemon before this one was told
+                _folders.Stored.CloseRest();
+                Array.ForEach([.. _apps], static app => app.KeepAddresses());        // processes have given what is stored under the same names
+            }
+            return;
+        }
+        _apps = [.. _file.Apps.Select(settings => new HostedApp(settings, _folders, AppVoice.Among(settings.Name, _console.Steady), Note))];
         var deploys = _apps.Select(static app => Task.Run(() => app.BeginAsync())).ToArray();     // to look at its files may take its time
         _one.Release();
         await Task.WhenAll(deploys);
+        _folders.Stored.CloseRest();
     }
 
     /// <summary>Reads the file again.</summary>
@@ -84,7 +111,8 @@ internal sealed class Daemon : IAsyncDisposable
     {
         await _ending.CancelAsync();
         Interlocked.MemoryBarrier();        // a reload that is under way shows its applications here, or sees there that it is over
-        await Task.WhenAll(_apps.Select(static app => app.DisposeAsync().AsTask()));
+        await Task.WhenAll(_apps.Select(app => _folders.Stored.IsKept ? app.EndForNextAsync() : app.DisposeAsync().AsTask()));
+        _states?.End();
         _folders.Dispose();
     }
 
@@ -108,7 +136,7 @@ internal sealed class Daemon : IAsyncDisposable
         // Addresses may go from one to another.
         await Task.WhenAll(gone.Select(static app => app.DisposeAsync().AsTask()));
         await Task.WhenAll(moved.Select(static app => app.StopAsync()));
-        HostedApp[] apps = [.. file.Apps.Select(settings => before.FirstOrDefault(app => app.Settings.Name == settings.Name) ?? new HostedApp(settings, _folders, AppVoice.Among(settings.Name, _console.Steady)))];
+        HostedApp[] apps = [.. file.Apps.Select(settings => before.FirstOrDefault(app => app.Settings.Name == settings.Name) ?? new HostedApp(settings, _folders, AppVoice.Among(settings.Name, _console.Steady), Note))];
         (_file, _apps) = (file, apps);
         Interlocked.MemoryBarrier();
         if (_ending.IsCancellationRequested)

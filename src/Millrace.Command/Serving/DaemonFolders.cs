@@ -41,6 +41,9 @@ internal sealed class DaemonFolders(DaemonPlaces places) : IDisposable
         }
     }
 
+    /// <summary>What is kept of sockets while there is no daemon.</summary>
+    public StoredSockets Stored { get; set; } = StoredSockets.None;
+
     /// <summary>Where processes are put under their limits.</summary>
     public ControlGroups Groups { get; } = new();
 

@@ -22,6 +22,7 @@ internal sealed class Doorman : IDisposable
     private readonly List<Doorbell.Watching> _watched = [];
     private readonly Dictionary<int, Kept> _kept = [];
     private bool _isOver;
+    private bool _isPaused;
 
     /// <param name="listeners">Whose; it disposes of them behind this.</param>
     /// <param name="ring">Somebody is at the door. More than once, on any thread.</param>
@@ -45,6 +46,49 @@ internal sealed class Doorman : IDisposable
     }
 
     private sealed record Kept(Doorbell.Watching Watching, byte[] Knowledge);
+
+    /// <summary>One that goes on with connections that were kept before.</summary>
+    /// <exception cref="MillraceStartException">No descriptor is left for it.</exception>
+    public static Doorman Resume(AppListeners listeners, Action ring, IReadOnlyList<KeptState> kept)
+    {
+        var doorman = new Doorman(listeners, ring);
+        lock (doorman._lock)
+        {
+            foreach (var its in kept)
+            {
+                _ = SystemCalls.Fcntl(its.Descriptor, SystemCalls.F_SETFD, SystemCalls.FD_CLOEXEC);
+                if (!doorman.TryKeep(its.Descriptor, its.Knowledge))
+                {
+                    default(LinuxKernel).Close(its.Descriptor, reset: false);
+                }
+            }
+        }
+        return doorman;
+    }
+
+    /// <summary>What it keeps, for another program: from now on nothing that is kept is let go of, until it is to go on.</summary>
+    public IReadOnlyList<KeptState> Pause()
+    {
+        lock (_lock)
+        {
+            _isPaused = true;
+            return [.. _kept.Select(static kept => new KeptState(kept.Key, kept.Value.Knowledge))];
+        }
+    }
+
+    /// <summary>No other program has come.</summary>
+    public void GoOn()
+    {
+        lock (_lock)
+        {
+            _isPaused = false;
+            _watched.ForEach(static watched => watched.GoOn());
+            foreach (var its in _kept.Values)
+            {
+                its.Watching.GoOn();
+            }
+        }
+    }
 
     /// <summary>Gives what it has kept to whoever takes it by now, and goes.</summary>
     public async Task LeaveAsync()
@@ -93,7 +137,7 @@ internal sealed class Doorman : IDisposable
         lock (_lock)
         {
             int result = 0;
-            for (int i = 0; i < TakenAtOnce && !_isOver && result is >= 0 or KernelResult.Refused; i++)
+            for (int i = 0; i < TakenAtOnce && !_isOver && !_isPaused && result is >= 0 or KernelResult.Refused; i++)
             {
                 result = default(LinuxKernel).Take(channel.Descriptor, knowledge, out int length);
                 if (result >= 0 && (_kept.Count >= KeptMax || !Headroom.Has(0) || !TryKeep(result, knowledge[..length].ToArray())))
@@ -101,7 +145,7 @@ internal sealed class Doorman : IDisposable
                     default(LinuxKernel).Close(result, reset: false);
                 }
             }
-            if (!_isOver && result != KernelResult.Broken)      // it would ring without end
+            if (!_isOver && !_isPaused && result != KernelResult.Broken)      // it would ring without end
             {
                 channel.GoOn();
             }
@@ -126,7 +170,7 @@ internal sealed class Doorman : IDisposable
     {
         lock (_lock)
         {
-            if (!_kept.TryGetValue(watching.Descriptor, out var kept) || kept.Watching != watching)
+            if (_isPaused || !_kept.TryGetValue(watching.Descriptor, out var kept) || kept.Watching != watching)
             {
                 return;
             }

@@ -6,19 +6,29 @@
 //       \___________\___________\____________________/
 
 using System.Globalization;
+using Millrace.Command.Running;
 
 namespace Millrace.Command.Serving;
 
-internal sealed class Generation : IDisposable
+/// <param name="Number">Counted from 1.</param>
+/// <param name="Settings">Those of the application.</param>
+/// <param name="App">What it runs.</param>
+/// <param name="Code">What its processes run from; goes with it. Null: the files themselves.</param>
+/// <param name="Describe">What to start for a process, by its id.</param>
+/// <param name="Happened">Is told what happens, a sentence each.</param>
+/// <param name="Changed">Is called before another process is told to accept, and when it does and before anything ends for that.</param>
+/// <param name="Gate">Closed while the daemon is about to become another program.</param>
+internal sealed record GenerationSetting(
+    int Number, AppSettings Settings, RunnableApp App, CodeSnapshot? Code, Func<string, InstanceStart> Describe, Action<string> Happened, Action Changed, UpgradeGate Gate);
+
+internal sealed partial class Generation : IDisposable
 {
     private const int CrashesMax = 5;
     private static readonly TimeSpan s_crashWindow = TimeSpan.FromSeconds(60);
     private static readonly TimeSpan s_countPatience = TimeSpan.FromSeconds(1);
 
-    private readonly Func<string, InstanceStart> _describe;
+    private readonly GenerationSetting _its;
     private readonly AppSettings _settings;
-    private readonly Action<string> _happened;
-    private readonly CodeSnapshot? _code;
     private readonly CancellationTokenSource _ending = new();
     private readonly List<Slot> _slots = [];
     private readonly List<Slot> _others = [];       // on their way, or leaving
@@ -29,23 +39,16 @@ internal sealed class Generation : IDisposable
     private int _started;
     private (int Restarts, int Recycles) _gone;     // of places that are no more
 
-    /// <param name="number">Counted from 1.</param>
-    /// <param name="settings">Those of the application.</param>
-    /// <param name="describe">What to start for a process, by its id.</param>
-    /// <param name="happened">Is told what happens, a sentence each.</param>
-    /// <param name="code">What its processes run from; goes with it. Null: the files themselves.</param>
+    /// <param name="its">What it is.</param>
     /// <param name="instances">How many processes it begins with.</param>
-    public Generation(int number, AppSettings settings, Func<string, InstanceStart> describe, Action<string> happened, CodeSnapshot? code, int instances)
+    public Generation(GenerationSetting its, int instances)
     {
-        Number = number;
-        _settings = settings;
-        _describe = describe;
-        _happened = happened;
-        _code = code;
+        _its = its;
+        _settings = its.Settings;
         _slots.AddRange(Enumerable.Range(0, instances).Select(_ => NewSlot()));
     }
 
-    public int Number { get; }
+    public int Number => _its.Number;
 
     public AppSettings Settings => _settings;
 
@@ -136,6 +139,7 @@ internal sealed class Generation : IDisposable
         try
         {
             await Task.WhenAll(more.Select(slot => slot.StartAsync(limit.Token)));
+            _its.Changed();
             await Task.WhenAll(more.Select(slot => slot.ListenAsync(limit.Token)));
         }
         catch
@@ -153,6 +157,7 @@ internal sealed class Generation : IDisposable
             _slots.RemoveRange(count, fewer.Length);
             _others.AddRange(fewer);
         }
+        _its.Changed();
         Array.ForEach(more, static slot => slot.Watch());
         _leaving.RemoveAll(static task => task.IsCompleted);
         _leaving.AddRange(fewer.Select(slot => Task.Run(() => DropAsync(slot))));
@@ -174,6 +179,7 @@ internal sealed class Generation : IDisposable
     /// <param name="hasSuccessor">Whether a generation serves that takes connections over.</param>
     public async Task DrainAsync(bool hasSuccessor)
     {
+        _hasSuccessor = hasSuccessor;
         await _ending.CancelAsync();
         await Task.WhenAll([.. Slots.Select(slot => slot.DrainAsync(hasSuccessor)), .. _leaving]);
     }
@@ -185,13 +191,15 @@ internal sealed class Generation : IDisposable
     {
         _ending.Cancel();
         Array.ForEach(All, static slot => slot.Dispose());
-        _code?.Dispose();
+        _its.Code?.Dispose();
         _ending.Dispose();
     }
 
-    private Slot NewSlot() => new(new SlotSetting(_settings, StartOne, _happened, IsGivenUp));
+    private Slot NewSlot() => new(SettingOfSlots);
 
-    private AppInstance StartOne() => AppInstance.Start(_describe(string.Create(CultureInfo.InvariantCulture, $"{_settings.Name}-{Number}-{Interlocked.Increment(ref _started)}")));
+    private SlotSetting SettingOfSlots => new(_settings, StartOne, _its.Happened, IsGivenUp, _its.Changed, _its.Gate);
+
+    private AppInstance StartOne() => AppInstance.Start(_its.Describe(string.Create(CultureInfo.InvariantCulture, $"{_settings.Name}-{Number}-{Interlocked.Increment(ref _started)}")));
 
     // What the machine lacks (room, processes, descriptors) is no reason to end those that serve.
     private bool IsGivenUp(string how, bool hasRun)

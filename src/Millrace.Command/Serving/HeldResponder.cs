@@ -24,6 +24,7 @@ internal sealed class HeldResponder
     /// <summary>The page that is shown, as HTML in UTF-8; null for the own one.</summary>
     public byte[]? Page
     {
+        get => _shown == s_page ? null : _shown;
         set => _shown = value ?? s_page;
     }
 

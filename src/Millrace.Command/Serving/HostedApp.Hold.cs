@@ -9,6 +9,9 @@ internal sealed partial class HostedApp
 
     private bool _isHeldOnRequest;
     private int _holds;
+    private DateTimeOffset? _queueUntil;     // of a hold in which visitors wait, and what becomes of it then
+    private byte[]? _page;      // null: the daemon's own
+    private string _queueReason = "";
 
     /// <summary>Ends its processes; its addresses answer 503.</summary>
     /// <param name="reason">Who wants that, or why.</param>
@@ -23,7 +26,9 @@ internal sealed partial class HostedApp
             _isHeldOnRequest = true;
             string until = queue is { } time ? $"; who comes waits for up to {Duration.Text(time)}" : "";
             Become(AppState.Held, reason + until, $"held: {reason}{until}");
-            _ = queue is { } most ? EndQueueAsync(++_holds, most, reason, page) : null;
+            _queueUntil = queue is { } most ? DateTimeOffset.UtcNow + most : null;
+            (_page, _queueReason) = (page, reason);
+            _ = queue is { } all ? EndQueueAsync(++_holds, all) : null;
         }
         return error;
     });
@@ -41,7 +46,7 @@ internal sealed partial class HostedApp
         return null;
     }
 
-    private async Task EndQueueAsync(int hold, TimeSpan queue, string reason, byte[]? page)
+    private async Task EndQueueAsync(int hold, TimeSpan queue)
     {
         try
         {
@@ -55,8 +60,9 @@ internal sealed partial class HostedApp
         {
             if (State == AppState.Held && _isHeldOnRequest && _holds == hold)
             {
-                await AnswerHeldAsync(page);
-                Become(AppState.Held, reason, $"held for {Duration.Text(queue)}: who waits, and who comes, is answered 503");
+                _queueUntil = null;
+                await AnswerHeldAsync(_page);
+                Become(AppState.Held, _queueReason, "held for as long as visitors were to wait: who waits, and who comes, is answered 503");
             }
             return null;
         });

@@ -26,6 +26,9 @@ internal sealed partial class HostedApp : IAsyncDisposable
     private readonly List<Task> _draining = [];
     private readonly List<Generation> _retiring = [];
     private readonly AppCode _code;
+    private readonly UpgradeGate _gate = new();
+    private readonly Action _changed;
+    private Generation? _coming;        // its processes may have been told to accept
     private Task? _watching;
     private AppListeners? _listeners;
     private HeldResponder? _held;
@@ -41,8 +44,10 @@ internal sealed partial class HostedApp : IAsyncDisposable
     /// <param name="settings">What it is.</param>
     /// <param name="folders">Where the daemon keeps what it makes.</param>
     /// <param name="voice">Where its output goes.</param>
-    public HostedApp(AppSettings settings, DaemonFolders folders, AppVoice voice)
+    /// <param name="changed">Is called when something has changed that a daemon has to know which comes behind this one; null: none does.</param>
+    public HostedApp(AppSettings settings, DaemonFolders folders, AppVoice voice, Action? changed = null)
     {
+        _changed = changed ?? (static () => { });
         Settings = settings;
         _folders = folders;
         _voice = voice;
@@ -123,14 +128,15 @@ internal sealed partial class HostedApp : IAsyncDisposable
         }
         finally
         {
+            _changed();
             _one.Release();
         }
     }
 
     private async Task<string?> StopNowAsync()
     {
-        await LeaveAsync(wait: true);
-        CloseListeners();
+        await LeaveAsync(wait: true, hasSuccessor: _isForNext);
+        await CloseListenersAsync();
         Become(AppState.Stopped, reason: null, "stopped");
         return null;
     }
@@ -140,7 +146,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
     private async Task<string?> DeployOnceAsync()
     {
         int number = ++_deployments;
-        _isHeldOnRequest = false;
+        (_isHeldOnRequest, _page, _queueUntil) = (false, null, null);
         Become(_current is null ? AppState.Starting : AppState.Deploying, _attempts > 0 ? Reason : null, what: null);
         string? error = TryOpen() ?? await TryStartAsync();
         if (error is null)
@@ -166,19 +172,6 @@ internal sealed partial class HostedApp : IAsyncDisposable
         return error;
     }
 
-    private string? TryOpen()
-    {
-        try
-        {
-            _listeners ??= AppListeners.Open(Settings, _folders);
-            return null;
-        }
-        catch (Exception error) when (error is MillraceStartException or FormatException or CommandFailure)
-        {
-            return error.Message;
-        }
-    }
-
     private async Task<string?> TryStartAsync()
     {
         Generation? next = null;
@@ -188,11 +181,13 @@ internal sealed partial class HostedApp : IAsyncDisposable
         try
         {
             var (app, code) = await _code.FindAsync(settings, ++_generations, wanted.Token);
-            next = new Generation(_generations, settings, id => new InstanceStart(id, settings, app, _listeners!, _folders.Sockets, Output) { Shared = settings.IsRouter ? _folders.Shared : null, Groups = _folders.Groups }, Happened, code, _scaled ?? settings.Instances);
+            next = new Generation(SettingOf(_generations, settings, app, code), _scaled ?? settings.Instances);
             await next.StartAsync(settles: _current is not null, wanted.Token);
             SayLimits(next);
             await LetGoAsync();
             mayServe = true;
+            _coming = next;
+            _changed();
             await next.ListenAsync(wanted.Token);
             await LeaveDoorAsync();
         }
@@ -207,15 +202,27 @@ internal sealed partial class HostedApp : IAsyncDisposable
                 next?.KillAll();
                 next?.Dispose();
             }
+            _coming = null;
             return error is OperationCanceledException ? WhyGivenUp : error.Message;
         }
         var before = _current;
-        _current = next;
+        (_current, _coming) = (next, null);
+        _changed();
         _ = WatchAsync(next);
         _ = settings is { OnDemand: true, Idle: { } idle } ? StopWhenIdleAsync(next, idle) : null;
         Retire(before, hasSuccessor: true);
         return null;
     }
+
+    private GenerationSetting SettingOf(int number, AppSettings settings, RunnableApp app, CodeSnapshot? code) => new(
+        number,
+        settings,
+        app,
+        code,
+        id => new InstanceStart(id, settings, app, _listeners!, _folders.Sockets, Output) { Shared = settings.IsRouter ? _folders.Shared : null, Groups = _folders.Groups },
+        Happened,
+        _changed,
+        _gate);
 
     // What somebody has held stays held.
     private async Task DeployChangesAsync()
@@ -315,17 +322,19 @@ internal sealed partial class HostedApp : IAsyncDisposable
             _retiring.Add(generation);
         }
         _draining.RemoveAll(static task => task.IsCompleted);
-        _draining.Add(Task.Run(async () =>
+        _draining.Add(Task.Run(() => DrainAsync(generation, hasSuccessor)));
+    }
+
+    private async Task DrainAsync(Generation generation, bool hasSuccessor)
+    {
+        await generation.DrainAsync(hasSuccessor);
+        lock (_lock)
         {
-            await generation.DrainAsync(hasSuccessor);
-            lock (_lock)
-            {
-                _retiring.Remove(generation);
-                _restarts += generation.Restarts;
-                _recycles += generation.Recycles;
-            }
-            generation.Dispose();
-        }));
+            _retiring.Remove(generation);
+            _restarts += generation.Restarts;
+            _recycles += generation.Recycles;
+        }
+        generation.Dispose();
     }
 
     // ---- 503 ----
@@ -345,15 +354,5 @@ internal sealed partial class HostedApp : IAsyncDisposable
             _held = null;
             await held.EndAsync(_listeners);
         }
-    }
-
-    private void CloseListeners()
-    {
-        _doorman?.Dispose();
-        _doorman = null;
-        _held?.EndAsync(successor: null).AsTask().GetAwaiter().GetResult();
-        _held = null;
-        _listeners?.Dispose();
-        _listeners = null;
     }
 }

@@ -18,7 +18,7 @@ internal sealed class InstanceUse(AppSettings settings)
     {
         var (bounds, watched) = (settings.Recycling, instance.Limits.WatchesMemory ? settings.Limits.Memory : null);
         double early = 1 - (Random.Shared.NextDouble() * JitterMax);
-        long begun = Stopwatch.GetTimestamp();
+        long begun = instance.ServesSince;
         try
         {
             if (bounds == AppRecycling.None && watched is null)

@@ -4,11 +4,15 @@ using System.Diagnostics;
 using System.Globalization;
 using System.Net.Sockets;
 using System.Text;
+using Millrace.Platform;
 
 namespace Millrace.Command.Serving;
 
 internal sealed class ServiceManager : IDisposable
 {
+    /// <summary>Of the unit that `millrace unit` prints: systemd before 254 does not say itself that it keeps any.</summary>
+    public const string StoreVariable = "MILLRACE_FDSTORE";
+
     private readonly Socket? _socket;
     private readonly Timer? _watchdog;
 
@@ -40,7 +44,31 @@ internal sealed class ServiceManager : IDisposable
         string? process = Environment.GetEnvironmentVariable("WATCHDOG_PID");
         bool isMeant = process is null || process == Environment.ProcessId.ToString(CultureInfo.InvariantCulture);
         bool isWanted = long.TryParse(Environment.GetEnvironmentVariable("WATCHDOG_USEC"), NumberStyles.None, CultureInfo.InvariantCulture, out long microseconds) && microseconds > 0;
-        return new ServiceManager(Environment.GetEnvironmentVariable("NOTIFY_SOCKET"), isMeant && isWanted ? TimeSpan.FromMicroseconds(microseconds) : null);
+        return new ServiceManager(Environment.GetEnvironmentVariable("NOTIFY_SOCKET"), isMeant && isWanted ? TimeSpan.FromMicroseconds(microseconds) : null)
+        {
+            Keeps = int.TryParse(Environment.GetEnvironmentVariable("FDSTORE") ?? Environment.GetEnvironmentVariable(StoreVariable), NumberStyles.None, CultureInfo.InvariantCulture, out int most) && most > 0,
+        };
+    }
+
+    /// <summary>Whether it keeps descriptors (FileDescriptorStoreMax= of the unit).</summary>
+    public bool Keeps { get; private init; }
+
+    /// <summary>Has it keep descriptors until the next start, and however they look meanwhile.</summary>
+    public void Store(string name, ReadOnlySpan<int> descriptors)
+    {
+        if (Keeps && _socket is { Connected: true })
+        {
+            _ = DescriptorPassing.TrySend((int)_socket.Handle, Encoding.UTF8.GetBytes($"FDSTORE=1\nFDNAME={name}\nFDPOLL=0"), descriptors);
+        }
+    }
+
+    /// <summary>Has it close all of a name.</summary>
+    public void Forget(string name)
+    {
+        if (Keeps)
+        {
+            Tell($"FDSTOREREMOVE=1\nFDNAME={name}");
+        }
     }
 
     /// <summary>The start is over, or the reading of a changed file.</summary>

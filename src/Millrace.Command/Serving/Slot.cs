@@ -9,9 +9,11 @@ namespace Millrace.Command.Serving;
 /// <param name="Start">Starts a process.</param>
 /// <param name="Happened">Is told what happens, a sentence each.</param>
 /// <param name="IsGivenUp">Is told how a process has ended, and whether there was one at all; true: no other is to be put in its place.</param>
-internal sealed record SlotSetting(AppSettings Settings, Func<AppInstance> Start, Action<string> Happened, Func<string, bool, bool> IsGivenUp);
+/// <param name="Changed">Is called before another process is told to accept, and when it does and before anything ends for that.</param>
+/// <param name="Gate">Closed while the daemon is about to become another program.</param>
+internal sealed record SlotSetting(AppSettings Settings, Func<AppInstance> Start, Action<string> Happened, Func<string, bool, bool> IsGivenUp, Action Changed, UpgradeGate Gate);
 
-internal sealed class Slot : IDisposable
+internal sealed partial class Slot : IDisposable
 {
     private static readonly TimeSpan s_killPatience = TimeSpan.FromSeconds(5);
     private static readonly TimeSpan s_restartPauseMax = TimeSpan.FromSeconds(30);
@@ -23,7 +25,9 @@ internal sealed class Slot : IDisposable
     private readonly Lock _lock = new();
     private readonly List<AppInstance> _others = [];     // one that is on its way, and those that are leaving
     private readonly List<Task> _leaving = [];
+    private CancellationTokenSource _pausing = new();
     private AppInstance? _current;
+    private bool _isEmpty;      // its process has ended, which has been said, and another one is to be put in its place
     private Task _watching = Task.CompletedTask;
 
     public Slot(SlotSetting its)
@@ -83,7 +87,13 @@ internal sealed class Slot : IDisposable
     {
         await _ending.CancelAsync();
         await _watching;
-        if (Current is { } instance)
+        AppInstance? instance;
+        lock (_lock)
+        {
+            (instance, _current) = (_current, null);
+            _others.AddRange(instance is null ? [] : [instance]);
+        }
+        if (instance is not null)
         {
             await LeaveAsync(instance, hasSuccessor);
         }
@@ -118,32 +128,29 @@ internal sealed class Slot : IDisposable
 
     private async Task WatchAllAsync()
     {
-        var instance = Current!;
-        while (await WatchAsync(instance) is { } end)
+        using var over = CancellationTokenSource.CreateLinkedTokenSource(_ending.Token, _pausing.Token);
+        var instance = _isEmpty || Current is null ? await ReplaceAsync(over.Token) : Current;
+        while (instance is not null && await WatchAsync(instance, over.Token) is { } end)
         {
             if (end.IsSpent)
             {
-                instance = await RecycleAsync(instance, end.How);
+                instance = await RecycleAsync(instance, end.How, over.Token);
                 continue;
             }
             _its.Happened($"process {instance.ProcessId} {end.How}");
-            if (_its.IsGivenUp(end.How, true) || await ReplaceAsync() is not { } next)
-            {
-                return;
-            }
-            instance = next;
+            instance = _its.IsGivenUp(end.How, true) ? null : await ReplaceAsync(over.Token);
         }
     }
 
-    // How it has ended, or why it is to be replaced; null when the generation ends.
-    private async Task<(string How, bool IsSpent)?> WatchAsync(AppInstance instance)
+    // How it has ended, or why it is to be replaced; null when nobody wants to know any more.
+    private async Task<(string How, bool IsSpent)?> WatchAsync(AppInstance instance, CancellationToken ct)
     {
-        using var over = CancellationTokenSource.CreateLinkedTokenSource(_ending.Token);
+        using var over = CancellationTokenSource.CreateLinkedTokenSource(ct);
         var hung = _health.HasHungAsync(instance, over.Token);
         var spent = _use.IsSpentAsync(instance, over.Token);
         var first = await Task.WhenAny(instance.Exited, hung, spent);
         await over.CancelAsync();
-        if (_ending.IsCancellationRequested)
+        if (ct.IsCancellationRequested)
         {
             return null;
         }
@@ -158,7 +165,7 @@ internal sealed class Slot : IDisposable
     }
 
     // The fresh one, or the old one where there can be none for the time being.
-    private async Task<AppInstance> RecycleAsync(AppInstance old, string why)
+    private async Task<AppInstance> RecycleAsync(AppInstance old, string why, CancellationToken ct)
     {
         AppInstance? next = null;
         try
@@ -168,8 +175,9 @@ internal sealed class Slot : IDisposable
             {
                 _others.Add(next);
             }
-            await _health.WaitUntilReadyAsync(next, _ending.Token);
-            await _health.SettleAsync(next, _ending.Token);
+            await _health.WaitUntilReadyAsync(next, ct);
+            await _health.SettleAsync(next, ct);
+            _its.Changed();
             await next.ListenAsync(_ending.Token);
         }
         catch (Exception error)     // whatever it is: the old one serves
@@ -179,10 +187,10 @@ internal sealed class Slot : IDisposable
             {
                 _others.RemoveAll(other => other == next);
             }
-            if (!_ending.IsCancellationRequested)
+            if (!ct.IsCancellationRequested)
             {
                 _its.Happened($"process {old.ProcessId} was to be replaced ({why}), and goes on: {error.Message}");
-                await Task.WhenAny(old.Exited, Task.Delay(s_restartPauseMax, _ending.Token));
+                await Task.WhenAny(old.Exited, Task.Delay(s_restartPauseMax, ct));
             }
             return old;
         }
@@ -193,6 +201,7 @@ internal sealed class Slot : IDisposable
             _current = next;
             Recycles++;
         }
+        _its.Changed();
         _its.Happened($"process {next.ProcessId} serves in the place of {old.ProcessId}: {why}");
         _leaving.RemoveAll(static task => task.IsCompleted);
         _leaving.Add(LeaveAsync(old, hasSuccessor: true));
@@ -218,10 +227,19 @@ internal sealed class Slot : IDisposable
         {
             await instance.Listeners.PassOnAsync();      // it may have crashed over what it alone had been told of
         }
+        while (!TryLetGo(instance))
+        {
+            await _its.Gate.WhenOpen;
+        }
         instance.Dispose();
+    }
+
+    // What has been written down for another program stays open for it.
+    private bool TryLetGo(AppInstance instance)
+    {
         lock (_lock)
         {
-            _others.Remove(instance);
+            return _its.Gate.IsOpen && (_others.Remove(instance) || true);
         }
     }
 
@@ -243,20 +261,24 @@ internal sealed class Slot : IDisposable
     }
 
     // Null when the generation ends, or is given up.
-    private async Task<AppInstance?> ReplaceAsync()
+    private async Task<AppInstance?> ReplaceAsync(CancellationToken ct)
     {
-        for (int attempt = 0; !_ending.IsCancellationRequested; attempt++)
+        _isEmpty = true;
+        for (int attempt = 0; !ct.IsCancellationRequested; attempt++)
         {
             var before = Current;
             try
             {
                 if (attempt > 0)
                 {
-                    await Task.Delay(Pause(attempt), _ending.Token);
+                    await Task.Delay(Pause(attempt), ct);
                 }
-                var next = await StartAsync(_ending.Token);
+                var next = await StartAsync(ct);
+                _its.Changed();
                 await next.ListenAsync(_ending.Token);
+                _isEmpty = false;
                 Restarts++;
+                _its.Changed();
                 _its.Happened($"process {next.ProcessId} serves in its place");
                 return next;
             }

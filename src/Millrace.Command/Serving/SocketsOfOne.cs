@@ -16,7 +16,13 @@ internal sealed partial class SocketsOfOne : IDisposable
 
     private SocketsOfOne(int descriptor) => _descriptor = descriptor;
 
-    /// <summary>Takes the folder for this process, and removes what processes of a daemon before have left.</summary>
+    /// <summary>That of this process from before it became another program.</summary>
+    public static SocketsOfOne Resume(int descriptor) => new(descriptor);
+
+    /// <summary>The lock itself.</summary>
+    public int Descriptor => _descriptor;
+
+    /// <summary>Takes the folder for this process.</summary>
     /// <param name="control">The control socket; absolute. Its folder is this user's.</param>
     /// <exception cref="CommandFailure">Another daemon has it.</exception>
     public static SocketsOfOne Take(string control)
@@ -29,12 +35,19 @@ internal sealed partial class SocketsOfOne : IDisposable
             _ = SystemCalls.Close(descriptor);
             throw new CommandFailure(ExitCode.Failure, $"{path} {why}. Name a \"control\" in a folder that no other daemon uses.");
         }
-        using var folder = OwnFolder.Open(path);
-        foreach (string name in folder.Names.Where(static name => OfProcess().IsMatch(name)))
-        {
-            folder.Remove(name);        // a process that has outlived its daemon is asked nothing any more
-        }
         return new SocketsOfOne(descriptor);
+    }
+
+    /// <summary>Removes what processes of a daemon before have left.</summary>
+    /// <param name="control">As it was taken.</param>
+    /// <param name="goOn">Those that go on.</param>
+    public static void RemoveLeft(string control, IReadOnlySet<string> goOn)
+    {
+        using var folder = OwnFolder.Open(Path.GetDirectoryName(control)!);
+        foreach (string name in folder.Names.Where(name => OfProcess().IsMatch(name) && !goOn.Contains(Path.GetFileNameWithoutExtension(name))).ToArray())
+        {
+            folder.Remove(name);
+        }
     }
 
     public void Dispose() => _ = SystemCalls.Close(_descriptor);

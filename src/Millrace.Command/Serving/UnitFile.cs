@@ -6,8 +6,12 @@ using System.Text;
 
 namespace Millrace.Command.Serving;
 
+// A daemon that is killed leaves its applications serving, for the next one to take over; where they are in control groups of their own systemd could not start one beside them
+// (cgroups(7), "no internal processes"), and they end with it.
 internal static class UnitFile
 {
+    private const int StoreMax = 1024;      // each application has two, and one or two for each address
+
     /// <param name="file">What is to be served.</param>
     /// <param name="command">How the command is started: a program, and what stands in front of its arguments.</param>
     /// <param name="isRoots">For the system's own manager; false: for that of a user.</param>
@@ -27,7 +31,9 @@ internal static class UnitFile
             TimeoutStopSec={Seconds(file.Apps.Max(static app => app.DrainTimeout)) + 15}
             WatchdogSec=30
             Restart=on-failure
-            KillMode=mixed
+            {(NeedsGroups(file) ? "KillMode=mixed" : "KillMode=process")}
+            FileDescriptorStoreMax={StoreMax}
+            Environment={ServiceManager.StoreVariable}={StoreMax}
             OOMPolicy=continue
             LimitNOFILE=524288
 
@@ -61,7 +67,7 @@ internal static class UnitFile
         List<string> lines = [];
         if (file.Places.Control.StartsWith(ServeFileSource.RootsSockets + "/", StringComparison.Ordinal))
         {
-            lines.AddRange(["RuntimeDirectory=millrace", "RuntimeDirectoryMode=0700"]);
+            lines.AddRange(["RuntimeDirectory=millrace", "RuntimeDirectoryMode=0700", "RuntimeDirectoryPreserve=restart"]);
         }
         if (file.Places.Snapshots == ServeFileSource.RootsSnapshots)
         {

@@ -27,6 +27,7 @@ internal static class DaemonVerbs
         yield return CreateAction(console, "release", "Start an application that is held.", "apps/{0}/release");
         yield return CreateReload(console);
         yield return CreateScale(console);
+        yield return CreateUpgrade(console);
         yield return CreateShutdown(console);
     }
 
@@ -94,6 +95,18 @@ internal static class DaemonVerbs
         return command.WithHelp(new Help([("millrace scale shop 4", "further processes are started, asked for their health, and then accept; those that are too many give their connections to the others")], ExitCodes));
     }
 
+    private static System.CommandLine.Command CreateUpgrade(CommandConsole console)
+    {
+        var control = ControlOption();
+        var command = new System.CommandLine.Command("upgrade", "Have the daemon become the version of Millrace that is installed now. Its applications go on, and no request is lost.") { control };
+        command.SetAction(async (result, ct) =>
+        {
+            using var client = Connect(result.GetValue(control));
+            return Say(console, await client.UpgradeAsync(ct));
+        });
+        return command.WithHelp(new Help([("millrace upgrade", "after another version has been installed in the place of the one that runs; where that cannot take over, the daemon goes on as it is")], ExitCodes));
+    }
+
     private static System.CommandLine.Command CreateShutdown(CommandConsole console)
     {
         var control = ControlOption();
@@ -105,7 +118,11 @@ internal static class DaemonVerbs
     private static async Task<int> DoAsync(CommandConsole console, string? control, string request, CancellationToken ct, byte[]? body = null)
     {
         using var client = Connect(control);
-        var answer = await client.DoAsync(request, body, ct);
+        return Say(console, await client.DoAsync(request, body, ct));
+    }
+
+    private static int Say(CommandConsole console, ControlAnswer answer)
+    {
         if (!answer.Ok)
         {
             throw new CommandFailure(ExitCode.Failure, answer.Message);

@@ -4,6 +4,7 @@ using System.CommandLine;
 using Millrace.Command.Running;
 using Millrace.Command.Serving;
 using Millrace.Command.Terminals;
+using Millrace.Listeners;
 
 namespace Millrace.Command.Verbs;
 
@@ -37,17 +38,30 @@ internal static class ServeVerb
     private static async Task<int> RunAsync(CommandConsole console, string? named)
     {
         Inheritance.End();
-        var file = ServeFileSource.Read(ServeFileSource.Find(named));
-        OwnDirectory.Prepare(Path.GetDirectoryName(file.Places.Control)!, group: null, OwnFolder, OwnFolder);
-        var stopping = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
-        var daemon = new Daemon(file, console);
+        var image = CommandImage.OfProcess();
+        var state = CommandImage.TakeState();
+        var file = state is null ? ServeFileSource.Read(ServeFileSource.Find(named)) : null;
+        var places = state?.Places ?? file!.Places;
+        OwnDirectory.Prepare(Path.GetDirectoryName(places.Control)!, group: null, OwnFolder, OwnFolder);
+        using var socket = Listen(places, state);
+        using var sockets = state is null ? SocketsOfOne.Take(places.Control) : SocketsOfOne.Resume(state.Lock);
+        var left = state ?? await new Adoption(Path.GetDirectoryName(places.Control)!, console.Steady.Say).TakeAsync();
+        SocketsOfOne.RemoveLeft(places.Control, (left?.Instances ?? []).Select(static instance => instance.Id).ToHashSet());
+        var daemon = left is null ? new Daemon(file!, console) : Resume(left, console, file);
+        daemon.BeginToWrite();
         using var manager = ServiceManager.OfProcess();
+        daemon.Stored = StoredSockets.Of(manager, state is null ? Environment.GetEnvironmentVariable : static _ => null, Environment.ProcessId);
+        var stopping = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        using var upgrading = new Upgrading(image, console, manager, stopping.Task);
         ControlServer? control = null;
         using var signals = new DaemonSignals(() => stopping.TrySetResult(), daemon.Kill, own => _ = ReloadAsync(console, daemon, manager, control));
-        await using var listening = control = await StartControlAsync(file.Places.Control, daemon, () => stopping.TrySetResult());
-        using var sockets = SocketsOfOne.Take(file.Places.Control);
-        console.Steady.Say($"serving {file.CountText} of {file.Path}; `millrace status` shows them");
-        var started = TellWhenStartedAsync(daemon.StartAsync(), file.StartPatience, () => manager.TellReady(daemon.Summary));
+        Posix.TakeWaitingSignals();
+        await using var listening = control = await ControlServer.StartAsync(socket, daemon, () => stopping.TrySetResult(), upgrading);
+        upgrading.Attach(daemon, control, sockets);
+        console.Steady.Say(state is null
+            ? $"serving {daemon.File.CountText} of {daemon.File.Path}; `millrace status` shows them"
+            : $"Millrace {Daemon.Version} serves {daemon.File.CountText} of {daemon.File.Path} in the place of {state.Millrace}; `millrace status` shows them");
+        var started = TellWhenStartedAsync(daemon.StartAsync(), daemon.File.StartPatience, () => manager.TellReady(daemon.Summary));
         await stopping.Task;
         manager.TellStopping();
         console.Steady.Say("stopping: requests that are under way are answered first (Ctrl+C once more ends them)");
@@ -55,6 +69,34 @@ internal static class ServeVerb
         await started;
         await console.Steady.FlushAsync(s_lastWords);
         return ExitCode.Success;
+    }
+
+    private static Daemon Resume(DaemonState state, CommandConsole console, ServeFile? wanted)
+    {
+        try
+        {
+            return new Daemon(state, console, wanted);
+        }
+        catch (Exception error) when (error is InstanceException or MillraceStartException or IOException)
+        {
+            throw new CommandFailure(ExitCode.Failure, $"The applications that run cannot be looked after: {error.Message}");
+        }
+    }
+
+    private static ListenSocket Listen(DaemonPlaces places, DaemonState? state)
+    {
+        if (state?.Control is { } kept && ResumedListeners.TryTake(kept.Descriptor, ListenAddress.Parse(kept.Address), kept.File) is { } resumed)
+        {
+            return resumed;
+        }
+        try
+        {
+            return ControlServer.Listen(places.Control);
+        }
+        catch (MillraceStartException error)
+        {
+            throw new CommandFailure(ExitCode.Failure, $"{error.Message} If a daemon of yours has it, `millrace status` shows what it serves; a second one needs a \"control\" of its own in its file.");
+        }
     }
 
     // Whoever has started the daemon waits only so long, and ends it with all applications: one that is long in coming is the matter of nobody else.
@@ -66,18 +108,6 @@ internal static class ServeVerb
         }
         await started;
         tell();
-    }
-
-    private static async Task<ControlServer> StartControlAsync(string path, Daemon daemon, Action stop)
-    {
-        try
-        {
-            return await ControlServer.StartAsync(path, daemon, stop);
-        }
-        catch (MillraceStartException error)
-        {
-            throw new CommandFailure(ExitCode.Failure, $"{error.Message} If a daemon of yours has it, `millrace status` shows what it serves; a second one needs a \"control\" of its own in its file.");
-        }
     }
 
     // Whom nobody can ask any more is told so.

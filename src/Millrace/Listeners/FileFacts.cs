@@ -1,5 +1,6 @@
 // What a file is, whose it is and who may do what with it, as far as sockets and their directories are concerned. Only looks.
 
+using System.Globalization;
 using System.Text;
 using Millrace.Platform;
 
@@ -20,6 +21,8 @@ internal readonly unsafe struct FileFacts
     public bool IsDirectory => Kind == SystemCalls.S_IFDIR;
 
     public bool IsLink => Kind == SystemCalls.S_IFLNK;
+
+    public bool IsPipe => Kind == SystemCalls.S_IFIFO;
 
     public bool IsFile => Kind == SystemCalls.S_IFREG;
 
@@ -54,6 +57,9 @@ internal readonly unsafe struct FileFacts
 
     /// <summary>What an open file is.</summary>
     public static FileFacts? Of(int descriptor, out int errno) => Look(descriptor, string.Empty, SystemCalls.AT_EMPTY_PATH, out errno);
+
+    /// <summary>Device and inode as text. They are this file's alone as long as something holds it, as a socket does that is bound to it.</summary>
+    public string Identity => string.Create(CultureInfo.InvariantCulture, $"{_status.DeviceMajor}:{_status.DeviceMinor}:{_status.Inode}");
 
     public bool IsSame(in FileFacts other) =>
         _status.Inode == other._status.Inode && _status.DeviceMajor == other._status.DeviceMajor && _status.DeviceMinor == other._status.DeviceMinor;

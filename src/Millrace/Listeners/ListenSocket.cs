@@ -38,6 +38,9 @@ internal sealed class ListenSocket : IDisposable
     /// <summary>What the socket is really bound to: <c>localhost</c> and <c>*</c> are addresses here.</summary>
     public SocketName Name { get; }
 
+    /// <summary>Which file goes with it (<see cref="FileFacts.Identity"/>); null where none does.</summary>
+    public string? FileIdentity => _file?.Facts.Identity;
+
     /// <summary>The loop this one is for, in [0, loops), or -1 for all of them.</summary>
     public int Loop { get; }
 

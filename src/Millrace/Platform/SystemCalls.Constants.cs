@@ -111,6 +111,7 @@ internal static unsafe partial class SystemCalls
     public const int S_IFREG = 0x8000;
     public const int S_IFLNK = 0xA000;
     public const int S_IFDIR = 0x4000;
+    public const int S_IFIFO = 0x1000;
     public const int RENAME_NOREPLACE = 1;
     public const uint KeepId = uint.MaxValue;
 

@@ -1,5 +1,5 @@
 // Deployments one after the other, one in five of them broken, under load over each way to the application, behind a real nginx. Every answer is checked.
-// MILLRACE_DEPLOYMENTS is their number (100).
+// Meanwhile the daemon becomes another program ten times in a hundred, and is killed three times and started again. MILLRACE_DEPLOYMENTS is the number of deployments (100).
 
 using System.Diagnostics;
 using System.Globalization;
@@ -32,6 +32,7 @@ public sealed partial class ServeTests
         long begun = Stopwatch.GetTimestamp();
         var before = await LoadAsync(ways, () => Task.Delay(TimeSpan.FromSeconds(Math.Min(60, Deployments))));
         double[] during;
+        int upgrades = 0;
         try
         {
             during = await LoadAsync(ways, async () =>
@@ -39,20 +40,36 @@ public sealed partial class ServeTests
                 for (int i = 1; i <= Deployments; i++)
                 {
                     await DeployAsync(folder, i);
+                    if (IsTurn(i, in100: 10))
+                    {
+                        await UpgradeAsync();
+                        upgrades++;
+                    }
+                    if (IsTurn(i, in100: 3))
+                    {
+                        await KillAndStartAsync(_daemons[^1]);
+                    }
                 }
             });
         }
         catch (Exception error)
         {
-            throw new IOException($"{error.Message}\n{await StatusAsync()}\n{_daemons[0].Output}\n{string.Join('\n', kept.ErrorLog().Concat(closed.ErrorLog()))}", error);
+            throw new IOException($"{error.Message}\n{await StatusAsync()}\n{string.Join('\n', _daemons.Select(static daemon => daemon.Error + daemon.Output))}\n{string.Join('\n', kept.ErrorLog().Concat(closed.ErrorLog()))}", error);
         }
 
-        string figures = string.Create(CultureInfo.InvariantCulture, $"{Deployments} deployments in {Stopwatch.GetElapsedTime(begun).TotalSeconds:0} s. Without them {Figures(before)}; with them {Figures(during)}");
+        string figures = string.Create(CultureInfo.InvariantCulture, $"{Deployments} deployments, {upgrades} upgrades and {_daemons.Count - 1} kills in {Stopwatch.GetElapsedTime(begun).TotalSeconds:0} s. Without them {Figures(before)}; with them {Figures(during)}");
         TestContext.Current.TestOutputHelper?.WriteLine(figures);
         Console.WriteLine(figures);
         Assert.Equal(Deployments - (Deployments / 5) + 1, int.Parse((await VersionAsync())[1..], CultureInfo.InvariantCulture));
         Assert.Empty(kept.ErrorLog());
         Assert.Empty(closed.ErrorLog());
+    }
+
+    // At least once, however few deployments there are.
+    private static bool IsTurn(int number, int in100)
+    {
+        int of = Math.Max(1, Deployments * in100 / 100);
+        return number * of / Deployments > (number - 1) * of / Deployments;
     }
 
     // The fifth of each five is broken, in one way after the other; the next one is right again.

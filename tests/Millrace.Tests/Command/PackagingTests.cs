@@ -12,7 +12,7 @@ public sealed class PackagingTests
     private const string Served = "/etc/millrace/millrace.json";
 
     // For whatever the file will say: its times are long enough, and there may be control groups. What is printed leaves those folders open in which the command lies.
-    private static readonly string[] s_ofAnyFile = ["Description=", "TimeoutStartSec=", "TimeoutStopSec=", "Delegate=", "ProtectControlGroups=", "ProtectHome=", "PrivateTmp="];
+    private static readonly string[] s_ofAnyFile = ["Description=", "TimeoutStartSec=", "TimeoutStopSec=", "Delegate=", "KillMode=", "ProtectControlGroups=", "ProtectHome=", "PrivateTmp="];
 
     [Fact]
     public void Its_unit_is_the_one_that_is_printed_for_any_file()

@@ -1,0 +1,174 @@
+// An application while the daemon becomes another program: what is under way ends first, what is to be known is written down, and the other program goes on from
+// there. Nothing of this reaches its processes.
+
+using Millrace.Command.Running;
+
+namespace Millrace.Command.Serving;
+
+internal sealed partial class HostedApp
+{
+    private bool _wasAnswering;     // 503, until the pause
+
+    /// <summary>One that was there before. <see cref="GoOnServing"/> has it go on.</summary>
+    /// <param name="saved">What has been written of it.</param>
+    /// <param name="folders">Where the daemon keeps what it makes.</param>
+    /// <param name="voice">Where its output goes.</param>
+    /// <param name="changed">As for a fresh one.</param>
+    /// <exception cref="MillraceStartException">What has been written is not so.</exception>
+    /// <exception cref="InstanceException">What has been written is not so.</exception>
+    public static HostedApp Resume(AppSaved saved, DaemonFolders folders, AppVoice voice, Action changed)
+    {
+        var app = new HostedApp(saved.Settings, folders, voice, changed)
+        {
+            State = saved.State,
+            Reason = saved.Reason,
+            _generations = saved.Generations,
+            _restarts = saved.Restarts,
+            _recycles = saved.Recycles,
+            _attempts = saved.Attempts,
+            _scaled = saved.Scaled,
+            _isHeldOnRequest = saved.IsHeldOnRequest,
+            _queueUntil = saved.QueueUntil,
+            _page = saved.Page,
+            _queueReason = saved.QueueReason,
+            _listeners = saved.Listeners is { } listeners ? AppListeners.Resume(listeners) : null,
+        };
+        foreach (var its in saved.Events)
+        {
+            app._events.Enqueue(its);
+        }
+        app.Output.Resume(saved.Pipes, saved.Output, saved.Printed);
+        app._code.Resume(saved.Settings, saved.Code, saved.IsBuildStale);
+        app._current = saved.Current is { } current ? app.Resume(current) : null;
+        app._limitsSaid = app._current?.Limits ?? "";
+        app._retiring.AddRange(saved.Leaving.Select(app.Resume));
+        app._doorman = saved.Kept is { } kept ? Doorman.Resume(app._listeners!, app.Ring, kept) : null;
+        return app;
+    }
+
+    /// <summary>Goes on where it was; once, of one that is resumed.</summary>
+    public async Task GoOnServingAsync()
+    {
+        foreach (var generation in _retiring.ToArray())
+        {
+            generation.GoOnLeaving(generation.HasSuccessor);
+            _draining.Add(Task.Run(() => DrainAsync(generation, generation.HasSuccessor)));
+        }
+        if (_current is { } current)
+        {
+            current.GoOnServing();
+            _ = WatchAsync(current);
+            _ = current.Settings is { OnDemand: true, Idle: { } idle } ? StopWhenIdleAsync(current, idle) : null;
+            bool wasDeploying = State == AppState.Deploying;
+            State = AppState.Serving;
+            _ = wasDeploying ? DeployAsync() : null;        // its next generation was on its way, and has ended
+        }
+        else if (State is AppState.Serving or AppState.Deploying or AppState.Starting)
+        {
+            _ = BeginAsync();       // all its processes have ended meanwhile
+        }
+        else if (_doorman is null && State != AppState.Stopped)
+        {
+            await StandInAsync();
+        }
+        if (_queueUntil is { } until)
+        {
+            TimeSpan left = until - DateTimeOffset.UtcNow;
+            _ = EndQueueAsync(++_holds, left > TimeSpan.Zero ? left : TimeSpan.Zero);
+        }
+        if (State == AppState.Waiting)
+        {
+            _attempts = Math.Max(0, _attempts - 1);
+            TryAgainLater(++_deployments);
+        }
+        _watching ??= Task.Run(DeployChangesAsync);
+    }
+
+    // Its addresses may be open, or have been open in a process that has gone.
+    private async Task StandInAsync()
+    {
+        if (TryOpen() is null && (State == AppState.Idle || _queueUntil is not null))
+        {
+            _ = await TryWaitAtDoorAsync();
+            return;
+        }
+        await HoldOnAsync();
+        _ = _held is { } held ? held.Page = _page : null;
+    }
+
+    /// <summary>Waits until nothing is under way, and has what comes wait.</summary>
+    public Task WaitUntilQuietAsync() => _one.WaitAsync();
+
+    /// <summary>What comes is done again.</summary>
+    public void EndQuiet() => _one.Release();
+
+    /// <summary>From now on nothing happens to it: its processes serve, and nobody looks after them. Only while it is quiet.</summary>
+    /// <returns>All that another program has to know.</returns>
+    public async Task<AppSaved> PauseAsync()
+    {
+        _gate.Close();
+        await (_current?.PauseAsync() ?? Task.CompletedTask);
+        await (_listeners?.PauseAsync() ?? Task.CompletedTask);
+        _wasAnswering = _held is not null;
+        await LetGoAsync();     // whom it has answered goes into the channel, and is taken out of it there
+        var kept = _doorman?.Pause();
+        var pipes = await Output.PauseAsync();
+        return Saved with { Kept = kept, Pipes = pipes };
+    }
+
+    /// <summary>No other program has come.</summary>
+    public async Task GoOnAsync()
+    {
+        Output.GoOn();
+        _doorman?.GoOn();
+        _listeners?.GoOn();
+        if (_wasAnswering)
+        {
+            await HoldOnAsync();
+            _ = _held is { } held ? held.Page = _page : null;
+        }
+        _current?.GoOn();
+        _gate.Open();
+    }
+
+    /// <summary>How it is now, without what is open only while it pauses.</summary>
+    public AppSaved Saved
+    {
+        get
+        {
+            var (code, isStale) = _code.State;
+            lock (_lock)
+            {
+                return new AppSaved
+                {
+                    Settings = Settings,
+                    State = State,
+                    Reason = Reason,
+                    Generations = _generations,
+                    Restarts = _restarts,
+                    Recycles = _recycles,
+                    Attempts = _attempts,
+                    Scaled = _scaled,
+                    IsHeldOnRequest = _isHeldOnRequest,
+                    Page = _page,
+                    QueueUntil = _queueUntil,
+                    QueueReason = _queueReason,
+                    Code = code,
+                    IsBuildStale = isStale,
+                    Listeners = _listeners?.State,
+                    Current = _current?.State,
+                    Leaving = [.. (_coming is { } coming ? _retiring.Append(coming) : _retiring).Select(static generation => generation.State)],
+                    Events = [.. _events],
+                    Output = Output.Last(int.MaxValue),
+                    Printed = Output.Printed,
+                };
+            }
+        }
+    }
+
+    private Generation Resume(GenerationState state)
+    {
+        var app = state.Settings.IsRouter ? AppTarget.FindApp(Routing.RouterSettings.Program) : state.App;     // that of the command as it is now
+        return Generation.Resume(SettingOf(state.Number, state.Settings, app, state.Code is { } code ? CodeSnapshot.Resume(code) : null), state);
+    }
+}

@@ -1,0 +1,74 @@
+// Passes on what a process prints, line by line. It can be stopped between two bytes: another program goes on where this one has ended.
+
+using System.IO.Pipes;
+using System.Text;
+using Microsoft.Win32.SafeHandles;
+
+namespace Millrace.Command.Serving;
+
+/// <param name="pipe">The end that is read; disposed of here when the other end has gone.</param>
+/// <param name="before">What has been read of it already, and not been passed on.</param>
+/// <param name="add">Is given each line, and may take its time.</param>
+internal sealed class OutputPump(PipeStream pipe, byte[] before, Func<string, ValueTask> add) : IDisposable
+{
+    private readonly PipeText _text = new(pipe, before);
+    private readonly SafePipeHandle _handle = pipe.SafePipeHandle;
+    private LineReader? _lines;
+    private CancellationTokenSource _pause = new();
+    private Task<bool> _running = Task.FromResult(false);
+    private readonly TaskCompletionSource _ended = new(TaskCreationOptions.RunContinuationsAsynchronously);
+
+    /// <summary>Ends when nothing will come any more.</summary>
+    public Task Ended => _ended.Task;
+
+    /// <summary>The end that is read; -1 when nothing will come any more.</summary>
+    public int Descriptor => _ended.Task.IsCompleted ? -1 : (int)_handle.DangerousGetHandle();
+
+    public void Begin() => _running = Task.Run(RunAsync);
+
+    /// <summary>Nothing is read any more, until it is to go on.</summary>
+    public async Task PauseAsync()
+    {
+        await _pause.CancelAsync();
+        await _running;
+    }
+
+    /// <summary>What has been read, and not been passed on; asked while it pauses.</summary>
+    public byte[] Rest => [.. Encoding.UTF8.GetBytes(_lines?.Rest ?? ""), .. _text.Rest];
+
+    public void GoOn()
+    {
+        if (!_ended.Task.IsCompleted)
+        {
+            _pause.Dispose();
+            _pause = new CancellationTokenSource();
+            Begin();
+        }
+    }
+
+    public void Dispose() => pipe.Dispose();
+
+    // False: it pauses.
+    private async Task<bool> RunAsync()
+    {
+        _lines ??= new LineReader(_text, AppOutput.LineMax);
+        try
+        {
+            while (await _lines.ReadAsync(_pause.Token) is { } line)
+            {
+                await add(line);
+            }
+        }
+        catch (OperationCanceledException) when (_pause.IsCancellationRequested)
+        {
+            return false;
+        }
+        catch (Exception error) when (error is IOException or ObjectDisposedException or OperationCanceledException)
+        {
+            // It has ended, and nobody reads on.
+        }
+        _ended.TrySetResult();
+        await pipe.DisposeAsync();
+        return true;
+    }
+}

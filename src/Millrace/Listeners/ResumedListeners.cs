@@ -1,0 +1,61 @@
+// Sockets that are listened on already: by this process, which was another program before, or by one that has handed them over. The file of a Unix socket is
+// theirs again, and goes with them, where it is still the one that the socket is bound to.
+
+using Millrace.Platform;
+
+namespace Millrace.Listeners;
+
+internal static class ResumedListeners
+{
+    /// <summary>Takes over a descriptor that listens at an address; null where it is none, and it is left open.</summary>
+    /// <param name="descriptor">Of whatever kind.</param>
+    /// <param name="address">With its real port.</param>
+    /// <param name="fileIdentity">See <see cref="ListenSocket.FileIdentity"/>.</param>
+    public static ListenSocket? TryTake(int descriptor, ListenAddress address, string? fileIdentity)
+    {
+        if (!IsAt(descriptor, address))
+        {
+            return null;
+        }
+
+        SocketName name = SocketName.Of(descriptor)!.Value;
+        _ = SystemCalls.Fcntl(descriptor, SystemCalls.F_SETFD, SystemCalls.FD_CLOEXEC);
+        return new ListenSocket(descriptor, address, name, loop: address.Kind == EndPointKind.Tcp ? 0 : -1, fileIdentity is null ? null : FileOf(address, fileIdentity));
+    }
+
+    /// <summary>Whether a descriptor listens at an address.</summary>
+    public static bool IsAt(int descriptor, ListenAddress address) =>
+        SystemCalls.GetSocketOption(descriptor, SystemCalls.SOL_SOCKET, SystemCalls.SO_ACCEPTCONN) == 1
+        && SystemCalls.GetSocketOption(descriptor, SystemCalls.SOL_SOCKET, SystemCalls.SO_TYPE) == SystemCalls.SOCK_STREAM
+        && SocketName.Of(descriptor) is SocketName name
+        && IsAt(address, name);
+
+    // What an inherited one is bound to is whoever has opened it to say.
+    private static bool IsAt(ListenAddress address, SocketName name) => address.Kind switch
+    {
+        EndPointKind.Unix => name.Path == address.Path,
+        EndPointKind.Tcp => name.Address is not null && name.Port == address.Port && (address.AnyHost || address.Localhost || name.Address.Equals(address.Address)),
+        _ => true,
+    };
+
+    private static SocketFile? FileOf(ListenAddress address, string identity)
+    {
+        if (SocketDirectory.Open(address.Path!, out _) is not { } directory)
+        {
+            return null;
+        }
+
+        if (SocketFile.Open(directory, Path.GetFileName(address.Path!), out _) is { } file)
+        {
+            if (file.Facts.Identity == identity)
+            {
+                return file;
+            }
+
+            file.Dispose();
+        }
+
+        directory.Dispose();
+        return null;
+    }
+}

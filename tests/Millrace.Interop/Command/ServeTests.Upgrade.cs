@@ -1,0 +1,273 @@
+// The daemon becomes another program: its applications do not notice, nor do their visitors, and it knows all that it knew.
+
+using System.Globalization;
+using System.Net;
+using System.Net.Sockets;
+using System.Text.Json;
+
+namespace Millrace.Interop.Command;
+
+public sealed partial class ServeTests
+{
+    private const string Upgraded = @"^the daemon is Millrace \S+ now, and was \S+; process [0-9]+ and [0-9]+ of its applications' go on\n$";
+
+    // Each connection is kept over all of it; a close, a refusal or a wrong answer ends the test.
+    [Fact]
+    public async Task Upgrades_under_load_lose_no_request_close_no_connection_and_touch_no_process()
+    {
+        const int Upgrades = 2;
+        Write(App("shop", $"fastcgi://unix:{Socket};{_shop}", "\"instances\": 2"));
+        var daemon = await StartAsync();
+        using var stop = new CancellationTokenSource();
+        var clients = Enumerable.Range(0, 8).Select(i => Task.Run(() => i % 2 == 0 ? AskOverHttpAsync(i, stop.Token) : AskOverFastCgiAsync(i, stop.Token))).ToArray();
+
+        int[] before = [.. ProcessesOf("shop", await StatusAsync())];
+        for (int i = 1; i <= Upgrades; i++)
+        {
+            await UpgradeAsync();
+            Assert.Equal(before, ProcessesOf("shop", await StatusAsync()));
+        }
+        Assert.Equal((0, "shop: serving\n", ""), await DoAsync("reload", "shop"));
+        await UpgradeAsync();
+        await stop.CancelAsync();
+        int[] asked = await Task.WhenAll(clients);
+
+        Assert.All(asked, static count => Assert.InRange(count, 10, int.MaxValue));
+        string status = await StatusAsync();
+        Assert.Equal((daemon.Id, Upgrades + 1), (JsonDocument.Parse(status).RootElement.GetProperty("process").GetInt32(), JsonDocument.Parse(status).RootElement.GetProperty("upgrades").GetInt32()));
+        Assert.Equal(("serving", 2), (AppOf("shop", status).GetProperty("state").GetString(), AppOf("shop", status).GetProperty("generation").GetInt32()));
+        Assert.DoesNotContain(before, process => Directory.Exists($"/proc/{process}"));
+
+        int[] processes = [.. ProcessesOf("shop", status)];
+        Assert.All(processes, static process => Assert.Contains("\nSigBlk:\t0000000000000000\n", System.IO.File.ReadAllText($"/proc/{process}/status"), StringComparison.Ordinal));
+        daemon.Signal(CommandProcess.SigTerm);
+        Assert.Equal(0, await daemon.WaitForExitAsync());
+        Assert.All(processes, static process => Assert.False(Directory.Exists($"/proc/{process}")));
+        Assert.Empty(Directory.GetFiles(_directory.Path, "*.sock"));
+        Assert.Empty(Directory.GetFiles(Path.GetDirectoryName(Control)!));
+    }
+
+    [Fact]
+    public async Task A_process_that_crashes_behind_an_upgrade_is_replaced_and_its_reason_known()
+    {
+        Write(App("shop", _shop));
+        var daemon = await StartAsync();
+        await UpgradeAsync();
+        int first = int.Parse(await _client.GetStringAsync(_shop + "/process"), CultureInfo.InvariantCulture);
+        using (var process = System.Diagnostics.Process.GetProcessById(first))
+        {
+            process.Kill();
+        }
+        await WaitForAsync(async () => AppOf("shop", await StatusAsync()).GetProperty("restarts").GetInt32() == 1);
+        Assert.Contains($"process {first} was ended by signal 9", await StatusAsync(), StringComparison.Ordinal);
+        Assert.NotEqual(first, int.Parse(await _client.GetStringAsync(_shop + "/process"), CultureInfo.InvariantCulture));
+
+        await UpgradeAsync();
+        using var ill = await _client.PostAsync(_shop + "/sicken", null);
+        await WaitForAsync(async () => (await StatusAsync()).Contains("was killed: /health was without a right answer for 5 s", StringComparison.Ordinal));
+        await WaitForAsync(async () => AppOf("shop", await StatusAsync()).GetProperty("restarts").GetInt32() == 2);
+    }
+
+    [Fact]
+    public async Task What_somebody_has_had_done_to_applications_is_so_behind_an_upgrade()
+    {
+        string demand = FreeAddress(), page = Path.Combine(_directory.Path, "page.html"), ill = FreeAddress(), queue = FreeAddress();
+        await System.IO.File.WriteAllTextAsync(page, "<p>until noon</p>");
+        Write(
+            App("shop", _shop), App("blog", _blog), App("stopped", FreeAddress()), App("demand", demand, "\"onDemand\": true", "\"idle\": \"1s\""),
+            App("broken", ill, """ "environment": { "FAULT": "ends" } """), App("queue", queue));
+        var daemon = await StartAsync(waitFor: "broken: it did not start");
+        foreach (string app in (string[])["shop", "blog", "stopped", "queue"])
+        {
+            await WaitForStatusAsync(app, "serving");
+        }
+        using var kept = new Socket(SocketType.Stream, ProtocolType.Tcp);
+        await kept.ConnectAsync(IPEndPoint.Parse(demand["http://".Length..]));
+        await using var stream = new NetworkStream(kept);
+        using var reader = new StreamReader(stream);
+        string before = await PostAsync(stream, reader, "GET /process");
+        Assert.Equal(0, (await DoAsync("scale", "shop", "2")).ExitCode);
+        Assert.Equal(0, (await DoAsync("hold", "blog", "--page", page)).ExitCode);
+        Assert.Equal(0, (await DoAsync("stop", "stopped")).ExitCode);
+        Assert.Equal(0, (await DoAsync("hold", "queue", "--queue", "1m")).ExitCode);
+        var waits = _client.GetStringAsync(queue + "/title");
+        await WaitForStatusAsync("demand", "idle");
+        int[] processes = [.. ProcessesOf("shop", await StatusAsync())];
+        string[] states = StatesOf(await StatusAsync());
+
+        await UpgradeAsync();
+
+        string status = await StatusAsync();
+        Assert.Equal(states, StatesOf(status));
+        Assert.Equal(processes, ProcessesOf("shop", status));
+        using (var held = await _client.GetAsync(_blog + "/"))
+        {
+            Assert.Equal((HttpStatusCode.ServiceUnavailable, "<p>until noon</p>"), (held.StatusCode, await held.Content.ReadAsStringAsync()));
+        }
+        Assert.NotEqual(before, await PostAsync(stream, reader, "GET /process"));       // over a connection that nobody has closed
+        Assert.Contains("somebody has come", await StatusAsync(), StringComparison.Ordinal);
+        Assert.Equal((0, "queue: serving\n", ""), await DoAsync("release", "queue"));
+        Assert.Equal("", await waits);
+        Assert.Equal((0, "blog: serving\n", ""), await DoAsync("release", "blog"));
+        Assert.Equal((0, "stopped: serving\n", ""), await DoAsync("start", "stopped"));
+        Assert.Equal((0, "shop: serving\n", ""), await DoAsync("reload", "shop"));
+        Assert.Equal(2, ProcessesOf("shop", await StatusAsync()).Count());
+        await WaitForAsync(async () => AppOf("broken", await StatusAsync()).GetProperty("events").EnumerateArray().Count(static its => its.GetProperty("what").GetString()!.StartsWith("it did not start", StringComparison.Ordinal)) >= 2);
+    }
+
+    [Fact]
+    public async Task What_applications_print_is_printed_and_kept_over_upgrades_and_followed()
+    {
+        Write(App("shop", _shop));
+        var daemon = await StartAsync();
+        using var _1 = await _client.PostAsync(_shop + "/print", new StringContent("before"));
+        await daemon.WaitForOutputAsync("shop | before");
+        await using var follower = CommandProcess.Millrace("logs", "shop", "-f", "--control", Control);
+        await follower.WaitForOutputAsync("before");
+        await UpgradeAsync();
+        using var _2 = await _client.PostAsync(_shop + "/print", new StringContent("behind"));
+        await daemon.WaitForOutputAsync("shop | behind");
+        await follower.WaitForOutputAsync("behind");
+        string[] lines = [.. (await DoAsync("logs", "shop", "-n", "500")).Output.Split('\n').Where(static line => line is "before" or "behind")];
+        Assert.Equal(["before", "behind"], lines);
+    }
+
+    // What is asked for while something else is under way is done, by the one program or by the other.
+    [Fact]
+    public async Task What_is_under_way_ends_first_and_what_is_asked_meanwhile_is_done_by_the_other_program()
+    {
+        Write(App("shop", _shop, "\"warmUp\": [\"/title\"]").Replace("100ms", "2s", StringComparison.Ordinal), App("blog", _blog));
+        await StartAsync();
+        var reload = DoAsync("reload", "shop");
+        await WaitForStatusAsync("shop", "deploying");
+        var upgrade = DoAsync("upgrade");
+        await Task.Delay(500);      // it has begun to wait
+        var others = Enumerable.Range(0, 4).Select(i => DoAsync("reload", i % 2 == 0 ? "shop" : "blog")).ToArray();
+
+        Assert.Equal((0, "shop: serving\n", ""), await reload);
+        Assert.Matches(Upgraded, (await upgrade).Output);
+        Assert.All(await Task.WhenAll(others), static other => Assert.Equal((0, ""), (other.ExitCode, other.Error)));
+        string status = await StatusAsync();
+        Assert.Equal((4, 3), (AppOf("shop", status).GetProperty("generation").GetInt32(), AppOf("blog", status).GetProperty("generation").GetInt32()));
+    }
+
+    [Theory]
+    [InlineData("missing", "cannot be started|cannot take over")]
+    [InlineData("other", "cannot take over")]
+    [InlineData("text", "cannot take over")]
+    public async Task A_program_that_cannot_take_over_is_not_tried_and_the_daemon_goes_on(string kind, string reason)
+    {
+        string installed = Path.Combine(_directory.Path, "installed");
+        CopyFolder(Path.GetDirectoryName(CommandProcess.AssemblyOf("src/Millrace.Command", "Millrace.Command"))!, installed);
+        string assembly = Path.Combine(installed, "Millrace.Command.dll");
+        Write(App("shop", _shop));
+        var daemon = CommandProcess.Start(assembly, "serve", File);
+        _daemons.Add(daemon);
+        await daemon.WaitForErrorAsync("millrace: serving ");
+        await WaitForStatusAsync("shop", "serving");
+        string process = await _client.GetStringAsync(_shop + "/process");
+
+        string aside = assembly + ".aside";
+        System.IO.File.Move(assembly, aside);
+        switch (kind)
+        {
+            case "other":
+                System.IO.File.Copy(HostKinds, assembly);
+                break;
+            case "text":
+                await System.IO.File.WriteAllTextAsync(assembly, "half copied");
+                break;
+        }
+        var upgrade = await DoAsync("upgrade");
+
+        Assert.Equal((1, ""), (upgrade.ExitCode, upgrade.Output));
+        Assert.Matches(reason, upgrade.Error);
+        Assert.Equal(process, await _client.GetStringAsync(_shop + "/process"));
+        System.IO.File.Delete(assembly);
+        System.IO.File.Move(aside, assembly);
+        Assert.Equal((0, "shop: serving\n", ""), await DoAsync("reload", "shop"));
+        await UpgradeAsync();
+        Assert.NotEqual(process, await _client.GetStringAsync(_shop + "/process"));
+    }
+
+    // It has said that it can take over. What holds the upgrade up from there on is an application that does not start, until somebody stops it.
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task A_program_that_cannot_be_run_or_ends_at_once_when_it_is_to_take_over_costs_no_request(bool isRun)
+    {
+        string installed = Path.Combine(_directory.Path, "installed"), assembly = Path.Combine(installed, "Millrace.Command.dll"), dotnet = Path.Combine(installed, "dotnet");
+        CopyFolder(Path.GetDirectoryName(CommandProcess.AssemblyOf("src/Millrace.Command", "Millrace.Command"))!, installed);
+        System.IO.File.CreateSymbolicLink(dotnet, DotNet);
+        Write(App("shop", $"fastcgi://unix:{Socket};{_shop}"), App("blog", _blog, """ "environment": { "FAULT": "ill" } """).Replace("\"3s\"", "\"60s\"", StringComparison.Ordinal));
+        var daemon = CommandProcess.StartProgram(dotnet, assembly, "serve", File);
+        _daemons.Add(daemon);
+        await daemon.WaitForErrorAsync("millrace: serving ");
+        await WaitForStatusAsync("shop", "serving");
+        await WaitForStatusAsync("blog", "starting");
+        using var stop = new CancellationTokenSource();
+        var clients = Enumerable.Range(0, 4).Select(i => Task.Run(() => i % 2 == 0 ? AskOverHttpAsync(i, stop.Token) : AskOverFastCgiAsync(i, stop.Token))).ToArray();
+        int[] processes = [.. ProcessesOf("shop", await StatusAsync())];
+
+        var upgrade = DoAsync("upgrade");
+        int probe = 0;
+        await WaitForAsync(() => Task.FromResult((probe = ChildrenOf(daemon.Id).FirstOrDefault(static child => CommandLineOf(child).Contains("takeover", StringComparison.Ordinal))) != 0));
+        await WaitForAsync(() => Task.FromResult(HasEnded(probe)));
+        string gone = isRun ? assembly : dotnet;
+        System.IO.File.Move(gone, gone + ".aside");
+        var stopped = DoAsync("stop", "blog");
+        if (isRun)
+        {
+            Assert.NotEqual(0, await daemon.WaitForExitAsync());
+            _ = await upgrade;
+            _ = await stopped;
+            await Task.Delay(300);      // visitors are served meanwhile
+            daemon = CommandProcess.Millrace("serve", File);
+            _daemons.Add(daemon);
+            await daemon.WaitForErrorAsync("shop: 1 process of the daemon before this one goes on");
+            await WaitForStatusAsync("shop", "serving");
+        }
+        else
+        {
+            Assert.Matches("^millrace: .*/installed/dotnet cannot be run: ", (await upgrade).Error);
+            Assert.Equal((0, "blog: stopped\n", ""), await stopped);
+        }
+        System.IO.File.Move(gone + ".aside", gone);
+
+        Assert.Equal(processes, ProcessesOf("shop", await StatusAsync()));
+        Assert.Equal((0, "shop: serving\n", ""), await DoAsync("reload", "shop"));
+        Assert.Equal(0, (await DoAsync("stop", "blog")).ExitCode);
+        await UpgradeAsync();
+        await stop.CancelAsync();
+        Assert.All(await Task.WhenAll(clients), static count => Assert.InRange(count, 10, int.MaxValue));
+    }
+
+    private async Task UpgradeAsync()
+    {
+        var (exitCode, output, error) = await DoAsync("upgrade");
+        Assert.Equal((0, ""), (exitCode, error));
+        Assert.Matches(Upgraded, output);
+    }
+
+    // The one that `dotnet` means, whatever links lead to it.
+    private static string DotNet =>
+        (Environment.GetEnvironmentVariable("PATH") ?? "").Split(':').Select(static folder => new FileInfo(Path.Combine(folder, "dotnet"))).First(static file => file.Exists) is var file
+            ? file.ResolveLinkTarget(returnFinalTarget: true)?.FullName ?? file.FullName
+            : "";
+
+    private static string[] StatesOf(string status) =>
+        [.. JsonDocument.Parse(status).RootElement.GetProperty("apps").EnumerateArray().Select(static app => $"{app.GetProperty("name")} {app.GetProperty("state")} {app.GetProperty("generation")} {app.GetProperty("reason")}")];
+
+    private static void CopyFolder(string from, string to)
+    {
+        Directory.CreateDirectory(to);
+        foreach (string folder in Directory.GetDirectories(from))
+        {
+            CopyFolder(folder, Path.Combine(to, Path.GetFileName(folder)));
+        }
+        foreach (string file in Directory.GetFiles(from))
+        {
+            System.IO.File.Copy(file, Path.Combine(to, Path.GetFileName(file)));
+        }
+    }
+}
