@@ -37,12 +37,7 @@ public sealed partial class ServeTests
 
         processes = [.. ProcessesOf("shop", status)];
         Assert.Equal(2, processes.Length);
-        daemon.Signal(CommandProcess.SigTerm);
-        int exitCode = await daemon.WaitForExitAsync();
-        Assert.True(exitCode == 0, $"{exitCode}: {daemon.Error}");
-        await WaitForAsync(() => Task.FromResult(processes.All(HasEnded)));
-        Assert.Empty(Directory.GetFiles(_directory.Path, "*.sock"));
-        Assert.Empty(Directory.GetFiles(Path.GetDirectoryName(Control)!));
+        await EndAsync(daemon, processes);
     }
 
     [Fact]

@@ -40,11 +40,7 @@ public sealed partial class ServeTests
 
         int[] processes = [.. ProcessesOf("shop", status)];
         Assert.All(processes, static process => Assert.Contains("\nSigBlk:\t0000000000000000\n", System.IO.File.ReadAllText($"/proc/{process}/status"), StringComparison.Ordinal));
-        daemon.Signal(CommandProcess.SigTerm);
-        Assert.Equal(0, await daemon.WaitForExitAsync());
-        Assert.All(processes, static process => Assert.False(Directory.Exists($"/proc/{process}")));
-        Assert.Empty(Directory.GetFiles(_directory.Path, "*.sock"));
-        Assert.Empty(Directory.GetFiles(Path.GetDirectoryName(Control)!));
+        await EndAsync(daemon, processes);
     }
 
     [Fact]
