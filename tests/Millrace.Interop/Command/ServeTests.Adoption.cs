@@ -16,7 +16,7 @@ public sealed partial class ServeTests
         Write(App("shop", $"fastcgi://unix:{Socket};{_shop}", "\"instances\": 2"));
         var daemon = await StartAsync();
         using var stop = new CancellationTokenSource();
-        var clients = Enumerable.Range(0, 8).Select(i => Task.Run(() => i % 2 == 0 ? AskOverHttpAsync(i, stop.Token) : AskOverFastCgiAsync(i, stop.Token))).ToArray();
+        var clients = Enumerable.Range(0, 4).Select(i => Task.Run(() => i % 2 == 0 ? AskOverHttpAsync(i, stop.Token) : AskOverFastCgiAsync(i, stop.Token))).ToArray();
 
         int[] processes = [.. ProcessesOf("shop", await StatusAsync())];
         for (int i = 1; i <= Kills; i++)
@@ -37,12 +37,7 @@ public sealed partial class ServeTests
 
         processes = [.. ProcessesOf("shop", status)];
         Assert.Equal(2, processes.Length);
-        daemon.Signal(CommandProcess.SigTerm);
-        int exitCode = await daemon.WaitForExitAsync();
-        Assert.True(exitCode == 0, $"{exitCode}: {daemon.Error}");
-        await WaitForAsync(() => Task.FromResult(processes.All(HasEnded)));
-        Assert.Empty(Directory.GetFiles(_directory.Path, "*.sock"));
-        Assert.Empty(Directory.GetFiles(Path.GetDirectoryName(Control)!));
+        await EndAsync(daemon, processes);
     }
 
     [Fact]

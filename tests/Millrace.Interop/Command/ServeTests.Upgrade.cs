@@ -19,7 +19,7 @@ public sealed partial class ServeTests
         Write(App("shop", $"fastcgi://unix:{Socket};{_shop}", "\"instances\": 2"));
         var daemon = await StartAsync();
         using var stop = new CancellationTokenSource();
-        var clients = Enumerable.Range(0, 8).Select(i => Task.Run(() => i % 2 == 0 ? AskOverHttpAsync(i, stop.Token) : AskOverFastCgiAsync(i, stop.Token))).ToArray();
+        var clients = Enumerable.Range(0, 4).Select(i => Task.Run(() => i % 2 == 0 ? AskOverHttpAsync(i, stop.Token) : AskOverFastCgiAsync(i, stop.Token))).ToArray();
 
         int[] before = [.. ProcessesOf("shop", await StatusAsync())];
         for (int i = 1; i <= Upgrades; i++)
@@ -40,11 +40,7 @@ public sealed partial class ServeTests
 
         int[] processes = [.. ProcessesOf("shop", status)];
         Assert.All(processes, static process => Assert.Contains("\nSigBlk:\t0000000000000000\n", System.IO.File.ReadAllText($"/proc/{process}/status"), StringComparison.Ordinal));
-        daemon.Signal(CommandProcess.SigTerm);
-        Assert.Equal(0, await daemon.WaitForExitAsync());
-        Assert.All(processes, static process => Assert.False(Directory.Exists($"/proc/{process}")));
-        Assert.Empty(Directory.GetFiles(_directory.Path, "*.sock"));
-        Assert.Empty(Directory.GetFiles(Path.GetDirectoryName(Control)!));
+        await EndAsync(daemon, processes);
     }
 
     [Fact]
@@ -151,15 +147,12 @@ public sealed partial class ServeTests
         Assert.Equal((4, 3), (AppOf("shop", status).GetProperty("generation").GetInt32(), AppOf("blog", status).GetProperty("generation").GetInt32()));
     }
 
-    [Theory]
-    [InlineData("missing", "cannot be started|cannot take over")]
-    [InlineData("other", "cannot take over")]
-    [InlineData("text", "cannot take over")]
-    public async Task A_program_that_cannot_take_over_is_not_tried_and_the_daemon_goes_on(string kind, string reason)
+    [Fact]
+    public async Task A_program_that_cannot_take_over_is_not_tried_and_the_daemon_goes_on()
     {
         string installed = Path.Combine(_directory.Path, "installed");
         CopyFolder(Path.GetDirectoryName(CommandProcess.AssemblyOf("src/Millrace.Command", "Millrace.Command"))!, installed);
-        string assembly = Path.Combine(installed, "Millrace.Command.dll");
+        string assembly = Path.Combine(installed, "Millrace.Command.dll"), aside = assembly + ".aside";
         Write(App("shop", _shop));
         var daemon = CommandProcess.Start(assembly, "serve", File);
         _daemons.Add(daemon);
@@ -167,27 +160,25 @@ public sealed partial class ServeTests
         await WaitForStatusAsync("shop", "serving");
         string process = await _client.GetStringAsync(_shop + "/process");
 
-        string aside = assembly + ".aside";
         System.IO.File.Move(assembly, aside);
-        switch (kind)
-        {
-            case "other":
-                System.IO.File.Copy(HostKinds, assembly);
-                break;
-            case "text":
-                await System.IO.File.WriteAllTextAsync(assembly, "half copied");
-                break;
-        }
-        var upgrade = await DoAsync("upgrade");
+        await RefusedAsync("cannot be started|cannot take over");
+        System.IO.File.Copy(HostKinds, assembly);
+        await RefusedAsync("cannot take over");
+        await System.IO.File.WriteAllTextAsync(assembly, "half copied");
+        await RefusedAsync("cannot take over");
 
-        Assert.Equal((1, ""), (upgrade.ExitCode, upgrade.Output));
-        Assert.Matches(reason, upgrade.Error);
         Assert.Equal(process, await _client.GetStringAsync(_shop + "/process"));
-        System.IO.File.Delete(assembly);
-        System.IO.File.Move(aside, assembly);
+        System.IO.File.Move(aside, assembly, overwrite: true);
         Assert.Equal((0, "shop: serving\n", ""), await DoAsync("reload", "shop"));
         await UpgradeAsync();
         Assert.NotEqual(process, await _client.GetStringAsync(_shop + "/process"));
+    }
+
+    private async Task RefusedAsync(string reason)
+    {
+        var (exitCode, output, error) = await DoAsync("upgrade");
+        Assert.Equal((1, ""), (exitCode, output));
+        Assert.Matches(reason, error);
     }
 
     // It has said that it can take over. What holds the upgrade up from there on is an application that does not start, until somebody stops it.
@@ -206,7 +197,7 @@ public sealed partial class ServeTests
         await WaitForStatusAsync("shop", "serving");
         await WaitForStatusAsync("blog", "starting");
         using var stop = new CancellationTokenSource();
-        var clients = Enumerable.Range(0, 4).Select(i => Task.Run(() => i % 2 == 0 ? AskOverHttpAsync(i, stop.Token) : AskOverFastCgiAsync(i, stop.Token))).ToArray();
+        var clients = Enumerable.Range(0, 2).Select(i => Task.Run(() => i % 2 == 0 ? AskOverHttpAsync(i, stop.Token) : AskOverFastCgiAsync(i, stop.Token))).ToArray();
         int[] processes = [.. ProcessesOf("shop", await StatusAsync())];
 
         var upgrade = DoAsync("upgrade");
@@ -235,9 +226,10 @@ public sealed partial class ServeTests
         System.IO.File.Move(gone + ".aside", gone);
 
         Assert.Equal(processes, ProcessesOf("shop", await StatusAsync()));
-        Assert.Equal((0, "shop: serving\n", ""), await DoAsync("reload", "shop"));
-        Assert.Equal(0, (await DoAsync("stop", "blog")).ExitCode);
-        await UpgradeAsync();
+        if (!isRun)
+        {
+            await UpgradeAsync();       // this time it comes about
+        }
         await stop.CancelAsync();
         Assert.All(await Task.WhenAll(clients), static count => Assert.InRange(count, 10, int.MaxValue));
     }

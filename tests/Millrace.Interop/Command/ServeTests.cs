@@ -55,11 +55,7 @@ public sealed partial class ServeTests : IAsyncLifetime
         int[] processes = [.. ProcessesOf("shop", await StatusAsync())];
         Assert.Equal(2, processes.Distinct().Count());
 
-        daemon.Signal(CommandProcess.SigTerm);
-        Assert.Equal(0, await daemon.WaitForExitAsync());
-        Assert.All(processes, static process => Assert.False(Directory.Exists($"/proc/{process}")));
-        Assert.Empty(Directory.GetFiles(_directory.Path, "*.sock"));
-        Assert.Empty(Directory.GetFiles(Path.GetDirectoryName(Control)!));
+        await EndAsync(daemon, processes);
     }
 
     [Fact]
@@ -573,6 +569,17 @@ public sealed partial class ServeTests : IAsyncLifetime
 
     private void Write(params string[] apps) =>
         System.IO.File.WriteAllText(File, $"{{ \"control\": \"run/control.sock\", \"snapshots\": \"snapshots\", \"apps\": [\n\n{string.Join(",\n", apps)}\n] }}\n");
+
+    // Nothing of it is left.
+    private async Task EndAsync(CommandProcess daemon, int[] processes)
+    {
+        daemon.Signal(CommandProcess.SigTerm);
+        int exitCode = await daemon.WaitForExitAsync();
+        Assert.True(exitCode == 0, $"{exitCode}: {daemon.Error}");
+        Assert.All(processes, static process => Assert.True(HasEnded(process)));
+        Assert.Empty(Directory.GetFiles(_directory.Path, "*.sock"));
+        Assert.Empty(Directory.GetFiles(Path.GetDirectoryName(Control)!));
+    }
 
     private async Task<CommandProcess> StartAsync(string? waitFor = null)
     {

@@ -36,7 +36,8 @@ public sealed class DaemonStateTests : IDisposable
         Assert.Equal("", why);
         Assert.Equal(state.Write(), read!.Write());
         Assert.True(read.Apps[0].Settings.IsSame(s_settings));
-        Assert.Equal((AppState.Held, [1, 2, 3]), (read.Apps[0].State, read.Apps[0].Page!));
+        Assert.Equal(AppState.Held, read.Apps[0].State);
+        Assert.Equal([1, 2, 3], read.Apps[0].Page);
         Assert.Equal([4, 20, 21, 22, 23, 5, 24, 6, 7, 8], read.Descriptors);
     }
 

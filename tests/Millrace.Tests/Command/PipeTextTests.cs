@@ -1,5 +1,6 @@
 // What processes print, as text, where the one who reads may be another one between any two bytes.
 
+using System.IO.Pipes;
 using System.Text;
 using Millrace.Command.Serving;
 
@@ -43,6 +44,20 @@ public sealed class PipeTextTests
     [InlineData(new byte[] { 0x80, 0x80, 0x80, 0x80 }, 4)]      // never a character
     [InlineData(new byte[] { }, 0)]
     public void What_has_begun_and_may_still_become_a_character_waits(byte[] bytes, int whole) => Assert.Equal(whole, PipeText.WholeOf(bytes));
+
+    // Whoever writes down what there is asks at any time, also when the last line has just been read.
+    [Fact]
+    public async Task The_number_of_a_pipe_can_be_asked_for_while_it_ends()
+    {
+        await using var pipe = new AnonymousPipeServerStream(PipeDirection.Out);
+        using var pump = new OutputPump(new AnonymousPipeClientStream(PipeDirection.In, pipe.ClientSafePipeHandle), [], static _ => ValueTask.CompletedTask);
+        Assert.NotEqual(-1, pump.Descriptor);
+        pump.Dispose();
+        _ = pump.Descriptor;
+        pump.Begin();
+        await pump.Ended.WaitAsync(TestContext.Current.CancellationToken);
+        Assert.Equal(-1, pump.Descriptor);
+    }
 
     // Where there is nothing yet somebody gives up waiting.
     private sealed class Unfinished(byte[] bytes) : MemoryStream(bytes)
