@@ -187,9 +187,9 @@ internal sealed class FastCgiRelay<TKernel> : LoopRelay, ISweptRelay
     // The answer has begun and cannot go on. One that is whole to its client, whatever is missing, takes no connection along.
     private static void CutShort(Exchange exchange, ConnectorException error)
     {
-        if (!exchange.Life.IsGivenUp && (exchange.Life.IsAborted || !exchange.Answer.IsWholeToPeer))
+        if (!exchange.Life.IsGivenUp && (exchange.Life.IsUnwanted || !exchange.Answer.IsWholeToPeer))
         {
-            exchange.Cut();
+            exchange.MarkBroken();
         }
         exchange.AppStatus = 1;
         exchange.ErrorLine ??= FieldText.Shown($"millrace: request {exchange.TraceIdentifier}: {error.Message}", ErrorLineMax);

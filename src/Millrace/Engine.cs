@@ -329,12 +329,12 @@ internal sealed class Engine : IAsyncDisposable
         if (_services.Connections is > 0 and int left)
         {
             _services.Log.DrainCut(left, Math.Round((Environment.TickCount64 - begun) / 1000.0, 1));
-            Broadcast(static loop => loop.Cut());
+            Broadcast(static loop => loop.CutConnections());
             long giveUpAt = Environment.TickCount64 + CutPatienceMs;
             for (int i = 0; i < 50 && _services.Connections > 0 && Environment.TickCount64 < giveUpAt; i++)
             {
                 await Task.Delay(20, CancellationToken.None).ConfigureAwait(false);
-                Broadcast(static loop => loop.Cut());
+                Broadcast(static loop => loop.CutConnections());
             }
         }
 
@@ -356,14 +356,14 @@ internal sealed class Engine : IAsyncDisposable
     private async Task WaitForLoops()
     {
         long giveUpAt = Environment.TickCount64 + LoopPatienceMs;
-        while (!_services.Over.IsCompleted && !AreLingering() && Environment.TickCount64 < giveUpAt)
+        while (!_services.Over.IsCompleted && !AreOutlived() && Environment.TickCount64 < giveUpAt)
         {
             await Task.WhenAny(_services.Over, Task.Delay(10, CancellationToken.None)).ConfigureAwait(false);
         }
     }
 
-    private bool AreLingering() =>
-        Array.TrueForAll(_loops, static loop => loop.HasEnded || loop.IsLingering) && Array.Exists(_loops, static loop => !loop.HasEnded);
+    private bool AreOutlived() =>
+        Array.TrueForAll(_loops, static loop => loop.HasEnded || loop.IsOutlived) && Array.Exists(_loops, static loop => !loop.HasEnded);
 
     private void Close()
     {

@@ -84,7 +84,7 @@ internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> applica
         }
         catch (Exception error)
         {
-            failure = exchange.IsGivenUpBy(error) ? null : error;      // to hosting, as to Kestrel, a client that leaves is no failure of the application
+            failure = exchange.IsLetGoBy(error) ? null : error;      // to hosting, as to Kestrel, a client that leaves is no failure of the application
             features.DropOnStarting();
             exchange.Fail(error);
         }

@@ -54,7 +54,7 @@ internal abstract partial class ClosingConnection<TKernel>
         _sign = BreakSign.None;
         _ending = Ending.None;
         ResetDiscarded();
-        Enter(Stage.Receiving);
+        GoTo(Stage.Receiving);
     }
 
     private void LookWhetherTaken(long nowMs)

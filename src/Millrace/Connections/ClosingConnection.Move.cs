@@ -36,7 +36,7 @@ internal abstract partial class ClosingConnection<TKernel>
             return false;
         }
 
-        Enter(Stage.Closed);
+        GoTo(Stage.Closed);
         DeadlineMs = long.MaxValue;
         try
         {

@@ -1,5 +1,6 @@
 // Time limits of a connection, whoever owns it, and the drain.
 
+using System.Diagnostics;
 using Millrace.Exchanges;
 using Millrace.Loops;
 using Millrace.Platform;
@@ -116,6 +117,7 @@ internal abstract partial class ClosingConnection<TKernel>
     // The connection has been idle for too long. What lies in its socket came in time; closing over it would be a reset.
     private protected bool LookAndClose(LoopDriver driver)
     {
+        Debug.Assert(IsSettled);
         if (!IsIdleStill)
         {
             return true;    // a request has come meanwhile
@@ -248,7 +250,7 @@ internal abstract partial class ClosingConnection<TKernel>
             if (isLoops)
             {
                 bool isBusy = (IsMidRequest && Stage != Stage.Lingering) || Stage == Stage.Queued;     // a whole answer may lie unread at a peer that is lingered for
-                Exchange?.CutInDrain(Loop.Counters);    // it has a whole head, and waits for its turn
+                Exchange?.NoteDrainOver(Loop.Counters);    // it has a whole head, and waits for its turn
                 if (IsBreaking || Stage == Stage.Sending)
                 {
                     CloseAtOnce();
@@ -278,7 +280,7 @@ internal abstract partial class ClosingConnection<TKernel>
     {
         if (!exchange.Sending.TryHold(out SteadyLock.Holder held))
         {
-            exchange.CutInDrain(Loop.Counters);
+            exchange.NoteDrainOver(Loop.Counters);
             return;
         }
 
@@ -290,7 +292,7 @@ internal abstract partial class ClosingConnection<TKernel>
                 return;
             }
 
-            exchange.CutInDrain(Loop.Counters);
+            exchange.NoteDrainOver(Loop.Counters);
             BreakOff(exchange, atOnce: true);
         }
     }

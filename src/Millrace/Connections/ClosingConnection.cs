@@ -22,12 +22,12 @@ internal abstract partial class ClosingConnection<TKernel> : LentConnection<TKer
     {
     }
 
-    // ---- what is asked of the classes above ----
+    // ---- what is asked of the classes derived from it ----
 
     /// <summary>Reads and processes until there is nothing more, or something must wait.</summary>
     protected abstract bool Receive(LoopDriver driver);
 
-    /// <summary>Whether a request is in the middle of arriving.</summary>
+    /// <summary>Whether anything has come of a request that is not answered, or of a record for nobody. Over FastCGI a request that has arrived counts until it has ended.</summary>
     protected abstract bool IsMidRequest { get; }
 
     /// <summary>The last request has been answered, and the rest of it may still come: nothing else is in the middle of arriving.</summary>
@@ -42,18 +42,24 @@ internal abstract partial class ClosingConnection<TKernel> : LentConnection<TKer
     /// <summary>A request has been answered, and is not all there, or the next one has begun to arrive: the time for what is missing begins.</summary>
     protected virtual void BeginTimeMidRequest() => SetDeadline(Options.HeadTimeout);
 
-    /// <summary>The loop owns the connection: an exchange that gave it back by itself is taken note of.</summary>
+    /// <summary>
+    /// The loop owns the connection: an exchange that gave it back by itself is taken note of. Whatever the loop does with a connection of its own begins with it,
+    /// but for TakeBack, which is this for one that was posted, and EndByFault, after which nobody asks any more.
+    /// </summary>
     private protected void Settle()
     {
         _owner.TakeBack();
         if (Stage == Stage.Away)
         {
-            Enter(Stage.Receiving);
+            GoTo(Stage.Receiving);
             Exchange = null;
             OnExchangeEnded(keepsOpen: true);
             _lastActiveMs = Loop.NowMs;
         }
     }
+
+    /// <summary>The loop owns the connection, and nothing is left to take note of: holds wherever it reads, sends or closes for itself.</summary>
+    private protected bool IsSettled => _owner.IsLoops && Stage != Stage.Away;
 
     // ---- closing ----
 
@@ -70,9 +76,9 @@ internal abstract partial class ClosingConnection<TKernel> : LentConnection<TKer
         if (_owner.TryPin())
         {
             Exchange exchange = Exchange!;
-            exchange.Cut();
+            exchange.MarkBroken();
             exchange.Body.Break(new IOException("The server failed while the request was in progress."));
-            exchange.Life.Abort();
+            exchange.Life.LosePeer();
             bool caught = exchange.Body.Readers.TryTake(out Action<object?> action, out object? state);
             _owner.Unpin();
             if (caught)
@@ -124,7 +130,7 @@ internal abstract partial class ClosingConnection<TKernel> : LentConnection<TKer
 
     private void BeginLingering(bool keepsHeld)
     {
-        Enter(Stage.Lingering);
+        GoTo(Stage.Lingering);
         ResetDiscarded();       // what was read of earlier bodies does not count against this one's answer
         if (!keepsHeld)
         {
@@ -157,7 +163,7 @@ internal abstract partial class ClosingConnection<TKernel> : LentConnection<TKer
         }
 
         bool wasQueued = Stage == Stage.Queued;
-        Enter(Stage.Closed);
+        GoTo(Stage.Closed);
         DeadlineMs = long.MaxValue;
         try
         {
@@ -202,7 +208,7 @@ internal abstract partial class ClosingConnection<TKernel> : LentConnection<TKer
                     return;
                 case SendResult.Again:
                     _pending = driver.GiveOutputAway();
-                    Enter(Stage.Sending);
+                    GoTo(Stage.Sending);
                     BeginWaitingForPeer();
                     EnsureWatched();
                     WatchWriting();

@@ -30,10 +30,10 @@ internal abstract partial class Connection<TKernel>
             return true;    // its turn has come just now
         }
 
-        Enter(Stage.Receiving);
+        GoTo(Stage.Receiving);
         Exchange exchange = Exchange!;
         Exchange = null;
-        if (exchange.DetachOutput() is { } ahead)
+        if (exchange.TakeUnsent() is { } ahead)
         {
             Move(ahead, driver.Output);     // answers to earlier requests
         }

@@ -1,6 +1,6 @@
-// How a connection's bytes come in: events, reading, holding. The loop's side only. Its end is
-// in ClosingConnection.cs.
+// How a connection's bytes come in: events, reading, holding. The loop's side only. Its end is in ClosingConnection.cs.
 
+using System.Diagnostics;
 using Millrace.Exchanges;
 using Millrace.Loops;
 using Millrace.Platform;
@@ -63,7 +63,7 @@ internal abstract partial class Connection<TKernel>
         {
             if (_owner.TryPin())
             {
-                return OnEventWhileExchanging(driver, ready);
+                return OnEventWhileLent(driver, ready);
             }
 
             if (!_owner.IsLoops)
@@ -124,6 +124,7 @@ internal abstract partial class Connection<TKernel>
 
     protected sealed override bool Receive(LoopDriver driver)
     {
+        Debug.Assert(IsSettled);
         if (Loop.MovesConnections && TryGiveAway())
         {
             return true;
@@ -262,6 +263,7 @@ internal abstract partial class Connection<TKernel>
     /// <summary>Goes on with what had to wait: held bytes first, then the socket.</summary>
     private bool Continue(LoopDriver driver)
     {
+        Debug.Assert(IsSettled || IsClosed);
         if (Stage is Stage.Closed or Stage.Sending)
         {
             return true;
@@ -303,6 +305,7 @@ internal abstract partial class Connection<TKernel>
 
     private bool SendPending(LoopDriver driver)
     {
+        Debug.Assert(IsSettled);
         OutputBuffer output = _pending!;
         switch (SendOutput(null, output))
         {
@@ -320,7 +323,7 @@ internal abstract partial class Connection<TKernel>
         }
 
         _pending = null;
-        Enter(Stage.Receiving);
+        GoTo(Stage.Receiving);
         Services.Return(output);
         if (IsClosing)
         {

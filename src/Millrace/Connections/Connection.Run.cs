@@ -35,7 +35,7 @@ internal abstract partial class Connection<TKernel>
                 _countedByGate = true;
                 return true;
             case GateAnswer.Wait:
-                Enter(Stage.Queued);
+                GoTo(Stage.Queued);
                 Loop.Counters.Queued++;
                 SendAheadOf(driver, exchange);
                 exchange.TakeBuffers(driver);
@@ -72,7 +72,7 @@ internal abstract partial class Connection<TKernel>
             return SendToWorker(driver, exchange);
         }
 
-        Enter(Stage.Running);
+        GoTo(Stage.Running);
         _owner.Lend();
         exchange.IsInline = true;
         bool isHeldInPlace = _held.IsInPlace;      // the driver that takes the loop over copies it, if there is one
@@ -92,13 +92,13 @@ internal abstract partial class Connection<TKernel>
             if (mine)
             {
                 _owner.TakeBack();
-                Enter(Stage.Receiving);
+                GoTo(Stage.Receiving);
                 FinishInline(driver, exchange);
                 return true;
             }
 
             exchange.TakeBuffers(driver, isHeldInPlace);
-            FinishDetached(exchange);
+            FinishAway(exchange);
             return false;
         }
 
@@ -109,7 +109,7 @@ internal abstract partial class Connection<TKernel>
             StopDeferring(exchange);
             if (mine)
             {
-                Enter(Stage.Away);
+                GoTo(Stage.Away);
                 _held.LeaveInput();
                 Loop.Counters.WentAsync++;
                 EnsureWatched();
@@ -119,16 +119,16 @@ internal abstract partial class Connection<TKernel>
         {
             if (mine && Stage == Stage.Running)
             {
-                Enter(Stage.Away);
+                GoTo(Stage.Away);
             }
 
-            exchange.Cut();
+            exchange.MarkBroken();
             Cut();
             Services.Log.InternalError(error);
         }
 
         // Whatever failed: the end of the handler finds the way back.
-        OnCompleted(task!, exchange.OnRunCompleted);
+        ContinueWhenDone(task!, exchange.OnRunCompleted);
         return mine && LookAfter(driver);
     }
 
@@ -163,7 +163,7 @@ internal abstract partial class Connection<TKernel>
         catch (Exception error)
         {
             exchange.Break(error);
-            FinishDetached(exchange);       // no thread will come for it
+            FinishAway(exchange);       // no thread will come for it
         }
 
         return LookAfter(driver);
@@ -175,7 +175,7 @@ internal abstract partial class Connection<TKernel>
         exchange.TakeBuffers(driver);
         _held.LeaveInput();
         EnsureWatched();
-        Enter(Stage.Away);
+        GoTo(Stage.Away);
         _owner.Lend();
         if (!exchange.Output.IsEmpty)
         {
@@ -205,16 +205,16 @@ internal abstract partial class Connection<TKernel>
         driver.RestoreContext();
         if (task is null || task.IsCompleted)
         {
-            FinishDetached(exchange);
+            FinishAway(exchange);
         }
         else
         {
-            OnCompleted(task, exchange.OnRunCompleted);
+            ContinueWhenDone(task, exchange.OnRunCompleted);
         }
     }
 
     // On a task that has ended meanwhile it queues to the thread pool.
-    private static void OnCompleted(Task task, Action continuation) =>
+    private static void ContinueWhenDone(Task task, Action continuation) =>
         Steady.DoInTheEnd(static work => work.task.GetAwaiter().UnsafeOnCompleted(work.continuation), (task, continuation));
 
     // ---- coming back ----
@@ -224,13 +224,14 @@ internal abstract partial class Connection<TKernel>
     {
         exchange.EnsureEnded();
         exchange.Life.SealInline();
-        bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut && !exchange.Life.HasLostPeer && (!Loop.IsDraining || MayStayBehind(exchange));
+        NoteIfBroken(exchange);
+        bool keepsOpen = !exchange.IsBroken && KeepsOpen(exchange) && !exchange.Life.HasLostPeer && (!Loop.IsDraining || ClosesInOrder(exchange));
         LeaveGate();
         CountEnd(exchange);
         _ownRates = exchange.OwnRates;
         Exchange = null;
         Loop.Counters.CountStatus(exchange.Answer.StatusCode);
-        if (exchange.DetachOutput() is { } own)
+        if (exchange.TakeUnsent() is { } own)
         {
             // It waited for its turn with buffers of its own: the response leaves through the driver's all the same.
             Move(own, driver.Output);
@@ -293,7 +294,7 @@ internal abstract partial class Connection<TKernel>
 
         if ((reasons & PostReason.Admitted) != 0)
         {
-            Enter(Stage.Receiving);
+            GoTo(Stage.Receiving);
             _countedByGate = true;
             return Run(driver, Exchange!) && (Stage == Stage.Away || AfterTurn(driver));
         }
@@ -352,9 +353,9 @@ internal abstract partial class Connection<TKernel>
             _pending = TakeLast();
         }
 
-        Enter(_pending is null ? Stage.Receiving : Stage.Sending);
+        GoTo(_pending is null ? Stage.Receiving : Stage.Sending);
 
-        bool keepsOpen = _restKeepsOpen && !exchange.Life.HasLostPeer && (!Loop.IsDraining || hasNext || MayStayBehind(exchange)) && !_isBrokenOff;
+        bool keepsOpen = _restKeepsOpen && !exchange.Life.HasLostPeer && (!Loop.IsDraining || hasNext || ClosesInOrder(exchange)) && !_isBrokenOff;
         if (exchange.Reset())
         {
             driver.Return(exchange);

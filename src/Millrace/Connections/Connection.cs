@@ -1,5 +1,5 @@
 // One connection over the kernel it runs on: what its loop does while the connection is its own. What protocol it speaks is in the classes
-// below it; how it is received and run is in Connection.Receive.cs, .Run.cs and .Queue.cs.
+// derived from it; how it is received and run is in Connection.Receive.cs, .Run.cs and .Queue.cs.
 //
 //   SendingConnection   whoever owns its output, on any thread: sending, breaking off, giving back
 //   LentConnection      its loop, while an exchange owns it
@@ -8,7 +8,7 @@
 //
 // A connection belongs to its loop or to its exchange, never to both. Ownership is one bit of the word (Ownership.cs):
 //
-//        Exchanging (set by the loop before the handler)
+//        Lent (set by the loop before the handler)
 //   loop ----------------------------------------------> exchange
 //        <---- handler ended in its turn (plain store)
 //        <---- given back by one compare-exchange, when nothing is noted in the word, and nothing left to send, read or time
@@ -18,7 +18,7 @@
 // an exchange that ends just then takes the posted way. A descriptor is closed by the loop alone, and only when no
 // exchange owns the connection: a number closed under a writing thread would be given to a stranger.
 //
-// Connection.pml checks this exhaustively. Its states: PROCESS (loop's, until Exchanging is set), HANDLER, LEAVE_ENDED, LEAVE_GOING_ON and FINISH
+// Connection.pml checks this exhaustively. Its states: PROCESS (loop's, until Lent is set), HANDLER, LEAVE_ENDED, LEAVE_GOING_ON and FINISH
 // (exchange's), FEED_HELD to UNPIN (pinned), TAKE_BACK (GivenBack and posted), EVENT, POSTED, DEADLINE (the loop's turn).
 
 using Millrace.Exchanges;
@@ -47,7 +47,7 @@ internal abstract partial class Connection<TKernel> : ClosingConnection<TKernel>
         catch (Exception error)
         {
             exchange.Break(error);
-            FinishDetached(exchange);
+            FinishAway(exchange);
         }
 
         return LookAfter(driver);

@@ -41,7 +41,7 @@
 #endif
 
 /* OwnershipWord, PostReasons, WatchWord, readiness */
-#define Exchanging 1
+#define Lent 1
 #define GivenBack 4
 #define Pinned 2
 #define WantsWritable 8
@@ -150,7 +150,7 @@ inline Send(again) {
     }
 }
 
-/* ---- the exchange: the handler on whatever thread it is, and FinishDetached ---- */
+/* ---- the exchange: the handler on whatever thread it is, and FinishAway ---- */
 
 proctype Exchange() {
     byte was;
@@ -228,7 +228,7 @@ end_completing:
         fi
     fi;
 
-FINISH:                             /* FinishDetached */
+FINISH:                             /* FinishAway */
     atomic { assert(owns && lives); endWaits = 0; Send(blocked) };
     if :: keepsOpen = 1 :: keepsOpen = 0 fi;
     if
@@ -244,9 +244,9 @@ FINISH:                             /* FinishDetached */
         :: atomic { true -> word = 0; owns = 0; lives = 0; attached = 0 };
 #else
 #if DEADLINES
-        :: atomic { word == Exchanging -> assert(idles); word = 0; owns = 0; lives = 0; attached = 0 };
+        :: atomic { word == Lent -> assert(idles); word = 0; owns = 0; lives = 0; attached = 0 };
 #else
-        :: atomic { word == Exchanging -> word = 0; owns = 0; lives = 0; attached = 0 };
+        :: atomic { word == Lent -> word = 0; owns = 0; lives = 0; attached = 0 };
 #endif
 #endif
 #ifdef BROKEN_GIVEN_TWICE
@@ -254,7 +254,7 @@ FINISH:                             /* FinishDetached */
 #endif
             goto RUN                /* Reset: from the exchange on nobody may look at it */
 #ifndef BROKEN_GIVE_BACK
-        :: word != Exchanging
+        :: word != Lent
 #endif
         fi
     :: atomic { else }
@@ -267,7 +267,7 @@ FINISH:                             /* FinishDetached */
 
 /* ---- the loop ---- */
 
-#define IsLoops ((word & Exchanging) == 0)
+#define IsLoops ((word & Lent) == 0)
 
 inline EnsureWatched() {
     if
@@ -313,7 +313,7 @@ inline Close() {
     atomic { assert(!owns && !lives && !isClosed); isClosed = 1; ready = 0; interest = 0; held = 0; pending = 0 }
 }
 
-/* ProcessWhileExchanging and Body.Flush: count units, the reader sees all or none. */
+/* ProcessWhileLent and Body.Flush: count units, the reader sees all or none. */
 inline Feed() {
     atomic {
         assert(lives);
@@ -369,7 +369,7 @@ EVENT:                              /* OnEvent */
     :: !IsLoops ->
         TryPin(mine);
         if
-        :: mine -> goto EVENT_WHILE_EXCHANGING
+        :: mine -> goto EVENT_WHILE_LENT
         :: else
         fi;
 #ifdef BROKEN_LOOK_AGAIN
@@ -423,7 +423,7 @@ PROCESS:                            /* the loop owns the connection and count un
     :: count > 0 && isBody[position] -> position++; count--; goto PROCESS     /* of a request that did not want it */
     :: else
     fi;
-    atomic {                        /* Dispatch, Run: Word = Exchanging, Enter */
+    atomic {                        /* Dispatch, Run: Word = Lent, Enter */
         position++;
         held = count - 1;           /* HoldInPlace */
         count = 0;
@@ -434,7 +434,7 @@ PROCESS:                            /* the loop owns the connection and count un
         owns = 1;
         lives = 1;
         idles = 0;
-        word = Exchanging
+        word = Lent
     }
     if
     :: atomic { isRunning = 1; start!1 }
@@ -581,7 +581,7 @@ READ_AND_FEED:
     :: else -> goto READ_AND_FEED
     fi;
 
-EVENT_WHILE_EXCHANGING:
+EVENT_WHILE_LENT:
     assert(lives && !isClosed);
     if
     :: event & Write ->

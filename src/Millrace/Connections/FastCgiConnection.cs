@@ -42,7 +42,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
 
     public override System.Net.IPEndPoint? LocalEndPoint => null;
 
-    protected override bool ReadsWhileExchanging => !_sequence.HasNext;
+    protected override bool ReadsWhileLent => !_sequence.HasNext;
 
     protected override bool HasNextRequest => _sequence.HasNext || (_sequence.State == SequenceState.Whole && !_sequence.AtRecordStart);
 
@@ -67,16 +67,16 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         : Exchange.Answer.IsWholeToPeer ? ResponseProgress.Whole
         : ResponseProgress.Awaited;
 
-    protected override bool KeepsOpen(Exchange exchange)
+    protected override bool KeepsOpen(Exchange exchange) => _sequence.KeepsConnection;
+
+    protected override void NoteBroken(Exchange exchange)
     {
-        if (exchange.IsCut && (!exchange.Life.IsAborted || exchange.Life.IsGivenUp))
+        if (!exchange.Life.HasLostPeer)
         {
             BreakWhenTaken(IsTcp && !exchange.IsUnanswered ? BreakSign.Reset : BreakSign.Bytes);
             _endsAtRecord = !IsTcp || exchange.File.BytesLeft == 0;
             _isGivenUp = exchange.Life.IsGivenUp;
         }
-
-        return _sequence.KeepsConnection;
     }
 
     // ---- reading ----
@@ -140,7 +140,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
         return true;
     }
 
-    protected override void ProcessWhileExchanging(LoopDriver driver, byte[] buffer, int start, int end)
+    protected override void ProcessWhileLent(LoopDriver driver, byte[] buffer, int start, int end)
     {
         while (start < end && !_sequence.HasNext && Take(driver, buffer, ref start, end))
         {
@@ -222,13 +222,13 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
                 Skip(part);
                 break;
             case SequenceEvent.BeginFaulty:
-                BreakOff(Refusal.Of(_sequence.Fault));
+                EndForFault(Refusal.Of(_sequence.Fault));
                 break;
             case SequenceEvent.BegunTwice:
-                BreakOff(Refusal.BeginTwice);
+                EndForFault(Refusal.BeginTwice);
                 break;
             case SequenceEvent.StdinTooEarly:
-                BreakOff(Refusal.StdinBeforeParamsEnd);
+                EndForFault(Refusal.StdinBeforeParamsEnd);
                 break;
         }
 
@@ -332,7 +332,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     {
         if (!CountDiscarded(part.Length + (part.IsFirst ? RecordHeader.Size : 0)))
         {
-            BreakOff(Refusal.DiscardLimit);
+            EndForFault(Refusal.DiscardLimit);
         }
     }
 
@@ -348,7 +348,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     }
 
     /// <summary>The connection is of no further use: framing or sequence is lost.</summary>
-    private void BreakOff(string refusal)
+    private void EndForFault(string refusal)
     {
         Loop.Counters.Refused(refusal);
         if (_isTaken && Stage != Stage.Queued)

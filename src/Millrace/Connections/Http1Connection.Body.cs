@@ -24,7 +24,7 @@ internal sealed partial class Http1Connection<TKernel>
 
     public override bool IsUpgradable => _offersUpgrade;
 
-    protected override bool ReadsWhileExchanging => (_sequence.IsBodyOpen || _upgraded) && Exchange!.Body.State == BodyState.Open;
+    protected override bool ReadsWhileLent => (_sequence.IsBodyOpen || _upgraded) && Exchange!.Body.State == BodyState.Open;
 
     /// <summary>Takes what has come of the body along with the head. False: it is malformed already, and the request was refused.</summary>
     private bool BeginBody(LoopDriver driver, Exchange exchange, byte[] buffer, ref int start, int end)
@@ -47,11 +47,11 @@ internal sealed partial class Http1Connection<TKernel>
         }
 
         DropExchange(driver);
-        Answer(driver, Http1Faults.StatusOf(_sequence.Fault));   // counted where it was found
+        SendRefusal(driver, Http1Faults.StatusOf(_sequence.Fault));   // counted where it was found
         return false;
     }
 
-    protected override void ProcessWhileExchanging(LoopDriver driver, byte[] buffer, int start, int end)
+    protected override void ProcessWhileLent(LoopDriver driver, byte[] buffer, int start, int end)
     {
         Exchange exchange = Exchange!;
         if (_upgraded)
@@ -240,16 +240,13 @@ internal sealed partial class Http1Connection<TKernel>
         : IsTcp ? BreakSign.Reset
         : BreakSign.End;
 
-    protected override bool KeepsOpen(Exchange exchange)
+    protected override void NoteBroken(Exchange exchange)
     {
-        if (exchange.IsCut)
-        {
-            ResetsOnClose = exchange.Life.IsAborted;
-            BreakWhenTaken(SignOf(exchange));
-            _frames.Closes = true;
-            return false;
-        }
-
-        return !_frames.Closes && !_frames.IsEndWanted && CanDrain(exchange);      // behind a switch of protocols it closes
+        ResetsOnClose = exchange.Life.IsUnwanted;
+        BreakWhenTaken(SignOf(exchange));
+        _frames.Closes = true;
     }
+
+    // Behind a switch of protocols it closes.
+    protected override bool KeepsOpen(Exchange exchange) => !_frames.Closes && !_frames.IsEndWanted && CanDrain(exchange);
 }

@@ -27,18 +27,18 @@ internal sealed partial class Http1Connection<TKernel>
     private void Refuse(LoopDriver driver, Http1Fault fault)
     {
         Loop.Counters.Refused(Refusal.Of(fault));
-        Answer(driver, Http1Faults.StatusOf(fault));
+        SendRefusal(driver, Http1Faults.StatusOf(fault));
     }
 
     protected override void RefuseOverload(LoopDriver driver, Exchange exchange)
     {
         Exchange = exchange;
         DropExchange(driver);
-        Answer(driver, 503);
+        SendRefusal(driver, 503);
     }
 
     // The last answer of this connection.
-    private void Answer(LoopDriver driver, int status)
+    private void SendRefusal(LoopDriver driver, int status)
     {
         DropPartial();
         Http1Framing.WriteRefusal(driver.Output, status, Lines);

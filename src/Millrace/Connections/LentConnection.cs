@@ -1,6 +1,6 @@
 // What the loop does for a request that outlives its turn: it receives the body, sees the peer go, sends what the socket had
 // no room for, and watches the time limits. It keeps the exchange from ending meanwhile (OwnershipWord.TryPin). What it does when
-// the connection is its own is in Connection<TKernel>.
+// the connection is its own is in ClosingConnection and Connection<TKernel>.
 
 using System.Diagnostics;
 using Microsoft.AspNetCore.Connections;
@@ -30,29 +30,29 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
 
     public sealed override bool IsClosed => Stage == Stage.Closed;
 
-    protected void Enter(Stage next)
+    protected void GoTo(Stage next)
     {
         Debug.Assert(next.MayFollow(Stage), $"from {Stage} to {next}");
         Stage = next;
     }
 
-    /// <summary>The exchange of the request in progress; the loop's field.</summary>
+    /// <summary>The exchange of the request in progress; the loop's field. Away, and given back, it is out of date until the loop settles.</summary>
     protected internal Exchange? Exchange { get; set; }
 
     // ---- what a protocol does with bytes that come meanwhile ----
 
     /// <summary>Whether bytes are read while an exchange runs.</summary>
-    protected abstract bool ReadsWhileExchanging { get; }
+    protected abstract bool ReadsWhileLent { get; }
 
     /// <summary>Bytes that arrive while an exchange runs; pinned.</summary>
-    protected abstract void ProcessWhileExchanging(LoopDriver driver, byte[] buffer, int start, int end);
+    protected abstract void ProcessWhileLent(LoopDriver driver, byte[] buffer, int start, int end);
 
     /// <summary>Whether the peer has reason to send the body: not before it has been asked for, where it waits for that.</summary>
     protected virtual bool IsBodyExpected => true;
 
     public sealed override bool OnHandedOver(LoopDriver driver)
     {
-        Enter(Stage.Away);
+        GoTo(Stage.Away);
         _held.LeaveInput();
         EnsureWatched();    // the handler may have ended and given the connection back meanwhile: its next bytes are to be seen all the same
         if (_owner.TryPin())
@@ -70,9 +70,9 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
     {
         Exchange exchange = Exchange!;
         exchange.Body.Readers.BeginCatch();
-        if (ReadsWhileExchanging && _held.TryTake(out byte[] held, out int from, out int to))
+        if (ReadsWhileLent && _held.TryTake(out byte[] held, out int from, out int to))
         {
-            ProcessWhileExchanging(driver, held, from, to);
+            ProcessWhileLent(driver, held, from, to);
             NoteRoom(exchange.Body.Flush(exchange.OnBodyRoom));
             BufferPool.Return(held);
         }
@@ -100,7 +100,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
     // Pinned on entry and unpinned here, before any user code runs.
     private bool ReadUnlessHolding(LoopDriver driver, Exchange exchange, bool wanted, bool resumeFlush)
     {
-        if (!ReadsWhileExchanging || exchange.Body.IsPaused || IsHolding)
+        if (!ReadsWhileLent || exchange.Body.IsPaused || IsHolding)
         {
             _readable |= wanted || IsHolding;
             if (_readable)
@@ -124,7 +124,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
         return RunResumed(driver, exchange, caught ? action : null, state, resumeFlush);
     }
 
-    private protected bool OnEventWhileExchanging(LoopDriver driver, Readiness ready)
+    private protected bool OnEventWhileLent(LoopDriver driver, Readiness ready)
     {
         Exchange exchange = Exchange!;
         bool resumeFlush = false;
@@ -147,7 +147,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
 
         if ((ready & (Readiness.HangUp | Readiness.Error)) != 0)
         {
-            exchange.Life.Abort();
+            exchange.Life.LosePeer();
         }
 
         if ((ready & ~Readiness.Write) == 0)
@@ -185,9 +185,9 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
             Loop.Counters.BytesReceived += count;
             _lastActiveMs = Loop.NowMs;
             _bodyPace.NoteBytes(Loop.NowMs);
-            ProcessWhileExchanging(driver, input, 0, count);
+            ProcessWhileLent(driver, input, 0, count);
             bool room = exchange.Body.Flush(exchange.OnBodyRoom);
-            if (!room || IsHolding || !ReadsWhileExchanging)
+            if (!room || IsHolding || !ReadsWhileLent)
             {
                 NoteRoom(room);
 
@@ -238,7 +238,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
         else
         {
             exchange.Body.Break(new ConnectionResetException("The peer reset the connection before the end of the request body."));
-            exchange.Life.Abort();
+            exchange.Life.LosePeer();
         }
     }
 

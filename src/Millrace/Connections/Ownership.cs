@@ -9,7 +9,7 @@ internal enum Ownership
     None = 0,
 
     /// <summary>It is its exchange's. The loop sets it before the handler.</summary>
-    Exchanging = 1,
+    Lent = 1,
 
     /// <summary>The loop looks at the exchange, which cannot end meanwhile but by way of the loop.</summary>
     Pinned = 2,
@@ -29,7 +29,7 @@ internal struct OwnershipWord
     private int _word;
 
     /// <summary>What was only noted does not matter then.</summary>
-    public bool IsLoops => (Now & Ownership.Exchanging) == 0;
+    public bool IsLoops => (Now & Ownership.Lent) == 0;
 
     public bool HasNotedInput => (Now & Ownership.NotedInput) != 0;
 
@@ -43,7 +43,7 @@ internal struct OwnershipWord
     // ---- the loop ----
 
     /// <summary>The connection is the exchange's from here on.</summary>
-    public void Lend() => Volatile.Write(ref _word, (int)Ownership.Exchanging);
+    public void Lend() => Volatile.Write(ref _word, (int)Ownership.Lent);
 
     /// <summary>The exchange has ended: the connection is the loop's, and nothing is noted any more.</summary>
     public void TakeBack() => Volatile.Write(ref _word, (int)Ownership.None);
@@ -54,7 +54,7 @@ internal struct OwnershipWord
         while (true)
         {
             Ownership now = Now;
-            if ((now & Ownership.Exchanging) == 0 || (now & Ownership.GivenBack) != 0)
+            if ((now & Ownership.Lent) == 0 || (now & Ownership.GivenBack) != 0)
             {
                 return false;
             }
@@ -79,7 +79,7 @@ internal struct OwnershipWord
     public void WantWritable() => Set(Ownership.WantsWritable);
 
     /// <summary>By one step, where nothing is noted. After true the connection may not be touched.</summary>
-    public bool TryGiveBack() => Now == Ownership.Exchanging && TryChange(Ownership.Exchanging, Ownership.None);
+    public bool TryGiveBack() => Now == Ownership.Lent && TryChange(Ownership.Lent, Ownership.None);
 
     /// <summary>By way of the loop, which is posted to next.</summary>
     public void GiveBack() => Set(Ownership.GivenBack);

@@ -105,7 +105,7 @@ internal abstract partial class SendingConnection<TKernel>
         else
         {
             _isCut = true;
-            End(reset: IsTcp && (showsReset || !hasLeft));
+            ShutSocket(reset: IsTcp && (showsReset || !hasLeft));
         }
     }
 
@@ -187,11 +187,11 @@ internal abstract partial class SendingConnection<TKernel>
     /// <summary>The peer, or the server, has no use for the response in progress any more. The loop, which keeps the exchange from ending.</summary>
     protected void BreakOffNow(Exchange exchange)
     {
-        exchange.Cut();
-        exchange.Life.Abort();
+        exchange.MarkBroken();
+        exchange.Life.LosePeer();
         if (!exchange.Sending.TryHold(out SteadyLock.Holder held))
         {
-            End(reset: IsTcp);      // whoever sends the file finds that, and breaks off
+            ShutSocket(reset: IsTcp);      // whoever sends the file finds that, and breaks off
             return;
         }
 
@@ -204,13 +204,13 @@ internal abstract partial class SendingConnection<TKernel>
     protected void Cut()
     {
         _isCut = true;
-        End(reset: IsTcp);
+        ShutSocket(reset: IsTcp);
     }
 
     /// <summary>All of the response is in the socket, and nothing follows it: the peer gets it, and then the end.</summary>
-    private protected void EndBehindAnswer() => End(reset: false);
+    private protected void EndBehindAnswer() => ShutSocket(reset: false);
 
-    private void End(bool reset)
+    private void ShutSocket(bool reset)
     {
         if (reset)
         {

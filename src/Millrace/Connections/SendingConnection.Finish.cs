@@ -9,7 +9,7 @@ namespace Millrace.Connections;
 
 internal abstract partial class SendingConnection<TKernel>
 {
-    private protected OutputBuffer? _rest;          // what a detached exchange could not send
+    private protected OutputBuffer? _rest;          // what an exchange that is away could not send
     private protected bool _restKeepsOpen;
     private protected bool _hasLeftBefore;          // its peer has had all of the response since before the exchange ended, and may be sending its next request
     private protected bool _countedByGate;
@@ -21,8 +21,19 @@ internal abstract partial class SendingConnection<TKernel>
 
     protected bool IsHolding => !_held.IsEmpty;
 
-    /// <summary>Whether the connection serves further requests after this one.</summary>
+    /// <summary>Whether the connection serves further requests after this one, as far as the protocol says. A question that changes nothing.</summary>
     protected abstract bool KeepsOpen(Exchange exchange);
+
+    /// <summary>The response is not whole, and its exchange is over: what its peer is to see of that. Once, by whoever ends the exchange.</summary>
+    protected abstract void NoteBroken(Exchange exchange);
+
+    private protected void NoteIfBroken(Exchange exchange)
+    {
+        if (exchange.IsBroken)
+        {
+            NoteBroken(exchange);
+        }
+    }
 
     /// <summary>Of the next request something has come while this one was running: a drain waits for it too. The loop, or the exchange as it ends.</summary>
     protected abstract bool HasNextRequest { get; }
@@ -31,7 +42,7 @@ internal abstract partial class SendingConnection<TKernel>
     protected virtual bool HasMoreToSend => false;
 
     // Nothing may escape from here: the caller is a thread of the application's, a driver without a loop, or the loop in the middle of an event.
-    public sealed override void FinishDetached(Exchange exchange)
+    public sealed override void FinishAway(Exchange exchange)
     {
         try
         {
@@ -55,7 +66,8 @@ internal abstract partial class SendingConnection<TKernel>
         exchange.EnsureEnded();
         exchange.Life.Seal();
         OutputBuffer? rest;
-        bool keepsOpen = KeepsOpen(exchange) && !exchange.IsCut;
+        NoteIfBroken(exchange);
+        bool keepsOpen = !exchange.IsBroken && KeepsOpen(exchange);
         using (exchange.Sending.Hold())
         {
             _hasLeftBefore = exchange.Output.IsEmpty;
@@ -66,7 +78,7 @@ internal abstract partial class SendingConnection<TKernel>
             }
 
             keepsOpen &= sent != SendResult.Broken && !exchange.Life.HasLostPeer;
-            _rest = rest = exchange.DetachOutput();
+            _rest = rest = exchange.TakeUnsent();
             if (keepsOpen && rest is null && !_hasLeftBefore)
             {
                 OnEndSent(exchange);
@@ -172,10 +184,17 @@ internal abstract partial class SendingConnection<TKernel>
         }
     }
 
-    // In the drain, before the peer has the whole answer, and thinks of its next request. Who sends what is left of the response, with its end.
-    private void LeaveBehindEnd(Exchange? exchange, OutputBuffer output)
+    // ---- the drain: what a peer may have sent behind a request ----
+    //
+    //               its body is whole                                      ... is not
+    //   Unix socket   the socket is shut for receiving before the end of       stays until the rest has come, or the peer has been quiet
+    //                 the response leaves, and for sending behind it
+    //   TCP           closes behind the response, and lingers                  the same: a close would lose what comes all the same
+
+    // Before the peer has the whole answer, and thinks of its next request. Who sends what is left of the response, with its end.
+    private void EndReceivingBehindEnd(Exchange? exchange, OutputBuffer output)
     {
-        if (exchange is { Answer.HasEnded: true } && !output.IsEmpty && MayLeave(exchange))
+        if (exchange is { Answer.HasEnded: true } && !output.IsEmpty && EndsReceivingBehind(exchange))
         {
             EndReceiving();
         }
@@ -185,19 +204,18 @@ internal abstract partial class SendingConnection<TKernel>
     // that has come has its answer first. In this order: what is not in the socket any more has been read, and is in sight once the loop has done with it.
     public sealed override void OnEndSent(Exchange exchange)
     {
-        if (_receivingEnded && Loop.Kernel.Unread(Descriptor) == 0 && !_owner.IsPinned && MayLeave(exchange) && !HasMoreToSend)
+        if (_receivingEnded && Loop.Kernel.Unread(Descriptor) == 0 && !_owner.IsPinned && EndsReceivingBehind(exchange) && !HasMoreToSend)
         {
             Loop.Kernel.Shutdown(Descriptor, both: false);
         }
     }
 
-    private bool MayLeave(Exchange exchange) =>
-        Loop.IsDraining && !IsTcp && !exchange.IsCut && !HasNextRequest && !IsHolding && MayLeaveBehind(exchange) && KeepsOpen(exchange);
+    private bool EndsReceivingBehind(Exchange exchange) =>
+        Loop.IsDraining && !IsTcp && !exchange.IsBroken && !HasNextRequest && !IsHolding && IsBodyWhole(exchange) && KeepsOpen(exchange);
 
-    // In the drain a peer that has not been told of the end may have sent its next request when it gets an answer. Behind a body that is not whole
-    // that cannot be seen.
-    private static bool MayLeaveBehind(Exchange exchange) => exchange.Body.State == BodyState.Complete;
+    // A peer that has not been told of the end may have sent its next request when it gets an answer. Behind a body that is not whole that cannot be seen.
+    private static bool IsBodyWhole(Exchange exchange) => exchange.Body.State == BodyState.Complete;
 
-    // Until the rest of that body has come, or nothing comes any more. Over TCP a close would lose what comes behind it all the same.
-    private protected bool MayStayBehind(Exchange exchange) => !IsTcp || MayLeaveBehind(exchange);
+    /// <summary>The connection need not close behind this response: it leaves as one that is idle, when all has come.</summary>
+    private protected bool ClosesInOrder(Exchange exchange) => !IsTcp || IsBodyWhole(exchange);
 }

@@ -1,6 +1,6 @@
 // The half of a connection that whoever owns its output uses, on any thread: its exchange, wherever its handler is, or its loop. It sends,
 // waits for the peer to read, ends in the middle of a response (SendingConnection.BreakOff.cs), and comes back from an exchange that has
-// outlived its turn (SendingConnection.Finish.cs). The loop's own half is Connection<TKernel>. See there for the word that says whose turn it is.
+// outlived its turn (SendingConnection.Finish.cs). The loop's own half is ClosingConnection and Connection<TKernel>. See Connection.cs for the word that says whose turn it is.
 
 using Millrace.Exchanges;
 using Millrace.Loops;
@@ -124,7 +124,7 @@ internal abstract partial class SendingConnection<TKernel> : Connection
             return SendResult.Broken;
         }
 
-        LeaveBehindEnd(exchange, output);
+        EndReceivingBehindEnd(exchange, output);
         SendResult result = Send(output, int.MaxValue, more: false, isLoops: exchange is null);
         switch (result)
         {
@@ -132,7 +132,7 @@ internal abstract partial class SendingConnection<TKernel> : Connection
                 output.Compact();
                 break;
             case SendResult.Broken:
-                exchange?.Life.Abort();
+                exchange?.Life.LosePeer();
                 output.Clear();
                 break;
         }
@@ -156,10 +156,10 @@ internal abstract partial class SendingConnection<TKernel> : Connection
 
     public override void SendUpTo(Exchange exchange, OutputBuffer output, int end)
     {
-        LeaveBehindEnd(exchange, output);
+        EndReceivingBehindEnd(exchange, output);
         if (!_isBrokenOff && Send(output, end, more: false, isLoops: false) == SendResult.Broken)
         {
-            exchange.Life.Abort();
+            exchange.Life.LosePeer();
             output.Start = end;     // nobody gets them
         }
     }

@@ -28,7 +28,7 @@ internal enum Stage : byte
     /// <summary>The handler is in its first, synchronous part on the loop.</summary>
     Running,
 
-    /// <summary>The exchange has outlived its turn; the loop has not taken note of its end yet.</summary>
+    /// <summary>The exchange has outlived its turn. Still so when it has given the connection back, until the loop settles: then the word says that the loop owns it, and its exchange may serve another one.</summary>
     Away,
 
     /// <summary>The socket has not taken all of what the loop has to send.</summary>
@@ -37,7 +37,7 @@ internal enum Stage : byte
     /// <summary>The last answer is in the socket, and what still comes is thrown away.</summary>
     Lingering,
 
-    /// <summary>The descriptor is given back.</summary>
+    /// <summary>The descriptor is closed, or another server's.</summary>
     Closed,
 }
 

@@ -146,7 +146,7 @@ internal sealed partial class Answer
         {
             _early.Length += count;
         }
-        else if (!SuppressesBody && !exchange.Life.IsAborted)
+        else if (!SuppressesBody && !exchange.Life.IsUnwanted)
         {
             if (_reservedAt >= 0)
             {
@@ -215,7 +215,7 @@ internal sealed partial class Answer
             {
                 _early.Append(bytes);
             }
-            else if (!SuppressesBody && !exchange.Life.IsAborted)
+            else if (!SuppressesBody && !exchange.Life.IsUnwanted)
             {
                 AppendBody(bytes);
             }
@@ -224,7 +224,7 @@ internal sealed partial class Answer
         {
             if (HasStarted)
             {
-                exchange.Cut();
+                exchange.MarkBroken();
             }
             else
             {

@@ -87,7 +87,7 @@ internal sealed partial class Answer(Exchange exchange)
         if (_early.Length > 0)
         {
             ReadOnlySpan<byte> early = _early.Take();
-            if (!SuppressesBody && !exchange.Life.IsAborted)
+            if (!SuppressesBody && !exchange.Life.IsUnwanted)
             {
                 AppendBody(early);
             }
@@ -113,7 +113,7 @@ internal sealed partial class Answer(Exchange exchange)
     private bool OpensTunnel => StatusCode is >= 200 and < 300 && exchange.Head.IsConnect;
 
     // No length is due: there is no body, or nobody who waits for it.
-    private bool IsLengthLeftOut => exchange.Head.IsHead || HasNoBodyStatus || OpensTunnel || exchange.Life.IsAborted;
+    private bool IsLengthLeftOut => exchange.Head.IsHead || HasNoBodyStatus || OpensTunnel || exchange.Life.IsUnwanted;
 
     public bool HasNoBodyStatus => StatusCode is 204 or 205 or 304 || (StatusCode == 101 && !exchange.IsUpgraded);
 

@@ -95,7 +95,7 @@ internal sealed class AnswerFile(Exchange exchange, SendLock sending)
                 // A record or chunk that has begun is sent to its end, whatever happens.
                 if (BytesLeft == 0)
                 {
-                    if (exchange.Life.IsAborted || count == 0)
+                    if (exchange.Life.IsUnwanted || count == 0)
                     {
                         return;
                     }
@@ -201,8 +201,8 @@ internal sealed class AnswerFile(Exchange exchange, SendLock sending)
 
             if (result == SendResult.Broken)
             {
-                exchange.Cut();
-                exchange.Life.Abort();
+                exchange.MarkBroken();
+                exchange.Life.LosePeer();
                 exchange.Connection.BreakOff(exchange, atOnce: false);
                 BytesLeft = 0;
             }

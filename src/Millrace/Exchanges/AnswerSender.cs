@@ -95,7 +95,7 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
         exchange.Answer.Start();
         exchange.Answer.DropReserved();
         exchange.Answer.CloseChunk();
-        if (exchange.Life.IsAborted)
+        if (exchange.Life.IsUnwanted)
         {
             if (IsOwed)
             {
@@ -212,7 +212,7 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
     }
 
     // Who has given a request up by a record waits for its end.
-    private bool IsOwed => !exchange.Life.IsAborted || (exchange.Answer.HasEnded && exchange.Life.IsGivenUp);
+    private bool IsOwed => !exchange.Life.IsUnwanted || (exchange.Answer.HasEnded && exchange.Life.IsGivenUp);
 
     // Under the lock. What was flushed has been sent.
     private void NoteSent()

@@ -43,7 +43,7 @@ internal sealed class AnswerWrites(Exchange exchange)
     // Until all has been written, or what has been must wait for the socket.
     private ValueTask WriteParts(ReadOnlySpan<byte> span, out int taken)
     {
-        for (taken = 0; !exchange.Life.IsAborted;)
+        for (taken = 0; !exchange.Life.IsUnwanted;)
         {
             int count = Math.Min(Math.Max(1024, OutputBuffer.SendAt - exchange.Output.Length), span.Length - taken);
             exchange.Answer.AppendNow(span.Slice(taken, count));
@@ -227,7 +227,7 @@ internal sealed class AnswerWrites(Exchange exchange)
     {
         var error = new InvalidOperationException(
             $"{WriteOrder.BehindMax / (1024 * 1024)} MiB of the response wait for a peer that takes them too slowly, and the connection is broken off: await each write before the next.");
-        if (!exchange.Life.IsAborted)
+        if (!exchange.Life.IsUnwanted)
         {
             exchange.Report(error);
             exchange.AbortByApplication(exchange.Ticket);

@@ -132,8 +132,8 @@ internal sealed partial class Exchange
         }
     }
 
-    /// <summary>What has not been sent goes with the connection; the exchange is free for another request.</summary>
-    public OutputBuffer? DetachOutput()
+    /// <summary>Takes what has not been sent, which goes with the connection, out of the exchange; null where that is nothing, or in the driver's output.</summary>
+    public OutputBuffer? TakeUnsent()
     {
         if (!_ownsOutput)
         {
@@ -174,6 +174,6 @@ internal sealed partial class Exchange
             _assembly = null;
         }
 
-        DetachOutput();
+        TakeUnsent();
     }
 }

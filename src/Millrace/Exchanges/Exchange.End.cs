@@ -1,9 +1,10 @@
 // How an exchange ends: the handler has ended, says that its response is complete, or fails. A request whose handler has been told that nobody
-// may be waiting any more, and gives up before the first byte, ends like this:
+// may be waiting any more, and lets go of it before the first byte, ends like this:
 //
 //   a time limit has passed                           504: the peer still waits
 //   the body ended too early, or is otherwise refused its status: a peer that has only finished sending still listens
-//   the peer has gone, or has finished sending        nothing; hosting sees 499, which is no status of HTTP and never leaves
+//   the peer has aborted it by a record               END_REQUEST alone, and the connection goes on
+//   the peer has gone, or has finished sending        nothing, and the connection ends; hosting sees 499, which is no status of HTTP and never leaves
 
 using System.Diagnostics.CodeAnalysis;
 using Microsoft.AspNetCore.Http;
@@ -16,10 +17,10 @@ internal sealed partial class Exchange
 
     private Exception? _failure;
 
-    /// <summary>The response cannot be finished properly: the connection must not be used further.</summary>
-    public bool IsCut { get; private set; }
+    /// <summary>The response is not whole, and its peer must see that: the connection is broken off behind it.</summary>
+    public bool IsBroken { get; private set; }
 
-    /// <summary>No byte of this response leaves, and its connection ends: the handler has given up, and there is nothing to say.</summary>
+    /// <summary>No byte of this response leaves: its handler has let go of it, and there is nothing to say. Behind an ABORT_REQUEST the end of the request leaves all the same.</summary>
     public bool IsUnanswered { get; private set; }
 
     /// <summary>Why the request was refused: what the application let pass, or reading its body threw.</summary>
@@ -57,7 +58,7 @@ internal sealed partial class Exchange
 
         Answer.StopWriting();
         Answer.DropReserved();
-        IsCut |= File.BytesLeft != 0;    // in the middle of a record or chunk
+        IsBroken |= File.BytesLeft != 0;    // in the middle of a record or chunk
         try
         {
             if (_failure is not null)
@@ -75,30 +76,30 @@ internal sealed partial class Exchange
                 // What was begun will never be whole, whatever it looked like.
                 Answer.Start();
                 FailInside(new InvalidOperationException("The handler ended before a write that it had begun; await every write."));
-                IsCut = true;
+                IsBroken = true;
             }
-            else if (!Answer.HasStarted && IsGivenUpByStatus)
+            else if (!Answer.HasStarted && IsLetGoByStatus)
             {
-                ReplaceGivenUp(null);
+                ReplaceLetGo(null);
                 Answer.Start(0);
             }
             else if (!Answer.HasStarted)
             {
                 long declared = Answer.Headers.DeclaredLength;
-                if (!Life.IsAborted && Answer.MissingOf(declared) is { } missing)
+                if (!Life.IsUnwanted && Answer.MissingOf(declared) is { } missing)
                 {
                     ReplaceByError(new InvalidOperationException(missing));
                 }
 
                 Answer.StartWhole(declared >= 0);
-                if (Life.IsAborted)
+                if (Life.IsUnwanted)
                 {
                     Answer.StatusCode = StatusCodes.Status499ClientClosedRequest;      // hosting's name for it: nothing of the response has left, or will
                 }
             }
-            else if (!IsCut && !Life.IsGivenUp && Answer.Missing is { } lacking)
+            else if (!IsBroken && !Life.IsGivenUp && Answer.Missing is { } lacking)
             {
-                FailInside(Life.IsAborted ? new IOException(lacking) : new InvalidOperationException(lacking));     // nobody is left to miss it
+                FailInside(Life.IsUnwanted ? new IOException(lacking) : new InvalidOperationException(lacking));     // nobody is left to miss it
             }
         }
         catch (Exception error) when (!Answer.HasStarted)
@@ -108,8 +109,7 @@ internal sealed partial class Exchange
         }
         catch (Exception error)
         {
-            // In the middle of its head: another thread is changing the fields.
-            IsCut = true;
+            IsBroken = true;    // in the middle of its head: another thread is changing the fields
             FailInside(error);
         }
 
@@ -126,7 +126,7 @@ internal sealed partial class Exchange
         }
     }
 
-    /// <summary>The handler failed. Before the first byte the response becomes a 500 (or what the exception says), after it the response is cut, unless the peer has given it up.</summary>
+    /// <summary>The handler failed. Before the first byte the response becomes a 500 (or what the exception says), after it the response is broken, unless the peer has given it up.</summary>
     public void Fail(Exception error)
     {
         Gate.Close();
@@ -179,25 +179,25 @@ internal sealed partial class Exchange
         return true;
     }
 
-    /// <summary>The handler has been told that nobody may be waiting any more, and this is how it gives up.</summary>
-    public bool IsGivenUpBy(Exception error) => GivesUp(error) && !Life.HasTimedOut;
+    /// <summary>The handler has been told that nobody may be waiting any more, and this is how it lets go.</summary>
+    public bool IsLetGoBy(Exception error) => LetsGo(error) && !Life.HasTimedOut;
 
-    private bool GivesUp(Exception error) => Life.IsCancelled && error is OperationCanceledException or IOException;
+    private bool LetsGo(Exception error) => Life.IsCancelled && error is (OperationCanceledException or IOException);
 
     /// <summary>Whoever completes the response is within the gate, and must not wait for himself.</summary>
     public void FailInside(Exception error)
     {
         Rejection = error as BadHttpRequestException;
-        if (GivesUp(error))
+        if (LetsGo(error))
         {
             AppStatus = 1;
             if (!Answer.HasStarted)
             {
-                ReplaceGivenUp(error);
+                ReplaceLetGo(error);
             }
             else
             {
-                CutUnlessWhole();
+                BreakUnlessWhole();
             }
 
             return;
@@ -210,7 +210,7 @@ internal sealed partial class Exchange
         }
 
         EndFailure = Answer.HasEnded ? error : null;
-        CutUnlessWhole();
+        BreakUnlessWhole();
         AppStatus = 1;
         ErrorLine ??= Line(error);
         Services.Log.HandlerFailed(TraceIdentifier, error);
@@ -218,7 +218,7 @@ internal sealed partial class Exchange
 
     // RFC 9110 §9.3.2, §15.3.5, RFC 9112 §6.3: nothing is missing of a response without a body, nor of one as long as announced. Its connection is idle to a web server,
     // over FastCGI to HAProxy: the next request on it, somebody else's, would be lost. Those that have a head alone of a broken FastCGI response answer with an error of their own, or not at all.
-    private void CutUnlessWhole() => IsCut |= !Life.IsGivenUp && (Life.IsAborted || !Answer.IsWholeToPeer);
+    private void BreakUnlessWhole() => IsBroken |= !Life.IsGivenUp && (Life.IsUnwanted || !Answer.IsWholeToPeer);
 
     private void ReplaceByError(Exception error)
     {
@@ -241,7 +241,7 @@ internal sealed partial class Exchange
     {
         Gate.Close();
         Answer.StopWriting();
-        IsCut = true;
+        IsBroken = true;
         AppStatus = 1;
         if (Order.HasFollowers)
         {
@@ -261,9 +261,9 @@ internal sealed partial class Exchange
     }
 
     // The exception handler of ASP.NET Core makes 499 of it before the server sees anything.
-    private bool IsGivenUpByStatus => Life.IsCancelled && Answer.StatusCode == StatusCodes.Status499ClientClosedRequest;
+    private bool IsLetGoByStatus => Life.IsCancelled && Answer.StatusCode == StatusCodes.Status499ClientClosedRequest;
 
-    private void ReplaceGivenUp(Exception? error)
+    private void ReplaceLetGo(Exception? error)
     {
         if (Life.HasTimedOut)
         {
@@ -279,14 +279,14 @@ internal sealed partial class Exchange
 
         Answer.ReplaceByStatus(StatusCodes.Status499ClientClosedRequest);
         IsUnanswered = true;
-        IsCut |= !Life.IsGivenUp;
+        IsBroken |= !Life.IsGivenUp;
     }
 
     // The response has been completed, and may have arrived: it stays what it is, and what is sent behind it is the next one.
     private void FailBehindEnd(Exception error)
     {
         Rejection = error as BadHttpRequestException;
-        if (!Life.IsCancelled || error is not (OperationCanceledException or IOException))
+        if (!LetsGo(error))
         {
             Services.Log.HandlerFailed(TraceIdentifier, error);
         }
@@ -317,8 +317,8 @@ internal sealed partial class Exchange
     private string Line(Exception error) =>
         FieldText.Shown($"millrace: request {TraceIdentifier}: unhandled {error.GetType().FullName}", ErrorLineMax);
 
-    /// <summary>Cuts the response off: the peer must see that it is not whole.</summary>
-    public void Cut() => IsCut = true;
+    /// <summary>The response will not be whole, and its peer must see that.</summary>
+    public void MarkBroken() => IsBroken = true;
 
     // True when nobody waits any more for bytes to leave.
     private bool ResetEnd()
@@ -333,7 +333,7 @@ internal sealed partial class Exchange
         Sender.Reset();
         File.Reset();
         _failure = null;
-        IsCut = IsUnanswered = false;
+        IsBroken = IsUnanswered = false;
         Rejection = null;
         EndFailure = null;
         AppStatus = 0;

@@ -33,8 +33,8 @@ internal sealed partial class Exchange
         Services.Log.SlowRequest(TraceIdentifier, FieldText.Shown(Head.MethodText), route, total, waiting, total - waiting - BlockedMs, BlockedMs);
     }
 
-    /// <summary>The drain time is over. Loop.</summary>
-    public void CutInDrain(LoopCounters counters)
+    /// <summary>The drain time is over: the request is counted as cut, and nobody waits for its response any more. Loop.</summary>
+    public void NoteDrainOver(LoopCounters counters)
     {
         if (!_cutInDrain)
         {
@@ -42,7 +42,7 @@ internal sealed partial class Exchange
             counters.CutInDrain++;
         }
 
-        Life.Abort();
+        Life.LosePeer();
     }
 
     /// <summary>Counts the end of the request during a drain, on whatever thread.</summary>

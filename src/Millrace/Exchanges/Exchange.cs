@@ -286,7 +286,7 @@ internal sealed partial class Exchange
     /// <summary>The handler has read enough of a body for which the loop had stopped reading.</summary>
     public Action OnBodyRoom { get; }
 
-    private void RunCompleted() => Connection.FinishDetached(this);
+    private void RunCompleted() => Connection.FinishAway(this);
 
     private void BodyRoom() => Connection?.PostResumeReading();
 
@@ -313,7 +313,7 @@ internal sealed partial class Exchange
                         return;
                     }
 
-                    IsCut = true;
+                    IsBroken = true;
                     AppStatus = 1;
                     Connection.BreakOff(this, atOnce: false);
                     Life.Cancel();

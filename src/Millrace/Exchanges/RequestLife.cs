@@ -68,7 +68,7 @@ internal struct RequestLife(ExchangeServices services)
     private ICancelListener? _listener;                 // the same
 
     /// <summary>The response is of no use to anybody any more: its bytes are dropped.</summary>
-    public readonly bool IsAborted => _worth != ResponseWorth.Wanted;
+    public readonly bool IsUnwanted => _worth != ResponseWorth.Wanted;
 
     /// <summary>Nothing of the response reaches anybody: nor would that of a next request on its connection.</summary>
     public readonly bool HasLostPeer => _worth == ResponseWorth.Useless;
@@ -174,7 +174,7 @@ internal struct RequestLife(ExchangeServices services)
     }
 
     /// <summary>Nobody waits for the response any more.</summary>
-    public void Abort() => End(ResponseWorth.Useless);
+    public void LosePeer() => End(ResponseWorth.Useless);
 
     /// <summary>The peer has given the request up and the connection goes on: half a response will not be taken for a whole one.</summary>
     public void GiveUp() => End(ResponseWorth.GivenUp);

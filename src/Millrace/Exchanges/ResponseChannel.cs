@@ -17,7 +17,7 @@ internal abstract class ResponseChannel(ResponseFraming framing)
     // ---- called by the exchange, on any thread, while it owns the connection ----
 
     /// <summary>The handler has ended after its turn, on any thread: a pool's, a driver's without a loop, or the loop's own, in what it resumed.</summary>
-    public abstract void FinishDetached(Exchange exchange);
+    public abstract void FinishAway(Exchange exchange);
 
     public abstract void PostResumeReading();
 

@@ -88,7 +88,7 @@ internal sealed class FastCgiFraming(bool isTcp) : ResponseFraming(chunkTailMax:
 
     public override void WriteHead(Exchange exchange, OutputBuffer output, long length)
     {
-        if (exchange.Life.IsAborted || exchange.IsUnanswered)
+        if (exchange.Life.IsUnwanted || exchange.IsUnanswered)
         {
             return;
         }
@@ -179,7 +179,7 @@ internal sealed class FastCgiFraming(bool isTcp) : ResponseFraming(chunkTailMax:
             WriteErrorLine(exchange, output);
         }
 
-        if (exchange.IsCut)
+        if (exchange.IsBroken)
         {
             // No end: see ClosingConnection.Break.cs. What shows the break over a Unix socket is a record: that of a file that is not all sent is filled up first.
             int missing = isTcp ? 0 : exchange.File.BytesLeft;
@@ -219,7 +219,7 @@ internal sealed class FastCgiFraming(bool isTcp) : ResponseFraming(chunkTailMax:
     // Once, as a whole stream: what an exception tells the front server's log.
     private void WriteErrorLine(Exchange exchange, OutputBuffer output)
     {
-        if (exchange.ErrorLine is not { } line || exchange.Life.IsAborted)
+        if (exchange.ErrorLine is not { } line || exchange.Life.IsUnwanted)
         {
             return;
         }

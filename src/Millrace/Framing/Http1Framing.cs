@@ -58,7 +58,7 @@ internal sealed class Http1Framing(bool isTcp) : ResponseFraming(ChunkTail)
 
     public override void WriteHead(Exchange exchange, OutputBuffer output, long length)
     {
-        if (exchange.Life.IsAborted || exchange.IsUnanswered)
+        if (exchange.Life.IsUnwanted || exchange.IsUnanswered)
         {
             return;
         }
@@ -169,7 +169,7 @@ internal sealed class Http1Framing(bool isTcp) : ResponseFraming(ChunkTail)
             return;
         }
 
-        bool closes = !KeepAlive || IsEndWanted || (seen & Seen.Close) != 0 || isLast || exchange.IsCut;
+        bool closes = !KeepAlive || IsEndWanted || (seen & Seen.Close) != 0 || isLast || exchange.IsBroken;
         bool chunks = false;
         int status = exchange.Answer.StatusCode;
         if (status == 205)
@@ -330,7 +330,7 @@ internal sealed class Http1Framing(bool isTcp) : ResponseFraming(ChunkTail)
     // A response that was cut has no last chunk: see ClosingConnection.Break.cs.
     public override void WriteEnd(Exchange exchange, OutputBuffer output)
     {
-        if (IsChunked && !exchange.IsCut && !exchange.Life.IsAborted)
+        if (IsChunked && !exchange.IsBroken && !exchange.Life.IsUnwanted)
         {
             output.Append("0\r\n\r\n"u8);
         }

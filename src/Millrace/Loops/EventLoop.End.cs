@@ -31,7 +31,7 @@ internal sealed partial class EventLoop<TKernel>
     }
 
     /// <summary>The drain time is over: cuts every connection. Those whose handler still runs close when it ends.</summary>
-    public void Cut()
+    public void CutConnections()
     {
         _cutting = true;
         DrainConnections();

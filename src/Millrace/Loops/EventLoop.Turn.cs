@@ -148,7 +148,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
 
         if (!IsOver)
         {
-            IsLingering = _stopping;
+            IsOutlived = _stopping;
             Wait(waitMs);
         }
 

@@ -131,7 +131,7 @@ internal abstract class EventLoop
     // ---- the end ----
 
     /// <summary>It has been told to stop, and connections are left whose handlers have not ended: the last of them ends it.</summary>
-    public bool IsLingering { get; protected set; }
+    public bool IsOutlived { get; protected set; }
 
     /// <summary>Nobody drives it any more.</summary>
     public bool HasEnded => Volatile.Read(ref _ended) == 1;

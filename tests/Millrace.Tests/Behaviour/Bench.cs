@@ -195,7 +195,7 @@ internal abstract class Bench
 
     public void Cut()
     {
-        Simulation.Post(static loop => loop.Cut());
+        Simulation.Post(static loop => loop.CutConnections());
         Settle();
     }
 

@@ -127,7 +127,7 @@ public sealed class ExchangeGuardsTests
         life.Seal();
         life.Reset();
         life.Begin();
-        Assert.Equal((false, false, false, false), (life.IsCancelled, life.IsAborted, life.IsGivenUp, life.Token.IsCancellationRequested));
+        Assert.Equal((false, false, false, false), (life.IsCancelled, life.IsUnwanted, life.IsGivenUp, life.Token.IsCancellationRequested));
         Assert.True(life.Cancel());
     }
 
@@ -144,7 +144,7 @@ public sealed class ExchangeGuardsTests
             Assert.False(life.TryDrop());
         }
 
-        Assert.False(life.IsAborted);
+        Assert.False(life.IsUnwanted);
     }
 
     [Fact]
@@ -153,7 +153,7 @@ public sealed class ExchangeGuardsTests
         using LoopServices services = Services();
         var exchange = new Exchange(services);
         exchange.EnsureEnded();
-        Assert.Equal((true, true), (exchange.IsCut, exchange.Answer.HasEnded));
+        Assert.Equal((true, true), (exchange.IsBroken, exchange.Answer.HasEnded));
     }
 
     // Of two that were told that there is room only one finds it.

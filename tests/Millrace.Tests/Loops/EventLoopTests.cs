@@ -70,7 +70,7 @@ public sealed unsafe class EventLoopTests : IDisposable
         Assert.True(loop.Turn(driver, waitMs: 0));
         loop.Stop();
         Assert.True(loop.Turn(driver, waitMs: 0));
-        Assert.Equal((1, true), (loop.ConnectionCount, loop.IsLingering));
+        Assert.Equal((1, true), (loop.ConnectionCount, loop.IsOutlived));
 
         default(LinuxKernel).Close(pair[1], reset: false);
         Assert.True(loop.Drive(driver));
@@ -86,7 +86,7 @@ public sealed unsafe class EventLoopTests : IDisposable
     public void A_socket_that_comes_when_the_drain_time_is_over_is_closed_and_counts_no_more()
     {
         EventLoop<LinuxKernel> loop = New();
-        loop.Cut();
+        loop.CutConnections();
         IsClosedBy(loop);
     }
 

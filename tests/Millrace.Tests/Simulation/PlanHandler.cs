@@ -177,7 +177,7 @@ internal sealed class PlanHandler(Func<Simulation> simulation, Func<string, Plan
                 }
 
                 long unsent = written - unawaited - (plan.Socket.SentByServer - sentBefore);
-                if (unsent > UnsentMax && !plan.IsDisturbed && !plan.IsHead && !plan.BreaksOff && !world.IsCutting && !exchange.Life.IsAborted)
+                if (unsent > UnsentMax && !plan.IsDisturbed && !plan.IsHead && !plan.BreaksOff && !world.IsCutting && !exchange.Life.IsUnwanted)
                 {
                     world.Violated($"the server holds {unsent} bytes of the response of {plan.Name}, which its handler has waited for");
                 }

@@ -328,7 +328,7 @@ internal sealed partial class RandomLife : IRandomLife
         Simulation.IsCutting = true;
         for (int i = 0; i < 5 && Simulation.Failure is null; i++)
         {
-            Simulation.Post(static loop => loop.Cut());
+            Simulation.Post(static loop => loop.CutConnections());
             Pass(20);
         }
 

@@ -469,7 +469,7 @@ public abstract class DrainTests(Way way) : SharedTests(way)
                 bench.Reads = false;
                 bench.Send(caller, caller.Request("/"));
                 bench.Drain();
-                bench.Simulation.Post(static loop => loop.Cut());
+                bench.Simulation.Post(static loop => loop.CutConnections());
                 gate.SetResult();
                 bench.Settle();
                 Assert.Equal((1L, 0L), (bench.Simulation.Services.OffLoop.EndedInDrain, bench.Simulation.Loops[0].Loop.Counters.CutInDrain));

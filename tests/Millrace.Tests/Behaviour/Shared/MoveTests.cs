@@ -143,7 +143,7 @@ public abstract class MoveTests(Way way) : SharedTests(way)
                 gate.SetResult();
                 bench.Settle();
                 Assert.Same(Old(bench), caller.Socket.Reader);
-                Old(bench).Loop.Post(new Action<EventLoop<SimulatedKernel>>(static loop => loop.Cut()));
+                Old(bench).Loop.Post(new Action<EventLoop<SimulatedKernel>>(static loop => loop.CutConnections()));
                 bench.Settle();
                 Assert.False(caller.IsAtEnd);
                 Assert.StartsWith("GET /next\n", bench.Get(caller, "/next").BodyText, StringComparison.Ordinal);

@@ -258,10 +258,10 @@ public abstract class PeerTests(Way way) : SharedTests(way)
             {
                 Caller caller = bench.Connect();
                 bench.Send(caller, caller.Request("/"));
-                Assert.False(its!.Exchange.Life.IsAborted);
+                Assert.False(its!.Exchange.Life.IsUnwanted);
                 caller.Socket.ClientReset();
                 bench.Settle();
-                Assert.True(its.Exchange.Life.IsAborted);
+                Assert.True(its.Exchange.Life.IsUnwanted);
                 gate.SetResult();
                 bench.Settle();
                 Assert.Equal(0, bench.Connections);
