@@ -38,7 +38,7 @@ internal sealed partial class FastCgiConnection<TKernel>
         EndUnrun(driver, ProtocolStatus.RequestComplete);
     }
 
-    // Clients that leave at once leave a chain of requests behind, all of which are read when the handler of the first one has ended: none but the last is run.
+    // Clients that leave at once leave a chain of requests behind, which are read when the handler of the first one has ended: of those in one read none but the last is run.
     private void TakeNextInstead(LoopDriver driver)
     {
         if (_isTaken)
