@@ -263,7 +263,7 @@ public struct RequestSequence
         }
 
         bool isNext = IsNext(part.RequestId, progress);
-        if (!isNext && !(isServed && IsInstead(part.RequestId)))
+        if (!isNext && !(isServed && State != SequenceState.Params && IsInstead(part.RequestId)))
         {
             return part.RequestId == Id ? SequenceEvent.BegunTwice : SequenceEvent.Multiplexed;
         }
