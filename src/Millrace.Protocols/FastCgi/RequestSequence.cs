@@ -64,7 +64,7 @@ public enum SequenceEvent : byte
     /// <summary>The next request has begun before this one has ended: nothing more is to be read until <see cref="RequestSequence.End"/>.</summary>
     NextBegun,
 
-    /// <summary>The same, and the web server waits no longer for this one.</summary>
+    /// <summary>The same, and the web server waits no longer for this one, which need not be run.</summary>
     NextBegunInstead,
 
     /// <summary>A request beside this one: END_REQUEST with FCGI_CANT_MPX_CONN (§5.5).</summary>
@@ -133,6 +133,16 @@ public struct RequestSequence
 
     /// <summary>Whether the web server that has sent it waits no longer for this one: it knows the connection to carry one at a time.</summary>
     public readonly bool HasNextInstead => HasNext && IsInstead(_nextId);
+
+    /// <summary>Whether the record that these bytes begin with gives this request up: <see cref="SequenceEvent.NextBegunInstead"/> is the next event.</summary>
+    /// <param name="rest">The bytes that follow those consumed before.</param>
+    /// <returns>False also where the record has not come whole.</returns>
+    public readonly bool IsGivenUpBy(ReadOnlySpan<byte> rest) =>
+        _begunKnowing && _reader.AtRecordStart && rest.Length >= RecordHeader.Size + BeginRequest.Size
+        && RecordHeader.Read(rest) is { Version: RecordHeader.Version1, Type: RecordType.BeginRequest } head
+        && BeginRequest.Check(head.RequestId, head.ContentLength) == FastCgiFault.None
+        && BeginRequest.Read(rest[RecordHeader.Size..]).Role == Role.Responder
+        && IsInstead(head.RequestId);
 
     /// <summary>Whether a request that was refused beside this one has asked for the end of the connection behind it.</summary>
     public bool ClosesBehind { get; private set; }
@@ -253,7 +263,7 @@ public struct RequestSequence
         }
 
         bool isNext = IsNext(part.RequestId, progress);
-        if (!isNext && !(isServed && progress != ResponseProgress.None && IsInstead(part.RequestId)))
+        if (!isNext && !(isServed && State != SequenceState.Params && IsInstead(part.RequestId)))
         {
             return part.RequestId == Id ? SequenceEvent.BegunTwice : SequenceEvent.Multiplexed;
         }

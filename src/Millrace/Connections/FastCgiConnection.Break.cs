@@ -11,7 +11,7 @@ internal sealed partial class FastCgiConnection<TKernel>
     // Not in a drain: the connection is about to end.
     protected override bool MayGoOn =>
         IsBreaking && !IsBrokenOff && _signSent == 0 && _endsAtRecord && !Loop.IsDraining
-        && _sequence.State == SequenceState.Whole && _sequence.KeepsConnection && !_sequence.ClosesBehind;
+        && HasHead && _sequence.KeepsConnection && !_sequence.ClosesBehind;
 
     protected override void OnExchangeEnded(bool keepsOpen)
     {

@@ -1,5 +1,5 @@
 // A FastCGI request that waits for its turn: its front server may give it up, by ABORT_REQUEST (FastCGI 1.0 §5.4) or by the next
-// request, and may ask what is none of the request's business.
+// request, and may ask what is none of the request's business. It may also have done so before the request is read.
 
 using Millrace.Exchanges;
 using Millrace.Loops;
@@ -36,5 +36,20 @@ internal sealed partial class FastCgiConnection<TKernel>
     {
         Exchange = exchange;
         EndUnrun(driver, ProtocolStatus.RequestComplete);
+    }
+
+    // Clients that leave at once leave a chain of requests behind, which are read when the handler of the first one has ended: of those in one read none but the last is run.
+    private void TakeNextInstead(LoopDriver driver)
+    {
+        if (_isTaken)
+        {
+            NoteInput();
+            AbortTaken("The front server has given the request up for another one.");
+            return;
+        }
+
+        EndUnrun(driver, ProtocolStatus.RequestComplete);
+        _ = _sequence.End(keepsOpen: true);
+        BeginParams();
     }
 }

@@ -98,7 +98,7 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
             }
 
             _recordSinceMs = _sequence.AtRecordStart ? 0 : _recordSinceMs;
-            if (_sequence.State == SequenceState.Whole)
+            if (_sequence.State == SequenceState.Whole && !_sequence.IsGivenUpBy(buffer.AsSpan(start, end - start)))
             {
                 return Start(driver, buffer, start, end);
             }
@@ -200,9 +200,8 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
                 NoteInput();
                 break;
             case SequenceEvent.NextBegunInstead:
-                NoteInput();
                 Loop.Counters.Aborts++;
-                AbortTaken("The front server has given the request up for another one.");
+                TakeNextInstead(driver);
                 break;
             case SequenceEvent.Multiplexed:
                 Loop.Counters.Refused(Refusal.Multiplexed);

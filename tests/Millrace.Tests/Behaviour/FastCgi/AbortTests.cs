@@ -300,6 +300,49 @@ public sealed class AbortTests
         }
     }
 
+    // ... while the handler of the first one went on and heeded nothing. One after the other they would hold up whoever waits for the last.
+    [Theory]
+    [InlineData(false, false)]
+    [InlineData(false, true)]
+    [InlineData(true, false)]
+    [InlineData(true, true)]
+    public void Of_requests_that_were_given_up_before_they_could_be_read_none_is_run_FastCGI_4_1(bool isBodyOpen, bool isBehindAnother)
+    {
+        var held = new TaskCompletionSource();
+        int run = 0;
+        FastCgiBench.Run(
+            async (request, response) =>
+            {
+                if (request.Path == "/next")
+                {
+                    response.WriteText("next");
+                    return;
+                }
+
+                run++;
+                await held.Task;
+            },
+            bench =>
+            {
+                FrontEnd front = bench.Connect();
+                bench.Send(front, Ask("FCGI_MPXS_CONNS"));
+                if (isBehindAnother)
+                {
+                    bench.Send(front, Wire.Request("/held", id: 1));
+                }
+
+                bench.Send(front, [.. Enumerable.Range(2, 5).SelectMany(id => Running("/held", isBodyOpen, id)), .. Wire.Request("/next", id: 7)]);
+                Assert.Equal(isBehindAnother, front.Ended.Count == 0);
+                held.SetResult();
+                bench.Settle();
+                Assert.Equal(Enumerable.Range(isBehindAnother ? 1 : 2, isBehindAnother ? 7 : 6), front.Ended.Select(static ended => ended.Id));
+                Assert.All(front.Ended, static ended => Assert.Equal(0, ended.ProtocolStatus));
+                Assert.Equal("next", front.Ended[^1].BodyText);
+                Assert.Equal(isBehindAnother ? 1 : 0, run);
+                Assert.Equal(0, bench.Refused("multiplexed"));
+            });
+    }
+
     // A front server that does not know better, or did not when it sent the first; a connection that
     // is closed behind the first in any case: the second is one too many, and the first goes on.
     [Theory]
@@ -553,9 +596,9 @@ public sealed class AbortTests
 
     private static byte[] Ask(string name) => Wire.Record(Wire.GetValues, 0, Wire.Pairs((name, "")));
 
-    private static byte[] Running(string target, bool isBodyOpen) => isBodyOpen
-        ? [.. Wire.Request(target, "POST", [])[..^8], .. Wire.Record(Wire.Stdin, 1, "body to come"u8.ToArray())]
-        : Wire.Request(target);
+    private static byte[] Running(string target, bool isBodyOpen, int id = 1) => isBodyOpen
+        ? [.. Wire.Request(target, "POST", [], id)[..^8], .. Wire.Record(Wire.Stdin, id, "body to come"u8.ToArray())]
+        : Wire.Request(target, id: id);
 
     private static void AssertBothEnded(FrontEnd front)
     {
