@@ -1,5 +1,6 @@
 // A front server of a random life: requests as records, and what may come back for them (FastCGI 1.0 §3.3, §5).
 
+using System.Buffers.Binary;
 using System.Globalization;
 
 namespace Millrace.Tests.Simulation;
@@ -100,6 +101,11 @@ internal sealed class RandomFastCgiClient : RandomClient
             if (disturbs && i > 0 && Random.Chance(3))
             {
                 Send(Extra(plan, inParams: i <= paramsEnd));
+            }
+
+            if (i > paramsEnd)
+            {
+                plan.AddPiece(StreamLength + Wire.HeaderSize, BinaryPrimitives.ReadUInt16BigEndian(records[i].AsSpan(4)));
             }
 
             Send(records[i]);
