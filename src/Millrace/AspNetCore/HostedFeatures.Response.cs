@@ -129,7 +129,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
             return Task.CompletedTask;
         }
 
-        cancellationToken.ThrowIfCancellationRequested();
+        Exchange.CheckWanted(Ticket, cancellationToken);
         if (StartResponse() is { } starting)
         {
             return StartLater(starting);
@@ -227,7 +227,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
             throw new ArgumentOutOfRangeException(nameof(count), $"{path} has {length} bytes; {bytes} from {offset} on are not in it.");
         }
 
-        cancellationToken.ThrowIfCancellationRequested();
+        Exchange.CheckWanted(Ticket, cancellationToken);
         if (StartResponse() is { } starting)
         {
             await starting.ConfigureAwait(false);

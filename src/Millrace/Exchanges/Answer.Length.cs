@@ -18,6 +18,9 @@ internal sealed partial class Answer
     /// <summary>As HTTP counts it the response is whole: the announced length is written, or there is no body. Read by the loop.</summary>
     public bool IsWholeToPeer => HasStarted && (SuppressesBody || (_declared >= 0 && Volatile.Read(ref _written) >= _declared));
 
+    /// <summary>The same, also where the head has not been written: of HEAD one that says how long the body would be. Within the gate, or when it is closed.</summary>
+    public bool IsWhole => (SuppressesBody && (HasStarted || Announced >= 0)) || HasNoBodyStatus || (Announced is >= 0 and var announced && _written >= announced);
+
     // ---- the head ----
 
     // RFC 9110 §8.6, §15.3.6: a response with 204 has no length, and one with 205 that of 0. What the application has announced would never come.
@@ -59,6 +62,7 @@ internal sealed partial class Answer
 
         CheckCount(count, isAdvanced);
         _written += count;
+        NoteChange();
     }
 
     public void CheckCount(long count, bool isAdvanced = false)

@@ -30,10 +30,19 @@ internal enum AnswerStage : byte
 internal sealed partial class Answer(Exchange exchange)
 {
     private volatile AnswerStage _stage;
+    private int _statusCode = StatusCodes.Status200OK;
 
     public ResponseHeaders Headers { get; } = new();
 
-    public int StatusCode { get; set; } = StatusCodes.Status200OK;
+    public int StatusCode
+    {
+        get => _statusCode;
+        set
+        {
+            _statusCode = value;
+            NoteChange();
+        }
+    }
 
     public string? ReasonPhrase { get; set; }
 
@@ -183,8 +192,26 @@ internal sealed partial class Answer(Exchange exchange)
         _stage = AnswerStage.Empty;
         ResetBody();
         ResetLength();
-        SuppressesBody = false;
-        StatusCode = StatusCodes.Status200OK;
+        SuppressesBody = WentOn = WasRefused = false;
+        _statusCode = StatusCodes.Status200OK;
         ReasonPhrase = null;
+    }
+
+    // ---- after the time limit ----
+
+    /// <summary>The application has written something, or set the status, since it was told.</summary>
+    public bool WentOn { get; private set; }
+
+    /// <summary>It has tried to, with a token that was cancelled.</summary>
+    public bool WasRefused { get; private set; }
+
+    public void NoteRefusal() => (WentOn, WasRefused) = (false, true);
+
+    private void NoteChange()
+    {
+        if (exchange.Life.HasTimedOut)
+        {
+            WentOn = true;
+        }
     }
 }

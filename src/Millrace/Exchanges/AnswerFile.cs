@@ -100,7 +100,7 @@ internal sealed class AnswerFile(Exchange exchange, SendLock sending)
                         return;
                     }
 
-                    cancellationToken.ThrowIfCancellationRequested();
+                    exchange.CheckWanted(ticket, cancellationToken);
                 }
 
                 if (!copies)

@@ -39,6 +39,11 @@ internal sealed partial class Exchange
     public void End()
     {
         Gate.Close();
+        if (Life.HasTimedOut && !Answer.HasEnded)
+        {
+            SilentEnd.Report(this);
+        }
+
         EndOnce();
     }
 

@@ -117,6 +117,9 @@ internal struct RequestLife(ExchangeServices services)
         }
     }
 
+    /// <summary>The application has asked for the token, and may heed it.</summary>
+    public readonly bool IsWatched => _source is not null || _token is not null;
+
     // ---- what comes early ----
 
     /// <summary>Tells the handler; the response may still be wanted (a peer that has only finished sending still listens).</summary>

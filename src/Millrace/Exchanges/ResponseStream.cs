@@ -20,7 +20,7 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
 
     public override ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default)
     {
-        cancellationToken.ThrowIfCancellationRequested();
+        exchange.CheckWanted(ticket, cancellationToken);
         exchange.Gate.CheckOpen(ticket);
         if (start?.StartResponse() is { } starting)
         {
@@ -60,7 +60,7 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
 
     public override Task FlushAsync(CancellationToken cancellationToken)
     {
-        cancellationToken.ThrowIfCancellationRequested();
+        exchange.CheckWanted(ticket, cancellationToken);
         if (exchange.Gate.IsComplete(ticket))
         {
             return Task.CompletedTask;

@@ -80,9 +80,9 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
 
     public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default)
     {
-        cancellationToken.ThrowIfCancellationRequested();
         Exchange exchange = request.Exchange;
         long ticket = request.Ticket;
+        exchange.CheckWanted(ticket, cancellationToken);
         if (exchange.Gate.IsComplete(ticket))
         {
             return new ValueTask<FlushResult>(Result);
@@ -109,9 +109,9 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
 
     public override ValueTask<FlushResult> WriteAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken = default)
     {
-        cancellationToken.ThrowIfCancellationRequested();
         Exchange exchange = request.Exchange;
         long ticket = request.Ticket;
+        exchange.CheckWanted(ticket, cancellationToken);
         exchange.Gate.CheckOpen(ticket);
         if (request.StartResponse() is { } starting)
         {

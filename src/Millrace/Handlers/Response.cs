@@ -150,7 +150,7 @@ public readonly struct Response
     /// <exception cref="ObjectDisposedException">The request has ended.</exception>
     public ValueTask WriteAsync(ReadOnlyMemory<byte> bytes, CancellationToken cancellationToken = default)
     {
-        cancellationToken.ThrowIfCancellationRequested();
+        Served.CheckWanted(_ticket, cancellationToken);
         ReadOnlySpan<byte> span = bytes.Span;
         ValueTask sent;
         int taken;
@@ -174,7 +174,7 @@ public readonly struct Response
     /// <exception cref="ObjectDisposedException">The request has ended.</exception>
     public ValueTask FlushAsync(CancellationToken cancellationToken = default)
     {
-        cancellationToken.ThrowIfCancellationRequested();
+        Served.CheckWanted(_ticket, cancellationToken);
         Exchange exchange = Enter();
         try
         {

@@ -107,7 +107,8 @@ public sealed class MillraceOptions
 
     // ---- the response and the connection ----
 
-    /// <summary>Time a request may take in all, after which its <c>RequestAborted</c> fires; zero means no limit. Default zero.</summary>
+    /// <summary>Time a request may take in all, after which its <c>RequestAborted</c> fires; zero means no limit. A handler that has asked for that token and ends
+    /// without adding anything to a response that is not known to be whole is taken for one that gives up: 504, or a response that is broken off. Default zero.</summary>
     public TimeSpan RequestTimeout { get; set; } = TimeSpan.Zero;
 
     /// <summary>Longest time in which a peer may take no byte of a response that waits for it, before the connection is cut. Range 100 ms to 1 day. Default 60 s.</summary>

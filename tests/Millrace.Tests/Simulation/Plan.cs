@@ -64,6 +64,14 @@ internal sealed class Plan
     /// <summary>Byte of the connection's stream where the request ends.</summary>
     public long StreamEnd { get; set; }
 
+    private readonly List<(long Start, int Bytes)> _pieces = [];
+
+    /// <summary>From <paramref name="start"/> on the connection's stream has <paramref name="bytes"/> bytes of its body, and then something else.</summary>
+    public void AddPiece(long start, int bytes) => _pieces.Add((start, bytes));
+
+    /// <summary>Bytes of its body among those of the connection's stream before <paramref name="end"/>.</summary>
+    public long BodyBefore(long end) => _pieces.Sum(piece => Math.Clamp(end - piece.Start, 0, piece.Bytes));
+
     /// <summary>Bytes that carry the body without being it, where a server may have to keep its place by them.</summary>
     public long BodyOverhead { get; set; }
 

@@ -25,6 +25,7 @@ internal abstract class RandomClient
         Send,
         WaitForAnswers,
         WaitForContinue,
+        WaitForValues,
         FinishSending,
         Close,
         Reset,
@@ -107,6 +108,9 @@ internal abstract class RandomClient
 
     /// <summary>Whether the server has said that the client may go on with the body of that request, or need not.</summary>
     protected virtual bool MayContinue(int request) => true;
+
+    /// <summary>Whether what it has asked of the server besides its requests has been answered.</summary>
+    protected virtual bool HasValues => true;
 
     // ---- the script ----
 
@@ -230,6 +234,13 @@ internal abstract class RandomClient
                 break;
             case Step.WaitForContinue:
                 if (!MayContinue(item.Answers) && !(_impatient && Random.Chance(10)))
+                {
+                    return false;
+                }
+
+                break;
+            case Step.WaitForValues:
+                if (!HasValues)
                 {
                     return false;
                 }

@@ -1,5 +1,6 @@
 // A front server of a random life: requests as records, and what may come back for them (FastCGI 1.0 §3.3, §5).
 
+using System.Buffers.Binary;
 using System.Globalization;
 
 namespace Millrace.Tests.Simulation;
@@ -10,15 +11,19 @@ internal sealed class RandomFastCgiClient : RandomClient
     private FrontEnd? _front;
     private int _judged;
     private int _managementExpected;
+    private readonly bool _knows;       // that requests come one at a time
 
     public RandomFastCgiClient(RandomLife life, int number)
         : base(life, number)
     {
         Pipelines = Trouble is Trouble.None or Trouble.FinishesSending or Trouble.Aborts && Random.Chance(20);
+        _knows = !life.IsSlow && Random.Chance(20);
         Write();
     }
 
     protected override SimulatedListener Listener => Simulation.Listener;
+
+    protected override bool HasValues => _front!.Management.Count > 0;
 
     protected override void Connected(SimulatedSocket socket) => _front = new FrontEnd(socket);
 
@@ -31,14 +36,22 @@ internal sealed class RandomFastCgiClient : RandomClient
         int count = Random.Between(1, 4);
         int id = Random.Chance(70) ? 1 : Random.Between(1, 65_535);
         int troubled = Random.Below(count);
+        if (_knows)
+        {
+            _managementExpected++;
+            Send(Wire.Record(Wire.GetValues, 0, Wire.Pairs(("FCGI_MPXS_CONNS", ""))));
+            Then(Step.WaitForValues);
+        }
+
         for (int i = 0; i < count; i++)
         {
             bool last = i == count - 1;
+            bool gaveUp = false;
             Plan plan = PlanMaker.Make(Random, NameOf(i), id, !last || Random.Chance(60), Life.BodyMax, isAborted: Trouble == Trouble.Aborts && i == troubled, mayEnd: !Life.IsSlow);
             Add(plan);
             if (Trouble != Trouble.None && i == troubled)
             {
-                if (!WriteTroubled(plan))
+                if (!WriteTroubled(plan, mayGiveUp: _knows && !last, out gaveUp))
                 {
                     return;
                 }
@@ -49,13 +62,17 @@ internal sealed class RandomFastCgiClient : RandomClient
             }
 
             // Behind ABORT_REQUEST any id may follow; behind a request that is wanted only its own, or another when it has ended.
-            bool waits = !Pipelines || last;
+            bool waits = (!Pipelines && !gaveUp) || last;
             if (waits)
             {
                 Then(Step.WaitForAnswers, i + 1);
             }
 
-            if ((waits || (Trouble == Trouble.Aborts && i == troubled)) && !last && Random.Chance(50))
+            if (gaveUp)
+            {
+                id = id < 65_534 ? id + 2 : 1;
+            }
+            else if ((waits || (Trouble == Trouble.Aborts && i == troubled)) && !last && Random.Chance(50))
             {
                 id = Math.Min(id + 2, 65_535);
             }
@@ -84,6 +101,11 @@ internal sealed class RandomFastCgiClient : RandomClient
             if (disturbs && i > 0 && Random.Chance(3))
             {
                 Send(Extra(plan, inParams: i <= paramsEnd));
+            }
+
+            if (i > paramsEnd)
+            {
+                plan.AddPiece(StreamLength + Wire.HeaderSize, BinaryPrimitives.ReadUInt16BigEndian(records[i].AsSpan(4)));
             }
 
             Send(records[i]);
@@ -119,9 +141,10 @@ internal sealed class RandomFastCgiClient : RandomClient
         }
     }
 
-    // False: nothing follows.
-    private bool WriteTroubled(Plan plan)
+    // False: nothing follows. It gives a request up by the next one, as HAProxy does, if it knows that the server has one at a time.
+    private bool WriteTroubled(Plan plan, bool mayGiveUp, out bool gaveUp)
     {
+        gaveUp = false;
         List<byte[]> records = PlanMaker.Records(Random, plan, out int paramsEnd);
         switch (Trouble)
         {
@@ -132,9 +155,14 @@ internal sealed class RandomFastCgiClient : RandomClient
                 return false;
             case Trouble.Aborts:
                 plan.IsDisturbed = true;
-                int cut = Random.Between(1, records.Count);
+                gaveUp = mayGiveUp && Random.Chance(50);
+                int cut = Random.Between(gaveUp ? paramsEnd + 1 : 1, records.Count);
                 WriteRequest(records[..cut], plan, paramsEnd, disturbs: true);
-                Send(Wire.Record(Wire.Abort, plan.Id, []));
+                if (!gaveUp)
+                {
+                    Send(Wire.Record(Wire.Abort, plan.Id, []));
+                }
+
                 return true;
         }
 

@@ -72,7 +72,16 @@ internal sealed class RandomHttpClient : RandomClient
         }
 
         List<byte[]> pieces = plan.IsTunnel ? [Plan.Bytes(plan.RequestPattern, 0, plan.TunnelLength)] : HttpScript.Body(Random, plan);
-        pieces.ForEach(Send);
+        int left = plan.BodyLength;
+        foreach (byte[] piece in pieces)
+        {
+            int start = plan.IsChunked ? piece.AsSpan().IndexOf("\r\n"u8) + 2 : 0;
+            int count = Math.Min(left, piece.Length - start);
+            plan.AddPiece(StreamLength + start, count);
+            left -= count;
+            Send(piece);
+        }
+
         plan.BodyOverhead = StreamLength - plan.BodyOffset - plan.BodyLength;
         plan.StreamEnd = StreamLength;
         if (plan.IsTunnel)

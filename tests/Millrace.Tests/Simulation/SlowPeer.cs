@@ -284,8 +284,8 @@ internal sealed class SlowPeer
                 yield return new LimitReached(Refusal.BodyTooSlow, Now - Math.Max(plan.ReadsSinceMs, _arrivedMs) - Ms(Options.BodyTimeout), IsSure: Socket.IsEmpty);
             }
 
-            // Of what it sends not a third may be the body.
-            yield return Rate(Refusal.BodyTooSlow, (_arrived - plan.BodyOffset) / 3, _bodyMs, Options.MinBodyBytesPerSecond, Options.MinBodyRateGrace);
+            // Not all that has arrived need have been read. Padding, heads of records and chunks, and what lies between them is none of the body.
+            yield return Rate(Refusal.BodyTooSlow, Math.Min((_arrived - plan.BodyOffset) / 3, plan.BodyBefore(_arrived) / 2), _bodyMs, Options.MinBodyBytesPerSecond, Options.MinBodyRateGrace);
             yield break;
         }
 

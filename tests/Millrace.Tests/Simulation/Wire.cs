@@ -7,6 +7,8 @@ namespace Millrace.Tests.Simulation;
 
 internal static class Wire
 {
+    public const int HeaderSize = 8;
+
     public const byte Begin = 1;
     public const byte Abort = 2;
     public const byte End = 3;
