@@ -38,11 +38,7 @@ internal sealed partial class Exchange
     public void End()
     {
         Gate.Close();
-        if (Life.HasTimedOut && !Answer.HasEnded)
-        {
-            SilentEnd.Report(this);
-        }
-
+        SilentEnd.Report(this);
         EndOnce();
     }
 
