@@ -39,11 +39,7 @@ internal sealed partial class Exchange
     public void End()
     {
         Gate.Close();
-        if (Life.HasTimedOut && !Answer.HasEnded)
-        {
-            SilentEnd.Report(this);
-        }
-
+        SilentEnd.Report(this);
         EndOnce();
     }
 
