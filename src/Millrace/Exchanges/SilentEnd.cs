@@ -47,7 +47,7 @@ internal static class SilentEnd
     private static bool HasLeftOff(Exchange exchange)
     {
         Answer answer = exchange.Answer;
-        return exchange.Life.IsWatched && !exchange.Life.IsAborted && !exchange.IsUpgraded && !answer.WentOn && !answer.IsWhole
+        return exchange.Life.IsWatched && !exchange.Life.IsUnwanted && !exchange.IsUpgraded && !answer.WentOn && !answer.IsWhole
             && (answer.WasRefused || answer.HasStarted || answer.Written > 0 || answer.StatusCode == StatusCodes.Status200OK || answer.Headers.ContainsKey(HeaderNames.ContentType));
     }
 }
