@@ -27,7 +27,6 @@ internal sealed partial class Exchange
         }
 
         _saidSlow = true;
-
         long waiting = RunsSinceMs - StartedMs;
         string route = Services.Handler.RouteOf(this) ?? FieldText.Shown(StringTable.Decode(Head[Head.Path]), 256);
         Services.Log.SlowRequest(TraceIdentifier, FieldText.Shown(Head.MethodText), route, total, waiting, total - waiting - BlockedMs, BlockedMs);
