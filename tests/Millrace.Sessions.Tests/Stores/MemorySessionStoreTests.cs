@@ -82,6 +82,7 @@ public sealed class MemorySessionStoreTests
     {
         using var rig = new MemoryStoreRig(Budget);
         SessionKey key = rig.Add(100);
+        Flood(rig, rig.Places(100) / 50, 100);      // out of the window
         rig.Use(key);
         Flood(rig, 2 * rig.Places(100), 100);
         int before = rig.Store.Live;
