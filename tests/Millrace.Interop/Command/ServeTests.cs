@@ -129,10 +129,7 @@ public sealed partial class ServeTests : IAsyncLifetime
         Write(App("shop", _shop, """ "environment": { "TITLE": "old" } """).Replace("60s", "5s", StringComparison.Ordinal));
         await StartAsync();
         var reload = DoAsync("reload", "shop");
-        using var silent = new System.Net.Sockets.Socket(System.Net.Sockets.AddressFamily.Unix, System.Net.Sockets.SocketType.Stream, System.Net.Sockets.ProtocolType.Unspecified);
-        string channel = Path.Combine(Path.GetDirectoryName(Control)!, "shop-2-1.channel");
-        await WaitForAsync(() => Task.FromResult(System.IO.File.Exists(channel)));
-        await silent.ConnectAsync(new System.Net.Sockets.UnixDomainSocketEndPoint(channel));
+        using var silent = await ConnectAsync(Path.Combine(Path.GetDirectoryName(Control)!, "shop-2-1.channel"));
 
         Assert.Matches(@"^millrace: shop: Process \d+ was told to listen, and has not answered within 5 s\.\n$", (await reload).Error);
         Assert.Equal("old", await _client.GetStringAsync(_shop + "/title"));
@@ -545,6 +542,27 @@ public sealed partial class ServeTests : IAsyncLifetime
             Assert.DoesNotContain(verify.Error.Split('\n'), line => line.StartsWith(written, StringComparison.Ordinal));
             Assert.Equal(0, code);
         }
+    }
+
+    // As soon as it listens: between bind(2) and listen(2) a socket has a name, and refuses.
+    private static async Task<System.Net.Sockets.Socket> ConnectAsync(string path)
+    {
+        System.Net.Sockets.Socket? connected = null;
+        await WaitForAsync(async () =>
+        {
+            var socket = new System.Net.Sockets.Socket(System.Net.Sockets.AddressFamily.Unix, System.Net.Sockets.SocketType.Stream, System.Net.Sockets.ProtocolType.Unspecified);
+            try
+            {
+                await socket.ConnectAsync(new System.Net.Sockets.UnixDomainSocketEndPoint(path));
+                connected = socket;
+            }
+            catch (System.Net.Sockets.SocketException)
+            {
+                socket.Dispose();
+            }
+            return connected is not null;
+        });
+        return connected!;
     }
 
     // ---- a daemon of the test's own ----
