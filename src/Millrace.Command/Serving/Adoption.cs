@@ -38,7 +38,7 @@ internal sealed class Adoption(string folder, Action<string> say)
 
     private async Task<AppSaved> TakeAsync(AppSaved app)
     {
-        InstanceState[] all = [.. app.Leaving.Append(app.Current).SelectMany(static generation => generation?.Slots ?? []).SelectMany(static slot => slot.Leaving.Append(slot.Current)).OfType<InstanceState>()];
+        InstanceState[] all = [.. app.Instances];
         await Task.WhenAll(all.Select(instance => TakeAsync(app, instance)));
         Given[] given = [.. all.Select(instance => _given.GetValueOrDefault(instance.Id)).OfType<Given>()];
         foreach (int other in given.Skip(1).SelectMany(static its => its.Descriptors.Skip(First).Concat(its.Descriptors.Take(2))))
@@ -152,7 +152,7 @@ internal sealed class Adoption(string folder, Action<string> say)
 
     private static bool IsRight(ListenersState listeners, InstanceState instance, int[] descriptors) =>
         descriptors.Length == First + listeners.Sockets.Count
-        && Array.TrueForAll(descriptors[..2], static end => SystemCalls.GetSocketOption(end, SystemCalls.SOL_SOCKET, SystemCalls.SO_TYPE) == SystemCalls.SOCK_SEQPACKET)
+        && Array.TrueForAll(descriptors[..2], AppListeners.IsChannel)
         && ResumedListeners.IsAt(descriptors[2], ListenAddress.Parse(instance.Private.Address))
         && ResumedListeners.IsAt(descriptors[3], ListenAddress.Parse(instance.Channel.Address))
         && Array.TrueForAll(descriptors[4..First], IsPipe)

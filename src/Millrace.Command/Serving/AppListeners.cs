@@ -51,7 +51,7 @@ internal sealed class AppListeners : IDisposable
     public static AppListeners Resume(ListenersState state)
     {
         int[] channel = [state.Gives, state.Takes];
-        if (Array.Exists(channel, static end => SystemCalls.GetSocketOption(end, SystemCalls.SOL_SOCKET, SystemCalls.SO_TYPE) != SystemCalls.SOCK_SEQPACKET))
+        if (!Array.TrueForAll(channel, IsChannel))
         {
             throw new MillraceStartException("The channel between its generations is none.");
         }
@@ -60,6 +60,9 @@ internal sealed class AppListeners : IDisposable
         Array.ForEach(channel, static end => _ = SystemCalls.Fcntl(end, SystemCalls.F_SETFD, SystemCalls.FD_CLOEXEC));
         return new AppListeners(state, sockets);
     }
+
+    /// <summary>Whether a descriptor can be an end of the channel between generations.</summary>
+    public static bool IsChannel(int descriptor) => SystemCalls.GetSocketOption(descriptor, SystemCalls.SOL_SOCKET, SystemCalls.SO_TYPE) == SystemCalls.SOCK_SEQPACKET;
 
     /// <summary>The ends of the channel through which connections move from one generation to the next. Open here as well: what is on its way is lost with no process.</summary>
     public string MoveDescriptors => string.Create(CultureInfo.InvariantCulture, $"{_gives},{_takes}");

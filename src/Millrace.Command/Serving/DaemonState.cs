@@ -48,8 +48,7 @@ internal sealed record DaemonState(
 
     /// <summary>All processes that go on.</summary>
     [JsonIgnore]
-    public IEnumerable<InstanceState> Instances => Apps.SelectMany(static app => app.Leaving.Append(app.Current)).SelectMany(static generation => generation?.Slots ?? [])
-        .SelectMany(static slot => slot.Leaving.Append(slot.Current)).OfType<InstanceState>();
+    public IEnumerable<InstanceState> Instances => Apps.SelectMany(static app => app.Instances);
 
     public byte[] Write() => JsonSerializer.SerializeToUtf8Bytes(this, StateJson.Default.DaemonState);
 
@@ -173,6 +172,11 @@ internal sealed record AppSaved
 
     /// <summary>Through which more comes.</summary>
     public IReadOnlyList<PipeState> Pipes { get; init; } = [];
+
+    /// <summary>Its processes that go on.</summary>
+    [JsonIgnore]
+    public IEnumerable<InstanceState> Instances => Leaving.Append(Current).SelectMany(static generation => generation?.Slots ?? [])
+        .SelectMany(static slot => slot.Leaving.Append(slot.Current)).OfType<InstanceState>();
 }
 
 /// <param name="Number">Counted from 1.</param>

@@ -92,6 +92,12 @@ internal sealed partial class HostedApp
             _ = await TryWaitAtDoorAsync();
             return;
         }
+        await HoldOnWithPageAsync();
+    }
+
+    // Answers 503 as it did before.
+    private async Task HoldOnWithPageAsync()
+    {
         await HoldOnAsync();
         _ = _held is { } held ? held.Page = _page : null;
     }
@@ -124,8 +130,7 @@ internal sealed partial class HostedApp
         _listeners?.GoOn();
         if (_wasAnswering)
         {
-            await HoldOnAsync();
-            _ = _held is { } held ? held.Page = _page : null;
+            await HoldOnWithPageAsync();
         }
         _current?.GoOn();
         _gate.Open();

@@ -1,7 +1,6 @@
 // A Unix socket of the daemon's, or of one of its processes, as its client sees it: the framework's client for HTTP, without what it does for web sites.
 
 using System.Net.Sockets;
-using System.Runtime.InteropServices;
 using Millrace.Loops;
 using Millrace.Platform;
 
@@ -41,9 +40,7 @@ internal static class PrivateSocket
     // The default place may lie in /tmp, where anybody can have been first. Root asks whom it likes.
     private static void RequireOwn(Socket socket)
     {
-        Span<int> listener = stackalloc int[3];     // struct ucred: process, user, group
-        _ = socket.GetRawSocketOption(SystemCalls.SOL_SOCKET, SystemCalls.SO_PEERCRED, MemoryMarshal.AsBytes(listener));
-        uint user = (uint)listener[1];
+        uint user = DescriptorPassing.Peer((int)socket.Handle).User;
         uint own = SystemCalls.GetEffectiveUser();
         if (own != 0 && user != 0 && user != own)
         {

@@ -55,7 +55,7 @@ internal sealed class StoredSockets
         lock (_lock)
         {
             int gives = Find($"{Prefix}{app}.gives"), takes = Find($"{Prefix}{app}.takes");
-            bool isBoth = gives >= 0 && takes >= 0 && IsChannel(gives) && IsChannel(takes);
+            bool isBoth = gives >= 0 && takes >= 0 && AppListeners.IsChannel(gives) && AppListeners.IsChannel(takes);
             _stored.RemoveAll(its => isBoth && (its.Descriptor == gives || its.Descriptor == takes));
             return isBoth ? (gives, takes) : null;
         }
@@ -78,7 +78,7 @@ internal sealed class StoredSockets
     {
         _manager?.Store($"{Prefix}{app}.gives", [listeners.Gives]);
         _manager?.Store($"{Prefix}{app}.takes", [listeners.Takes]);
-        foreach (var same in listeners.Sockets.GroupBy(static socket => socket.File?.Replace(':', '-') ?? NoFile))
+        foreach (var same in listeners.Sockets.GroupBy(FileOf))
         {
             _manager?.Store($"{Prefix}{app}.listen.{same.Key}", [.. same.Select(static socket => socket.Descriptor)]);
         }
@@ -87,7 +87,7 @@ internal sealed class StoredSockets
     /// <summary>It is closed.</summary>
     public void Forget(string app, ListenersState listeners)
     {
-        foreach (string name in listeners.Sockets.Select(static socket => "listen." + (socket.File?.Replace(':', '-') ?? NoFile)).Distinct().Append("gives").Append("takes"))
+        foreach (string name in listeners.Sockets.Select(static socket => "listen." + FileOf(socket)).Distinct().Append("gives").Append("takes"))
         {
             _manager?.Forget($"{Prefix}{app}.{name}");
         }
@@ -109,5 +109,6 @@ internal sealed class StoredSockets
 
     private int Find(string name) => _stored.Where(its => its.Name == name).Select(static its => its.Descriptor).DefaultIfEmpty(-1).First();
 
-    private static bool IsChannel(int descriptor) => SystemCalls.GetSocketOption(descriptor, SystemCalls.SOL_SOCKET, SystemCalls.SO_TYPE) == SystemCalls.SOCK_SEQPACKET;
+    // A name in systemd's store has no colon.
+    private static string FileOf(ListenerState socket) => socket.File?.Replace(':', '-') ?? NoFile;
 }

@@ -217,10 +217,7 @@ internal static unsafe class UnixListener
             int errno = SystemCalls.Connect(descriptor, bytes, (uint)name.Length) < 0 ? SystemCalls.Errno : 0;
             if (errno == 0)
             {
-                SystemCalls.PeerCredentials peer = default;
-                uint length = (uint)sizeof(SystemCalls.PeerCredentials);
-                _ = SystemCalls.GetSocketOption(descriptor, SystemCalls.SOL_SOCKET, SystemCalls.SO_PEERCRED, &peer, &length);
-                owner = SocketOwner.Describe(peer.Process);
+                owner = SocketOwner.Describe(DescriptorPassing.Peer(descriptor).Process);
             }
 
             _ = SystemCalls.Close(descriptor);
