@@ -187,6 +187,10 @@ internal sealed partial class MillraceSession : ISession
         try
         {
             stored = _scheme.Services.Load(_key);
+            if (MayBeStoredByNow(stored, seal))
+            {
+                stored = _scheme.Services.Load(_key);
+            }
         }
         catch (Exception error)
         {
@@ -206,6 +210,10 @@ internal sealed partial class MillraceSession : ISession
         try
         {
             stored = await _scheme.Services.LoadAsync(_key, _scheme.Options.IOTimeout, cancellationToken).ConfigureAwait(false);
+            if (MayBeStoredByNow(stored, seal))
+            {
+                stored = await _scheme.Services.LoadAnewAsync(_key, _scheme.Options.IOTimeout, cancellationToken).ConfigureAwait(false);
+            }
         }
         catch (Exception error) when (!cancellationToken.IsCancellationRequested)
         {
@@ -265,6 +273,9 @@ internal sealed partial class MillraceSession : ISession
         _isSealHeld = seal is not null;
         return true;
     }
+
+    // The seal is of no use any more, perhaps only since another request of the session has stored it, while this one was asking.
+    private bool MayBeStoredByNow(StoredSession? stored, string? seal) => stored is null && seal is not null && !_scheme.IsLocal && _scheme.Services.Spent.Contains(_key);
 
     private void Take(StoredSession? stored, string? seal)
     {

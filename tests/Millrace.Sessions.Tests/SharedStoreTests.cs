@@ -158,6 +158,27 @@ public sealed class SharedStoreTests
         Assert.Equal(keys, (await visitor.DoAsync("keys")).Split('+').Length);
     }
 
+    [Theory]
+    [InlineData("load;")]
+    [InlineData("")]
+    public async Task A_request_that_was_told_of_no_session_just_before_another_stored_it_has_it_nevertheless(string load)
+    {
+        await using TestSite site = await StartAsync();
+        Visitor visitor = site.NewVisitor();
+        await visitor.DoAsync("set a 1");
+        _cache.HoldOneAnswer();
+        Visitor slow = visitor.Copy();
+
+        Task<string> late = slow.DoAsync(load + "get a;set b 2");
+        await _cache.WaitForReaderAsync();
+        await visitor.Copy().DoAsync("set c 3");
+        _cache.ReleaseAnswer();
+
+        Assert.Equal("1", await late);
+        Assert.Equal(visitor.Cookie![..20], slow.Cookie![..20]);        // it has not become another session
+        Assert.Equal("a+b+c", await visitor.DoAsync("keys"));
+    }
+
     private Task<TestSite> StartAsync(Action<MillraceSessionOptions>? options = null, Action<WebApplicationBuilder>? build = null) => TestSite.StartAsync(options, builder =>
     {
         builder.Services.AddSingleton<IDistributedCache>(_cache);
@@ -172,6 +193,8 @@ public sealed class SharedStoreTests
         private readonly ConcurrentDictionary<string, byte[]> _entries = new();
         private readonly TaskCompletionSource _reader = new(TaskCreationOptions.RunContinuationsAsynchronously);
         private TaskCompletionSource? _held;
+        private TaskCompletionSource? _answer;
+        private TaskCompletionSource? _heldAnswer;
 
         public bool IsLost { get; set; }
 
@@ -189,6 +212,11 @@ public sealed class SharedStoreTests
 
         public void Release() => _held!.SetResult();
 
+        /// <summary>The next that reads is told what there is now, but not before it is released.</summary>
+        public void HoldOneAnswer() => _answer = _heldAnswer = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+
+        public void ReleaseAnswer() => _heldAnswer!.SetResult();
+
         public Task WaitForReaderAsync() => _reader.Task;
 
         public void Spoil(byte[] entry)
@@ -201,9 +229,9 @@ public sealed class SharedStoreTests
 
         public byte[]? Get(string key)
         {
-            Check();
-            Reads++;
-            return _entries.GetValueOrDefault(key);
+            (byte[]? entry, Task answer) = Read(key);
+            answer.Wait();
+            return entry;
         }
 
         public async Task<byte[]?> GetAsync(string key, CancellationToken token = default)
@@ -213,7 +241,9 @@ public sealed class SharedStoreTests
                 _reader.TrySetResult();
                 await held.Task;
             }
-            return Get(key);
+            (byte[]? entry, Task answer) = Read(key);
+            await answer;
+            return entry;
         }
 
         public void Set(string key, byte[] value, DistributedCacheEntryOptions options)
@@ -247,6 +277,19 @@ public sealed class SharedStoreTests
         {
             Remove(key);
             return Task.CompletedTask;
+        }
+
+        private (byte[]? Entry, Task Answer) Read(string key)
+        {
+            Check();
+            Reads++;
+            byte[]? entry = _entries.GetValueOrDefault(key);
+            if (Interlocked.Exchange(ref _answer, null) is not { } answer)
+            {
+                return (entry, Task.CompletedTask);
+            }
+            _reader.TrySetResult();
+            return (entry, answer.Task);
         }
 
         private void Check()

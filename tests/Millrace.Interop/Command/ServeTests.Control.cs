@@ -225,7 +225,7 @@ public sealed partial class ServeTests
         string left = Path.Combine(Path.GetDirectoryName(Control)!, "gone-7-1.http");
         await System.IO.File.WriteAllTextAsync(left, "");
         Write(App("shop", _blog));
-        await StartAsync();
+        await StartAsync(waitFor: "shop: generation 2 serves");     // the first is taken over, and has other addresses
         Assert.Equal(HttpStatusCode.OK, (await _client.GetAsync(_blog + "/title")).StatusCode);
         Assert.False(System.IO.File.Exists(left));
         await WaitForAsync(() => Task.FromResult(HasEnded(process)));
