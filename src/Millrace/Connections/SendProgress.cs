@@ -51,30 +51,29 @@ internal struct SendProgress
     /// <summary>The socket has taken bytes.</summary>
     public void NoteSent() => IsStuck = false;
 
-    // A peer's system tells in steps that there is room, up to 64 KiB on loopback. On average a peer is judged when a step has just
-    // been told, so that one that is slow by little more than the rate asks for is not cut between two of them.
+    // A peer's system tells in steps what it has taken, up to 64 KiB on loopback: between two of them nobody knows how fast it is. So
+    // it is judged on average, and found too slow, when a step has just been told; until then only its silence counts.
     public PeerPace Look(long nowMs, int unsent, long silenceMs, MinRate? rate)
     {
-        if (unsent < _unsent)
+        if (unsent >= _unsent)
         {
-            _unsent = unsent;
-            TakenAtMs = nowMs;
-            if (rate?.IsMissed(_unsentAtFirst - unsent, nowMs - FullSinceMs) != true)
-            {
-                _slowSinceMs = 0;
-            }
-            else if (_slowSinceMs == 0)
-            {
-                _slowSinceMs = nowMs;
-            }
+            return nowMs - TakenAtMs >= silenceMs ? PeerPace.Silent : PeerPace.Fair;
         }
 
-        if (nowMs - TakenAtMs >= silenceMs)
+        _unsent = unsent;
+        TakenAtMs = nowMs;
+        if (rate?.IsMissed(_unsentAtFirst - unsent, nowMs - FullSinceMs) != true)
         {
-            return PeerPace.Silent;
+            _slowSinceMs = 0;
+            return PeerPace.Fair;
         }
 
-        return rate is not null && _slowSinceMs != 0 && nowMs - _slowSinceMs >= rate.GraceMs ? PeerPace.TooSlow : PeerPace.Fair;
+        if (_slowSinceMs == 0)
+        {
+            _slowSinceMs = nowMs;
+        }
+
+        return nowMs - _slowSinceMs >= rate.GraceMs ? PeerPace.TooSlow : PeerPace.Fair;
     }
 
     /// <summary>When to look again.</summary>

@@ -61,7 +61,7 @@ internal static class Endpoints
             context.Response.Headers.Location = "/hello";
         }
 
-        return code is 204 or 304 ? Task.CompletedTask : context.Response.WriteAsync($"status {code}");
+        return code is 204 or 205 or 304 ? Task.CompletedTask : context.Response.WriteAsync($"status {code}");
     }
 
     private static Task WriteLargeHeader(HttpContext context)

@@ -9,6 +9,20 @@ internal sealed class CollectedLog : ILoggerProvider
 {
     public ConcurrentQueue<string> Lines { get; } = new();
 
+    /// <summary>The first line that holds <paramref name="text"/>, once it is there: some are written by a thread of their own.</summary>
+    public async Task<string> WaitForAsync(string text)
+    {
+        for (int i = 0; i < 1_000; i++)
+        {
+            if (Lines.FirstOrDefault(line => line.Contains(text, StringComparison.Ordinal)) is { } line)
+            {
+                return line;
+            }
+            await Task.Delay(10);
+        }
+        throw new TimeoutException($"\"{text}\" was not logged; what was: {string.Join('\n', Lines)}");
+    }
+
     public ILogger CreateLogger(string categoryName) => new Category(categoryName, Lines);
 
     public void Dispose()

@@ -153,7 +153,17 @@ public sealed class RandomLivesTests
     // Most of what these peers send is padding, and records for nobody: their bodies are slower than their bytes.
     [Theory]
     [InlineData(25_002_070)]
-    public void A_body_is_as_slow_as_its_own_bytes(int seed)
+    public void A_body_is_as_slow_as_its_own_bytes(int seed) => LivesWell(seed);
+
+    [Theory]
+    [InlineData(23_190_567)]
+    public void A_body_is_on_its_way_from_the_end_of_its_head_on(int seed) => LivesWell(seed);
+
+    [Theory]
+    [InlineData(23_194_075)]
+    public void A_client_on_a_Unix_socket_is_not_too_slow_while_it_reads_one_piece(int seed) => LivesWell(seed);
+
+    private static void LivesWell(int seed)
     {
         string? failure = null;
         SimulationThread.Run(() => failure = new RandomLife((ulong)seed, traces: false, isSlow: true).Run());

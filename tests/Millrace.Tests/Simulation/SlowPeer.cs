@@ -193,7 +193,8 @@ internal sealed class SlowPeer
         if (body != _body || body is null)
         {
             _body = body;
-            _bodyMs = _silentMs = 0;
+            _bodyMs = body is null ? 0 : Now - Socket.ArrivalOf(body.BodyOffset - 1);       // since its head was whole, and not since somebody looked
+            _silentMs = 0;
             _bodyAt = _arrived;
             return;
         }

@@ -58,6 +58,14 @@ public sealed class BorderTests
         Assert.All(Repository.Sources("src"), static path => Assert.DoesNotMatch(ByPath, File.ReadAllText(path)));
     }
 
+    // Whoever starts a server comes by one of them.
+    [Theory]
+    [InlineData("src/Millrace/MillraceServer.cs")]
+    [InlineData("src/Millrace/Engine.cs")]
+    [InlineData("src/Millrace/AspNetCore/HostedServer.cs")]
+    public void Every_way_to_start_asks_first_whether_this_machine_can_run_it(string source) =>
+        Assert.Matches(@"(?m)^        SupportedPlatform\.Require\(\);", Repository.Read(source));
+
     // It serves on any server, and is to stay so.
     [Fact]
     public void MapFastCgi_knows_the_protocol_and_no_server() =>

@@ -65,6 +65,33 @@ public sealed class RateTests
             Assert.Equal(0, bench.RefusedInAll);
         });
 
+    // Over a Unix socket a piece counts when all of it has been read: what the client has of the second shows after nine seconds.
+    [Fact]
+    public void A_client_that_has_paused_and_reads_again_is_not_cut_in_the_middle_of_a_piece_MinResponseBytesPerSecond() => HttpBench.Run(
+        static async (request, response) =>
+        {
+            response.Write("first"u8);
+            await response.FlushAsync();
+            await response.WriteAsync(Plan.Bytes("rate", 0, 200_000));
+        },
+        static bench =>
+        {
+            bench.Simulation.World.SendCapacityMax = 36 * 1024;
+            HttpPeer peer = bench.Connect();
+            bench.Reads = false;
+            bench.Send(peer, Get);
+            for (int seconds = 0; seconds < 100 && peer.Answers.Count == 0; seconds++)
+            {
+                _ = peer.Read(seconds < 6 ? 0 : 4_000);
+                bench.Pass(TimeSpan.FromSeconds(1));
+                Assert.False(peer.Socket.ServerClosed, $"cut after {seconds} s");
+            }
+
+            Assert.Equal((1, 0), (peer.Answers.Count, bench.RefusedInAll));
+            bench.Reads = true;
+        },
+        address: "http://unix:/run/simulated.sock");
+
     [Fact]
     public void No_rate_is_asked_for_where_it_is_switched_off_MinResponseBytesPerSecond() => HttpBench.RunHosted(
         Large,
@@ -280,6 +307,13 @@ public sealed class RateTests
     public void The_rest_of_a_body_that_nobody_reads_must_come_as_fast_as_any_body_MinBodyBytesPerSecond(bool chunked, int bytes, int everySeconds) => HttpBench.Run(
         LeaveUnread,
         bench => Assert.InRange(ClosedAfter(bench, Begin(bench, chunked), bytes, everySeconds), 6, 10));
+
+    // Of the two times that are left UnreadBodyTimeout is the shorter by default.
+    [Fact]
+    public void The_rest_of_a_body_of_which_nothing_comes_has_its_time_where_no_rate_is_asked_for_UnreadBodyTimeout() => HttpBench.Run(
+        LeaveUnread,
+        static bench => Assert.InRange(ClosedAfter(bench, Begin(bench, chunked: false), 0, 1), 30, 34),
+        static options => options.MinBodyBytesPerSecond = 0);
 
     // Its connection comes back without the loop.
     [Fact]

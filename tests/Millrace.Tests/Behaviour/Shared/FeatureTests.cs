@@ -5,6 +5,7 @@ using System.Text;
 using Microsoft.AspNetCore.Connections.Features;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
+using Microsoft.AspNetCore.Server.Kestrel.Core.Features;
 using Millrace.AspNetCore;
 
 namespace Millrace.Tests.Behaviour.Shared;
@@ -23,15 +24,27 @@ public abstract class FeatureTests(Way way) : SharedTests(way)
             [
                 typeof(IHttpUpgradeFeature), typeof(IHttpRequestTrailersFeature), typeof(IConnectionIdFeature), typeof(IConnectionEndPointFeature), typeof(IConnectionLifetimeFeature),
                 typeof(IConnectionLifetimeNotificationFeature), typeof(IConnectionItemsFeature), typeof(IPersistentStateFeature),
+                typeof(IHttpMinRequestBodyDataRateFeature), typeof(IHttpMinResponseDataRateFeature), typeof(IConnectionCompleteFeature),
             ];
             call.WriteText(string.Join(' ', ofHttp.Append(typeof(IFastCgiFeature)).Where(type => features[type] is not null).Select(static type => type.Name)));
             return default;
         },
         bench => Assert.Equal(
             IsHttp
-                ? "IHttpUpgradeFeature IHttpRequestTrailersFeature IConnectionIdFeature IConnectionEndPointFeature IConnectionLifetimeFeature IConnectionLifetimeNotificationFeature IConnectionItemsFeature IPersistentStateFeature"
+                ? "IHttpUpgradeFeature IHttpRequestTrailersFeature IConnectionIdFeature IConnectionEndPointFeature IConnectionLifetimeFeature IConnectionLifetimeNotificationFeature IConnectionItemsFeature IPersistentStateFeature IHttpMinRequestBodyDataRateFeature IHttpMinResponseDataRateFeature IConnectionCompleteFeature"
                 : "IFastCgiFeature",
             bench.Get("/").BodyText));
+
+    // A socket that is used beside the loop would take bytes of other requests (aspnetcore.md).
+    [Fact]
+    public void There_is_no_way_to_the_socket_itself_IConnectionSocketFeature() => Run(
+        static call =>
+        {
+            IFeatureCollection features = ContextOf(call).Features;
+            call.WriteText($"{features.Get<IConnectionSocketFeature>() is null} {features.Get<IConnectionTransportFeature>() is null}");
+            return default;
+        },
+        static bench => Assert.Equal("True True", bench.Get("/").BodyText));
 
     [Fact]
     public void What_is_taken_away_of_the_target_does_not_come_back_IHttpRequestFeature() => Run(
