@@ -20,7 +20,7 @@ public sealed class RefusalLogTests
             protocol,
             static app => app.MapGet("/", static context =>
             {
-                context.Response.StatusCode = StatusCodes.Status103EarlyHints;
+                context.Response.StatusCode = 103;
                 return Task.CompletedTask;
             }),
             builder => builder.Logging.AddProvider(log));
