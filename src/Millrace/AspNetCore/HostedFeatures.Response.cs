@@ -44,7 +44,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
         {
             using ExchangeUse use = Use();
             CheckNotStarted("ReasonPhrase");
-            Exchange.Answer.ReasonPhrase = value;
+            Exchange.Answer.ReasonPhrase = string.IsNullOrEmpty(value) ? null : value;      // the usual one, as on Kestrel
         }
     }
 

@@ -237,7 +237,9 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
         }
         else
         {
-            exchange.Body.Break(new ConnectionResetException("The peer reset the connection before the end of the request body."));
+            exchange.Body.Break(exchange.IsBroken
+                ? new ConnectionAbortedException("The connection was aborted by the application.")
+                : new ConnectionResetException("The peer reset the connection before the end of the request body."));
             exchange.Life.LosePeer();
         }
     }

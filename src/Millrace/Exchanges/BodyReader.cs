@@ -19,6 +19,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
 
     private bool _isTooLarge;
     private bool _staysEmpty;
+    private bool _isCancelledFirst;     // CancelPendingRead came before any read
 
     /// <summary>The request ends. True when a read of it still waits: what it waits on must never be used again.</summary>
     public bool Expire()
@@ -78,6 +79,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         try
         {
             Inner?.CancelPendingRead();
+            _isCancelledFirst = !HasStarted;
         }
         finally
         {
@@ -304,16 +306,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
 
         if (!HasStarted)
         {
-            HasStarted = true;
-            if (body.SizeMax is long max && Math.Max(Math.Max(body.Expected, body.Received), body.Announced) > max)
-            {
-                exchange.Services.OffLoop.Refused(Refusal.BodyLong);
-                _isTooLarge = true;
-            }
-            else
-            {
-                exchange.OnBodyWanted();
-            }
+            Begin();
         }
 
         if (_isTooLarge)
@@ -322,5 +315,22 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         }
 
         return inner;
+    }
+
+    private void Begin()
+    {
+        if (body.SizeMax is long max && Math.Max(Math.Max(body.Expected, body.Received), body.Announced) > max)
+        {
+            HasStarted = true;
+            exchange.Services.OffLoop.Refused(Refusal.BodyLong);
+            _isTooLarge = true;
+        }
+        else if (!_isCancelledFirst)
+        {
+            HasStarted = true;
+            exchange.OnBodyWanted();
+        }
+
+        _isCancelledFirst = false;      // that read gets no byte, and asks for none
     }
 }

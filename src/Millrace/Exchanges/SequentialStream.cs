@@ -15,16 +15,28 @@ internal abstract class SequentialStream : Stream
         set => throw new NotSupportedException();
     }
 
+    public sealed override int ReadTimeout
+    {
+        get => CanRead ? base.ReadTimeout : throw OnlyWritten();
+        set => base.ReadTimeout = CanRead ? value : throw OnlyWritten();
+    }
+
+    public sealed override int WriteTimeout
+    {
+        get => CanWrite ? base.WriteTimeout : throw OnlyRead();
+        set => base.WriteTimeout = CanWrite ? value : throw OnlyRead();
+    }
+
     public override ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default) =>
-        throw new NotSupportedException("This stream can only be written.");
+        throw OnlyWritten();
 
     public sealed override Task<int> ReadAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken) =>
         ReadAsync(buffer.AsMemory(offset, count), cancellationToken).AsTask();
 
-    public override int Read(byte[] buffer, int offset, int count) => throw new NotSupportedException("This stream can only be written.");
+    public override int Read(byte[] buffer, int offset, int count) => throw OnlyWritten();
 
     public override ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default) =>
-        throw new NotSupportedException("This stream can only be read.");
+        throw OnlyRead();
 
     public sealed override Task WriteAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken)
     {
@@ -32,7 +44,7 @@ internal abstract class SequentialStream : Stream
         return written.IsCompletedSuccessfully ? Task.CompletedTask : written.AsTask();
     }
 
-    public override void Write(byte[] buffer, int offset, int count) => throw new NotSupportedException("This stream can only be read.");
+    public override void Write(byte[] buffer, int offset, int count) => throw OnlyRead();
 
     public sealed override IAsyncResult BeginRead(byte[] buffer, int offset, int count, AsyncCallback? callback, object? state) =>
         TaskToAsyncResult.Begin(ReadAsync(buffer, offset, count, CancellationToken.None), callback, state);
@@ -47,4 +59,8 @@ internal abstract class SequentialStream : Stream
     public sealed override long Seek(long offset, SeekOrigin origin) => throw new NotSupportedException();
 
     public sealed override void SetLength(long value) => throw new NotSupportedException();
+
+    private static NotSupportedException OnlyRead() => new("This stream can only be read.");
+
+    private static NotSupportedException OnlyWritten() => new("This stream can only be written.");
 }

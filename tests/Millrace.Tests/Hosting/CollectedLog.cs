@@ -9,6 +9,9 @@ internal sealed class CollectedLog : ILoggerProvider
 {
     public ConcurrentQueue<string> Lines { get; } = new();
 
+    /// <summary>The exceptions that came with them.</summary>
+    public ConcurrentQueue<Exception> Errors { get; } = new();
+
     /// <summary>The first line that holds <paramref name="text"/>, once it is there: some are written by a thread of their own.</summary>
     public async Task<string> WaitForAsync(string text)
     {
@@ -23,20 +26,26 @@ internal sealed class CollectedLog : ILoggerProvider
         throw new TimeoutException($"\"{text}\" was not logged; what was: {string.Join('\n', Lines)}");
     }
 
-    public ILogger CreateLogger(string categoryName) => new Category(categoryName, Lines);
+    public ILogger CreateLogger(string categoryName) => new Category(categoryName, this);
 
     public void Dispose()
     {
     }
 
-    private sealed class Category(string name, ConcurrentQueue<string> lines) : ILogger
+    private sealed class Category(string name, CollectedLog log) : ILogger
     {
         public IDisposable? BeginScope<TState>(TState state)
             where TState : notnull => null;
 
         public bool IsEnabled(LogLevel logLevel) => logLevel >= LogLevel.Information;
 
-        public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter) =>
-            lines.Enqueue($"{name}: {formatter(state, exception)}");
+        public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter)
+        {
+            if (exception is not null)
+            {
+                log.Errors.Enqueue(exception);
+            }
+            log.Lines.Enqueue($"{name}: {formatter(state, exception)}");
+        }
     }
 }

@@ -27,7 +27,8 @@ public sealed class RefusalLogTests
 
         Assert.Equal(500, (await app.Get("/")).Status);
 
-        await log.WaitForAsync("103 is not a final status code");
+        await log.WaitForAsync("an unhandled exception was thrown by the application");
+        Assert.StartsWith("103 is not a final status code", Assert.Single(log.Errors).Message, StringComparison.Ordinal);
     }
 
     [Fact]
