@@ -32,7 +32,7 @@ public sealed class SlowReaderTests
         string scheme = protocol == AppProtocol.FastCgi ? "fastcgi" : "http";
         await using MillraceServer server = await MillraceServer.StartAsync(
             $"{scheme}://unix:{Path.Combine(sockets.Path, "app.sock")}?mode=666", Endless, new MillraceOptions { Loops = 1, SendTimeout = s_sendTimeout });
-        await using IFrontEnd nginx = await FrontEndServer.StartAsync(
+        await using FrontEndServer nginx = await FrontEndServer.StartAsync(
             new NginxProgram(), new Upstream(new Combination(protocol, Transport.Unix, UpstreamConnections.KeptAlive), [server.Addresses[0].Split('?')[0]]));
         using var client = new Socket(SocketType.Stream, ProtocolType.Tcp) { ReceiveBufferSize = 8 * 1024 };
         await client.ConnectAsync(IPAddress.Loopback, nginx.Streaming.Port);

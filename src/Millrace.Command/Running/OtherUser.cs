@@ -20,6 +20,9 @@ internal sealed class OtherUser
 
     public string Name { get; }
 
+    /// <summary>What he may.</summary>
+    public FileRights Rights => _rights;
+
     /// <summary>The user of this name; null where none is named, it is root, or this process is not root and has no other rights than its own.</summary>
     /// <exception cref="MillraceStartException">There is no such user.</exception>
     public static OtherUser? Find(string? name) =>

@@ -75,6 +75,13 @@ internal static partial class Posix
         return SetFileUser(Unchanged) == (int)rights.User && SetFileGroup(Unchanged) == (int)rights.Group;
     }
 
+    /// <summary>Makes this process another user's, all of its threads, without a way back.</summary>
+    public static bool TryBecome(FileRights user) =>
+        SetGroups(user.Groups.Length, user.Groups) == 0
+        && SetAllGroups(user.Group, user.Group, user.Group) == 0
+        && SetAllUsers(user.User, user.User, user.User) == 0
+        && SetAllUsers(Unchanged, 0, Unchanged) != 0;
+
     /// <summary>Has no controlling terminal any more, unless it is there for this process, which leads its session.</summary>
     public static unsafe void LeaveTerminal()
     {
@@ -169,6 +176,15 @@ internal static partial class Posix
 
     [LibraryImport("libc", EntryPoint = "setfsgid")]
     private static partial int SetFileGroup(uint group);
+
+    [LibraryImport("libc", EntryPoint = "setgroups")]
+    private static partial int SetGroups(nint count, uint[] groups);
+
+    [LibraryImport("libc", EntryPoint = "setresgid")]
+    private static partial int SetAllGroups(uint real, uint effective, uint saved);
+
+    [LibraryImport("libc", EntryPoint = "setresuid")]
+    private static partial int SetAllUsers(uint real, uint effective, uint saved);
 
     [LibraryImport("libc", EntryPoint = "getgrouplist", StringMarshalling = StringMarshalling.Utf8)]
     private static partial int GetGroupList(string user, uint group, [Out] uint[] list, ref int count);

@@ -327,7 +327,8 @@ internal sealed partial class AppInstance : IDisposable
         info.Environment["MILLRACE_SERVE_SHOWN"] = string.Join(';', _start.Listeners.Shown);
         info.Environment["Millrace__DrainTimeout"] = settings.DrainTimeout.ToString("c", CultureInfo.InvariantCulture);
         info.Environment["DOTNET_SHUTDOWNTIMEOUTSECONDS"] = ((int)Math.Ceiling(settings.DrainTimeout.TotalSeconds) + 1).ToString(CultureInfo.InvariantCulture);
-        OtherUser.Find(settings.User)?.Describe(info.Environment);
+        var other = OtherUser.Find(settings.User);
+        other?.Describe(info.Environment);
         foreach (var (name, value) in settings.Environment)
         {
             info.Environment[name] = value;
@@ -337,7 +338,14 @@ internal sealed partial class AppInstance : IDisposable
             info.Environment[RouteJson.FolderVariable] = SystemCalls.PathOf(shared.Descriptor);
             info.Environment[RouteKey.Variable] = RouteKey.OfDaemon.Secret;
         }
-        info.UserName = settings.User ?? "";
+        if (settings.IsRouter && other is not null)
+        {
+            LaterUser.Describe(info.Environment, other.Rights);
+        }
+        else
+        {
+            info.UserName = settings.User ?? "";
+        }
         info.RedirectStandardOutput = true;
         info.RedirectStandardError = true;
         info.RedirectStandardInput = true;

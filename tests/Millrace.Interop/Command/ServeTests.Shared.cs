@@ -180,6 +180,19 @@ public sealed partial class ServeTests
         Assert.Equal("", seen);
         Assert.NotEqual(0, same.ExitCode);
 
+        // Nor while it starts, when such a process lies in wait for it.
+        const string Spy = "while :; do for p in /proc/[0-9]*; do if [ -O $p ] && [ $p != /proc/$$ ] && [ $p != /proc/$PPID ] && { while read -r -d '' v; do case $v in MILLRACE_ROUT*) echo $v;; esac; done < $p/environ; } 2>/dev/null; then :; fi; done; done";
+        using var spy = System.Diagnostics.Process.Start(new System.Diagnostics.ProcessStartInfo("bash", ["-c", Spy]) { UserName = "nobody", RedirectStandardError = true, RedirectStandardOutput = true })!;
+        for (int i = 0; i < 3; i++)
+        {
+            int before = ProcessesOf("front", await StatusAsync()).Single();
+            System.Diagnostics.Process.GetProcessById(before).Kill();
+            await WaitForAsync(async () => ProcessesOf("front", await StatusAsync()).Any(process => process != before) && (await SendAsync("x", "/title")).StatusCode == HttpStatusCode.OK);
+        }
+        Assert.False(spy.HasExited);
+        spy.Kill();
+        Assert.Equal("", await spy.StandardOutput.ReadToEndAsync());
+
         // Stopped and started, its socket is another, and is found all the same.
         Assert.Equal(0, (await DoAsync("stop", "blog")).ExitCode);
         Assert.Equal(0, (await DoAsync("start", "blog")).ExitCode);
