@@ -68,6 +68,12 @@ internal sealed partial class HostedFeatures(Exchange exchange) : RequestBound(e
             }
 
             _hidesBuiltIn |= BuiltIn(key) is not null;
+            if (key == typeof(IHttpResponseBodyFeature) && value != this)
+            {
+                using ExchangeUse use = Use();
+                Exchange.Answer.IsBehindAnother = true;
+            }
+
             for (int i = 0; i < _setCount; i++)
             {
                 if (_set[i].Key == key)

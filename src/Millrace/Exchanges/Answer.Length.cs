@@ -62,7 +62,7 @@ internal sealed partial class Answer
 
         CheckCount(count, isAdvanced);
         _written += count;
-        NoteChange();
+        _hasLateBytes |= exchange.Life.HasTimedOut;
     }
 
     public void CheckCount(long count, bool isAdvanced = false)

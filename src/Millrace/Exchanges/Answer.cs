@@ -40,7 +40,7 @@ internal sealed partial class Answer(Exchange exchange)
         set
         {
             _statusCode = value;
-            NoteChange();
+            _hasLateStatus |= exchange.Life.HasTimedOut;
         }
     }
 
@@ -192,26 +192,24 @@ internal sealed partial class Answer(Exchange exchange)
         _stage = AnswerStage.Empty;
         ResetBody();
         ResetLength();
-        SuppressesBody = WentOn = WasRefused = false;
+        SuppressesBody = _hasLateStatus = _hasLateBytes = WasRefused = IsBehindAnother = false;
         _statusCode = StatusCodes.Status200OK;
         ReasonPhrase = null;
     }
 
     // ---- after the time limit ----
 
-    /// <summary>The application has written something, or set the status, since it was told.</summary>
-    public bool WentOn { get; private set; }
+    private bool _hasLateStatus;
+    private bool _hasLateBytes;
+
+    /// <summary>The application has set the status since it was told, or written something, unless that may be what another body had still in hand.</summary>
+    public bool WentOn => _hasLateStatus || (_hasLateBytes && !IsBehindAnother);
 
     /// <summary>It has tried to, with a token that was cancelled.</summary>
     public bool WasRefused { get; private set; }
 
-    public void NoteRefusal() => (WentOn, WasRefused) = (false, true);
+    /// <summary>The application has put a body of its own in the place of the server's (compression, caches): what it writes, and what is refused of it, is not seen here.</summary>
+    public bool IsBehindAnother { get; set; }
 
-    private void NoteChange()
-    {
-        if (exchange.Life.HasTimedOut)
-        {
-            WentOn = true;
-        }
-    }
+    public void NoteRefusal() => (_hasLateStatus, _hasLateBytes, WasRefused) = (false, false, true);
 }

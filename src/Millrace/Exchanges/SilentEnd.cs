@@ -1,6 +1,7 @@
 // Handlers that the time limit of their request (RequestTimeout) has been told to, and that end as if nothing were. Much of the framework passes the
 // token of the request on and swallows its exception (WriteAsJsonAsync, SendFileAsync, what writes an IAsyncEnumerable): what there is of the response
 // by then is not all, and must not pass for it. A handler that goes on after it has been told, and writes or sets a status, says what its response is.
+// Where another body stands before the server's, bytes that come late may be no more than what that one had still in hand, and its proper end.
 //
 // Not where the peer has finished sending: its handlers are told as well, and their response is what they make of it.
 

@@ -46,6 +46,43 @@ public abstract class FeatureTests(Way way) : SharedTests(way)
         },
         static bench => Assert.Equal("True True", bench.Get("/").BodyText));
 
+    // As a compressing body does: what it had in hand comes behind the limit, and looks like the end of all there is.
+    [Theory]
+    [InlineData(false, false)]
+    [InlineData(true, false)]
+    [InlineData(false, true)]
+    public void What_another_body_had_in_hand_is_not_the_rest_IHttpResponseBodyFeature_RequestTimeout(bool begins, bool setsStatus) => Run(
+        async call =>
+        {
+            IFeatureCollection features = ContextOf(call).Features;
+            IHttpResponseBodyFeature own = features.GetRequiredFeature<IHttpResponseBodyFeature>();
+            features.Set<IHttpResponseBodyFeature>(new StreamResponseBodyFeature(new MemoryStream()));
+            await (begins ? own.StartAsync() : Task.CompletedTask);
+            await Bench.Cancelled(call.Aborted);
+            if (setsStatus)
+            {
+                call.Status = 503;
+            }
+
+            await own.Stream.WriteAsync("half"u8.ToArray());
+            features.Set(own);
+        },
+        bench =>
+        {
+            Caller caller = bench.Connect();
+            bench.Send(caller, caller.Request("/"));
+            bench.Pass(TimeSpan.FromSeconds(6));
+            if (setsStatus)
+            {
+                Assert.Equal((503, "half"), (Assert.Single(caller.Answers).Status, caller.Answers[0].BodyText));
+                return;
+            }
+
+            Assert.Empty(caller.Answers);
+            Assert.True(caller.IsAtEnd);
+        },
+        static options => options.RequestTimeout = TimeSpan.FromSeconds(5));
+
     [Fact]
     public void What_is_taken_away_of_the_target_does_not_come_back_IHttpRequestFeature() => Run(
         static call =>
