@@ -66,11 +66,9 @@ internal sealed class FastCgiRelay<TKernel> : LoopRelay, ISweptRelay
         return true;
     }
 
-    // Where a name is written in two ways (RFC 3492), or the path is none, HttpRequest knows what is meant.
+    // Where the path is none, or there is more than one host, the handler says so.
     private RelayRoute? Find(string path, StringValues hosts) =>
-        path is ['/', ..] && hosts.Count <= 1 && hosts.ToString() is var host && !host.Contains("xn--", StringComparison.OrdinalIgnoreCase)
-            ? _routes.Find(RelayRoute.NameOf(host), path)
-            : null;
+        path is ['/', ..] && hosts.Count <= 1 ? _routes.Find(RelayRoute.NameOf(hosts.ToString()), path) : null;
 
     private static bool IsBodyThere(Exchange exchange)
     {

@@ -69,15 +69,16 @@ internal static class RequestParameters
         {
             Pair(writer, "HTTPS", "on");
         }
-        if (request.Host is { HasValue: true } host)
+        string host = request.Headers.Host.ToString();
+        if (host.Length > 0)
         {
-            Pair(writer, "SERVER_NAME", host.Host);
+            Pair(writer, "SERVER_NAME", RelayRoute.NameOf(host).ToString());
         }
         if (connection.LocalIpAddress is { } local)
         {
             Pair(writer, "SERVER_ADDR", local.ToString());
         }
-        int port = connection.LocalPort > 0 ? connection.LocalPort : request.Host.Port ?? (request.IsHttps ? 443 : 80);
+        int port = connection.LocalPort > 0 ? connection.LocalPort : RelayRoute.PortOf(host) ?? (request.IsHttps ? 443 : 80);
         Number(writer, "SERVER_PORT", port);
         if (connection.RemoteIpAddress is { } remote)
         {

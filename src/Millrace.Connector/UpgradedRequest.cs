@@ -144,7 +144,7 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
                 _ = request.Headers.TryAddWithoutValidation(name, values.ToArray());
             }
         }
-        _ = request.Headers.TryAddWithoutValidation(HeaderNames.Host, asked.Host.Value);     // a name that is none for a URI is the application's to judge
+        _ = request.Headers.TryAddWithoutValidation(HeaderNames.Host, asked.Headers.Host.ToArray());     // a name that is none for a URI is the application's to judge
         if (key is not null)
         {
             _ = request.Headers.TryAddWithoutValidation(RoutedBy.Field, RoutedBy.Value(key, prefix, context.Connection));

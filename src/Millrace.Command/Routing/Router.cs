@@ -60,14 +60,15 @@ internal sealed class Router : IDisposable, IRelayRoutes
 
     public async Task AnswerAsync(HttpContext context)
     {
-        if (context.Request.Host.Value == HealthHost)
+        string host = context.Request.Headers.Host.ToString();      // as it was sent, and as the file has it: HttpRequest.Host writes xn-- names in another way, or throws
+        if (host == HealthHost)
         {
             return;
         }
         string path = context.Request.Path.Value is { Length: > 0 } its ? its : "/";
-        if (_table.Find(context.Request.Host.Host, path) is not { } route)
+        if (_table.Find(RelayRoute.NameOf(host), path) is not { } route)
         {
-            _log.Say("no application", $"No application is at {context.Request.Host.Value ?? "(no host)"}{path}.");
+            _log.Say("no application", $"No application is at {(host.Length > 0 ? host : "(no host)")}{path}.");
             await AnswerAsync(context, StatusCodes.Status404NotFound, "Not found\n");
             return;
         }

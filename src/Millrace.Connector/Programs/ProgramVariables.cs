@@ -81,8 +81,9 @@ internal static class ProgramVariables
                 yield return ("PATH_TRANSLATED", seen + target.PathInfo);
             }
         }
-        yield return ("SERVER_NAME", options.ServerName ?? request.Host.Host);
-        int port = connection.LocalPort > 0 ? connection.LocalPort : request.Host.Port ?? (request.IsHttps ? 443 : 80);
+        string host = request.Headers.Host.ToString();      // as it was sent: HttpRequest.Host writes xn-- names in another way, or throws
+        yield return ("SERVER_NAME", options.ServerName ?? RelayRoute.NameOf(host).ToString());
+        int port = connection.LocalPort > 0 ? connection.LocalPort : RelayRoute.PortOf(host) ?? (request.IsHttps ? 443 : 80);
         yield return ("SERVER_PORT", port.ToString(CultureInfo.InvariantCulture));
         yield return ("SERVER_ADDR", Text(connection.LocalIpAddress));
         yield return ("REMOTE_ADDR", Text(connection.RemoteIpAddress));

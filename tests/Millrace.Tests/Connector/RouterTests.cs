@@ -28,6 +28,7 @@ public abstract class RouterTests(bool isRelayed) : IAsyncLifetime
     private HostedApp _app = null!;
     private Router _router = null!;
     private Router _narrow = null!;
+    private Router _named = null!;
 
     public static TheoryData<ApplicationProtocol> Protocols => [ApplicationProtocol.FastCgi, ApplicationProtocol.Http];
 
@@ -36,6 +37,7 @@ public abstract class RouterTests(bool isRelayed) : IAsyncLifetime
         string socket = _folder.PathOf("app.sock");
         _app = await HostedApp.StartAsync(Map, address: "fastcgi://unix:" + socket);
         _router = new Router([new Route("app", socket, null, null, ""), new Route("gone", _folder.PathOf("gone.sock"), null, null, "/gone"), new Route("app", socket, null, "only.example", "/only")], "/", Log);
+        _named = new Router([new Route("app", socket, null, "xn--bcher-kva.example", ""), new Route("app", socket, null, "*.xn--fgen-boa.example", "")], "/", Log);
         _narrow = new Router([new Route("app", socket, null, "only.example", "")], "/", Log);
     }
 
@@ -45,6 +47,7 @@ public abstract class RouterTests(bool isRelayed) : IAsyncLifetime
         await _app.DisposeAsync();
         _router.Dispose();
         _narrow.Dispose();
+        _named.Dispose();
         _folder.Dispose();
     }
 
@@ -200,6 +203,25 @@ public abstract class RouterTests(bool isRelayed) : IAsyncLifetime
         }
     }
 
+    // The file has them as they are sent.
+    [Theory]
+    [InlineData("xn--bcher-kva.example", 200)]
+    [InlineData("XN--BCHER-KVA.example:8080", 200)]
+    [InlineData("a.xn--fgen-boa.example", 200)]
+    [InlineData("xn--b.example", 404)]
+    [InlineData("bcher.example", 404)]
+    public async Task An_international_name_leads_to_its_application_RFC5891(string host, int status)
+    {
+        foreach (ApplicationProtocol protocol in Enum.GetValues<ApplicationProtocol>())
+        {
+            await using UnixApp front = await UnixApp.StartAsync(protocol, app => app.Run(_named.AnswerAsync), builder => Configure(builder, _named));
+
+            UnixAnswer answer = await front.Get("/host", ("Host", host));
+
+            Assert.Equal((status, status == 200 ? host : "Not found\n"), (answer.Status, answer.Text));
+        }
+    }
+
     [Theory]
     [MemberData(nameof(Protocols))]
     public async Task An_application_that_is_not_there_is_502_and_the_log_says_where(ApplicationProtocol protocol)
@@ -305,6 +327,7 @@ public abstract class RouterTests(bool isRelayed) : IAsyncLifetime
             context.Response.StatusCode = status;
             return status == 418 ? context.Response.WriteAsync("418") : Task.CompletedTask;
         });
+        app.MapGet("/host", static (HttpContext context) => context.Request.Headers.Host.ToString());
         app.MapGet("/throw", static void () => throw new InvalidOperationException("on purpose"));
         app.MapGet("/redirect", static (HttpContext context) => context.Response.Redirect("/there"));
         app.MapGet("/midway", static async (HttpContext context) =>
