@@ -176,6 +176,10 @@ internal sealed class EvictionPolicy
         {
             return !isOver;
         }
+        if (_byFrequency && candidate.IsEstablished != victim.IsEstablished)
+        {
+            return candidate.IsEstablished;     // counters may collide, and one that was used again while it was in the window lies in Probation
+        }
         return !_byFrequency || _sketch.Estimate(candidate.Key) > _sketch.Estimate(victim.Key);
     }
 

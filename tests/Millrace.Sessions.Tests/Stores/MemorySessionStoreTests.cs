@@ -104,13 +104,15 @@ public sealed class MemorySessionStoreTests
         Assert.Equal(outcome, rig.Write(SessionToken.New().Key, new byte[bytes], WriteCondition.Absent).Outcome);
     }
 
-    [Fact]
-    public void A_flood_of_new_sessions_takes_none_that_was_used_again_after_it_had_left_the_window()
+    [Theory]
+    [InlineData(2, 50)]
+    [InlineData(200, 0)]
+    public void A_flood_of_new_sessions_takes_none_that_was_used_again_behind_the_window_or_in_it(int share, int leaves)
     {
         using var rig = new MemoryStoreRig(Budget);
         int places = rig.Places(100);
-        SessionKey[] users = [.. Enumerable.Range(0, places / 2).Select(_ => rig.Add(100))];
-        Flood(rig, places / 50, 100);
+        SessionKey[] users = [.. Enumerable.Range(0, places / share).Select(_ => rig.Add(100))];
+        Flood(rig, leaves == 0 ? 0 : places / leaves, 100);
         rig.UseAll(users);
 
         Flood(rig, 20 * places, 100);
