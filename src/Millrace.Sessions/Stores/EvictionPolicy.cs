@@ -154,10 +154,17 @@ internal sealed class EvictionPolicy
                 Remove(victim is null || !Beats(candidate, victim) ? candidate : victim, EvictionReason.Pressure);
             }
         }
-        while (Bytes > _budget && (_probation.Oldest ?? _protected.Oldest ?? _window.Oldest) is { } oldest)
+        while (Bytes > _budget && Weakest() is { } weakest)
         {
-            Remove(oldest, EvictionReason.Pressure);
+            Remove(weakest, EvictionReason.Pressure);
         }
+    }
+
+    // Values have grown, or networks are many: the window is not full, and yet somebody has to go.
+    private KeptSession? Weakest()
+    {
+        KeptSession? oldest = _probation.Oldest ?? _protected.Oldest;
+        return oldest is null || (_byFrequency && _window.Oldest is { } candidate && !Beats(candidate, oldest)) ? _window.Oldest : oldest;
     }
 
     private void ShrinkProtected()
