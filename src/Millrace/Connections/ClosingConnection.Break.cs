@@ -4,6 +4,7 @@
 // A peer that meets the sign of the break together with the bytes before it may throw those away (Chromium, nginx), or, before it
 // has begun to pass them on, take them for whole (lighttpd). So the sign comes a moment after the peer has taken everything.
 
+using System.Diagnostics;
 using Millrace.Exchanges;
 using Millrace.Loops;
 using Millrace.Platform;
@@ -51,8 +52,9 @@ internal abstract partial class ClosingConnection<TKernel>
     /// <summary>Nothing is shown, and the connection does not end.</summary>
     protected void GoOn()
     {
+        Debug.Assert(IsBreaking && _signSent == 0);
+        GoTo(Ending.None);
         _sign = BreakSign.None;
-        _ending = Ending.None;
         ResetDiscarded();
         GoTo(Stage.Receiving);
     }

@@ -177,7 +177,11 @@ internal abstract partial class ClosingConnection<TKernel>
             return;
         }
 
-        _ending = _ending == Ending.None ? Ending.Leaving : _ending;
+        if (_ending == Ending.None)
+        {
+            GoTo(Ending.Leaving);
+        }
+
         EndReceiving();
     }
 

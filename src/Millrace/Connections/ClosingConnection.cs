@@ -2,6 +2,7 @@
 // ClosingConnection.Time.cs, a response that is not whole in ClosingConnection.Break.cs. And how its answers leave then: what the socket does
 // not take is kept, and nothing more is read before it has left.
 
+using System.Diagnostics;
 using Millrace.Exchanges;
 using Millrace.Loops;
 using Millrace.Platform;
@@ -48,6 +49,7 @@ internal abstract partial class ClosingConnection<TKernel> : LentConnection<TKer
     /// </summary>
     private protected void Settle()
     {
+        Debug.Assert(_owner.IsLoops);
         _owner.TakeBack();
         if (Stage == Stage.Away)
         {
@@ -91,7 +93,13 @@ internal abstract partial class ClosingConnection<TKernel> : LentConnection<TKer
     }
 
     /// <summary>Closes once everything written has been sent. The peer's unread bytes are read first, so that no reset overtakes the answer.</summary>
-    protected void CloseWhenSent() => _ending = Ending.WhenSent;
+    protected void CloseWhenSent() => GoTo(Ending.WhenSent);
+
+    private void GoTo(Ending next)
+    {
+        Debug.Assert(next.MayFollow(_ending, IsBreaking), $"from {_ending} to {next}");
+        _ending = next;
+    }
 
     /// <summary>The last answer of this connection has been written.</summary>
     protected bool IsClosing => _ending == Ending.WhenSent;

@@ -56,7 +56,7 @@ internal abstract partial class Connection<TKernel>
 
         if (_peerEnd == PeerEnd.Open && (ready & (Readiness.PeerFinished | Readiness.HangUp | Readiness.Error)) != 0)
         {
-            _peerEnd = PeerEnd.Noted;
+            NotePeerEnd(PeerEnd.Noted);
         }
 
         if (!_owner.IsLoops)
@@ -187,7 +187,7 @@ internal abstract partial class Connection<TKernel>
     // The peer will send nothing more. It may still read.
     private void OnPeerFinished()
     {
-        _peerEnd = PeerEnd.Seen;
+        NotePeerEnd(PeerEnd.Seen);
         if (IsBreaking)
         {
             CloseIfGone();      // it may still read, and has not been told

@@ -1,6 +1,7 @@
 // How a request is run and its connection comes back: inline on the loop, on a worker, or asynchronously. What the loop does
 // for an exchange meanwhile is in LentConnection.cs. See Connection.cs for the word that says who owns what.
 
+using System.Diagnostics;
 using Millrace.Exchanges;
 using Millrace.Loops;
 using Millrace.Platform;
@@ -339,6 +340,7 @@ internal abstract partial class Connection<TKernel>
     {
         Exchange exchange = Exchange!;
         bool hasNext = HasNextRequest;
+        Debug.Assert(_owner.IsGivenBack);
         Exchange = null;
         _owner.TakeBack();
         _pending = _rest ?? (HasMoreToSend ? Services.RentOutput() : null);     // an empty one: the rest is sent behind it

@@ -36,6 +36,12 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
         Stage = next;
     }
 
+    private protected void NotePeerEnd(PeerEnd seen)
+    {
+        Debug.Assert(seen >= _peerEnd);
+        _peerEnd = seen;
+    }
+
     /// <summary>The exchange of the request in progress; the loop's field. Away, and given back, it is out of date until the loop settles.</summary>
     protected internal Exchange? Exchange { get; set; }
 
@@ -223,7 +229,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
             return;     // the peer is there, and waits for its answer
         }
 
-        _peerEnd = PeerEnd.Seen;
+        NotePeerEnd(PeerEnd.Seen);
         if (finished && exchange.IsUpgraded)
         {
             exchange.Body.Complete();

@@ -1,5 +1,7 @@
 // The word that says who owns a connection, and what has to happen when its exchange ends. Connection.pml checks every way through it.
 
+using System.Diagnostics;
+
 namespace Millrace.Connections;
 
 [Flags]
@@ -36,6 +38,9 @@ internal struct OwnershipWord
     /// <summary>The loop may have bytes in hand that nothing tells of yet.</summary>
     public bool IsPinned => (Now & Ownership.Pinned) != 0;
 
+    /// <summary>The exchange has ended, and the loop has not taken the connection back yet.</summary>
+    public bool IsGivenBack => (Now & Ownership.GivenBack) != 0;
+
     public bool WantsWritable => (Now & Ownership.WantsWritable) != 0;
 
     private Ownership Now => (Ownership)Volatile.Read(ref _word);
@@ -43,10 +48,18 @@ internal struct OwnershipWord
     // ---- the loop ----
 
     /// <summary>The connection is the exchange's from here on.</summary>
-    public void Lend() => Volatile.Write(ref _word, (int)Ownership.Lent);
+    public void Lend()
+    {
+        Debug.Assert((Now & (Ownership.Lent | Ownership.Pinned | Ownership.GivenBack)) == 0, $"lent from {Now}");
+        Volatile.Write(ref _word, (int)Ownership.Lent);
+    }
 
     /// <summary>The exchange has ended: the connection is the loop's, and nothing is noted any more.</summary>
-    public void TakeBack() => Volatile.Write(ref _word, (int)Ownership.None);
+    public void TakeBack()
+    {
+        Debug.Assert(!IsPinned);
+        Volatile.Write(ref _word, (int)Ownership.None);
+    }
 
     /// <summary>Keeps the exchange from ending under the loop's hands until <see cref="Unpin"/>. False when it is not running, or has ended already.</summary>
     public bool TryPin()
@@ -66,7 +79,11 @@ internal struct OwnershipWord
         }
     }
 
-    public void Unpin() => Clear(Ownership.Pinned);
+    public void Unpin()
+    {
+        Debug.Assert(IsPinned);
+        Clear(Ownership.Pinned);
+    }
 
     /// <summary>There is something to do when the exchange ends: it gives the connection back by way of the loop.</summary>
     public void NoteInput() => Set(Ownership.NotedInput);
@@ -76,13 +93,21 @@ internal struct OwnershipWord
 
     // ---- the exchange ----
 
-    public void WantWritable() => Set(Ownership.WantsWritable);
+    public void WantWritable()
+    {
+        Debug.Assert(!IsLoops);
+        Set(Ownership.WantsWritable);
+    }
 
     /// <summary>By one step, where nothing is noted. After true the connection may not be touched.</summary>
     public bool TryGiveBack() => Now == Ownership.Lent && TryChange(Ownership.Lent, Ownership.None);
 
     /// <summary>By way of the loop, which is posted to next.</summary>
-    public void GiveBack() => Set(Ownership.GivenBack);
+    public void GiveBack()
+    {
+        Debug.Assert(!IsLoops);
+        Set(Ownership.GivenBack);
+    }
 
     private bool TryChange(Ownership from, Ownership to) => Interlocked.CompareExchange(ref _word, (int)to, (int)from) == (int)from;
 

@@ -8,6 +8,7 @@
 // nginx takes an end within a record, H2O one within the head of a chunk, for the end of the response. What each web server makes of which
 // end is in docs/decisions/0018. Who owns the connection does what is here: its exchange, within its send lock, or the loop.
 
+using System.Diagnostics;
 using Millrace.Exchanges;
 using Millrace.Loops;
 using Millrace.Platform;
@@ -54,7 +55,11 @@ internal abstract partial class SendingConnection<TKernel>
     protected abstract bool WriteLast(Exchange? exchange, OutputBuffer output, OutputBuffer last);
 
     /// <summary>The connection ends behind the response in progress, which is not whole. Whoever ends the exchange.</summary>
-    protected void BreakWhenTaken(BreakSign sign) => _sign = sign;
+    protected void BreakWhenTaken(BreakSign sign)
+    {
+        Debug.Assert((sign != BreakSign.Reset || IsTcp) && !IsClosed);
+        _sign = sign;
+    }
 
     private protected bool IsBreaking => _sign != BreakSign.None;
 

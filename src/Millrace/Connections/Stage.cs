@@ -67,6 +67,15 @@ internal enum Ending : byte
 
 internal static class Stages
 {
+    /// <summary>It goes one way; but a connection whose response failed ends no more where its peer waits no longer for that response.</summary>
+    public static bool MayFollow(this Ending next, Ending now, bool isBreaking) => (now, next) switch
+    {
+        (Ending.None or Ending.Leaving, Ending.Leaving or Ending.WhenSent) => true,
+        (Ending.WhenSent, Ending.WhenSent) => true,
+        (Ending.WhenSent, Ending.None) => isBreaking,
+        _ => false,
+    };
+
     /// <summary>Whether a connection may go from one stage to another.</summary>
     public static bool MayFollow(this Stage next, Stage now) => (now, next) switch
     {

@@ -5,6 +5,7 @@
 // Begin and TryEnd are called within the send lock. Whoever TryEnd has said yes to sees to TryFinish, once, when he has left the lock:
 // it runs the code that waits. The exchange serves no other request before that.
 
+using System.Diagnostics;
 using System.Diagnostics.CodeAnalysis;
 
 namespace Millrace.Exchanges;
@@ -61,6 +62,7 @@ internal struct FlushWait
     public bool TryFinish([NotNullWhen(true)] out TaskCompletionSource? flushed)
     {
         flushed = _flushed;
+        Debug.Assert(State != FlushState.Leaving);
         return (FlushState)Interlocked.Exchange(ref _state, (int)FlushState.None) != FlushState.None;
     }
 }

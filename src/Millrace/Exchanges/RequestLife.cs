@@ -10,6 +10,7 @@
 //
 // The token is made when somebody asks for it; its callbacks are user code and never run on a loop.
 
+using System.Diagnostics;
 using Millrace.Platform;
 
 namespace Millrace.Exchanges;
@@ -219,7 +220,17 @@ internal struct RequestLife(ExchangeServices services)
 
     // ---- what comes in its time ----
 
-    public void Begin() => _phase = RequestPhase.Handling;
+    public void Begin()
+    {
+        Debug.Assert((_cancelled, _worth) == (CancelCause.None, ResponseWorth.Wanted));
+        _phase = RequestPhase.Handling;
+    }
+
+    private void GoTo(RequestPhase next)
+    {
+        Debug.Assert(next >= _phase, $"from {_phase} to {next}");
+        _phase = next;
+    }
 
     /// <summary>The handler has ended, and the end of its response is about to be sent: from here on the peer may leave.</summary>
     public void StopCancelling()
@@ -228,7 +239,7 @@ internal struct RequestLife(ExchangeServices services)
         {
             if (_phase == RequestPhase.Handling)
             {
-                _phase = RequestPhase.Answered;
+                GoTo(RequestPhase.Answered);
             }
         }
     }
@@ -238,12 +249,12 @@ internal struct RequestLife(ExchangeServices services)
     {
         using (_lock.Hold())
         {
-            _phase = RequestPhase.Sealed;
+            GoTo(RequestPhase.Sealed);
         }
     }
 
     /// <summary>The same for a request that has ended in its driver's turn: its connection is given on when the last use of the exchange has ended.</summary>
-    public void SealInline() => _phase = RequestPhase.Sealed;
+    public void SealInline() => GoTo(RequestPhase.Sealed);
 
     /// <summary>After the loop has let go: nobody else is here.</summary>
     public void Reset()

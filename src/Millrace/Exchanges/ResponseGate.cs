@@ -8,6 +8,7 @@
 // the peer: WriteOrder.cs). A ticket is never used twice, so that of a request that is over opens nothing. Who may look
 // at the exchange without writing its response is in Uses.cs.
 
+using System.Diagnostics;
 using System.Diagnostics.CodeAnalysis;
 using System.Runtime.CompilerServices;
 using Millrace.Platform;
@@ -96,10 +97,18 @@ internal struct ResponseGate(SendLock sending)
     /// <summary>False as well while anybody else writes.</summary>
     public bool TryEnterAtOnce(long ticket) => Interlocked.CompareExchange(ref _word, ticket | Writing, ticket) == ticket;
 
-    public void Exit(long ticket) => Volatile.Write(ref _word, ticket | Opened);
+    public void Exit(long ticket)
+    {
+        Debug.Assert(_word == (ticket | Writing));
+        Volatile.Write(ref _word, ticket | Opened);
+    }
 
     /// <summary>Exits, and nobody enters again for this request.</summary>
-    public void ExitForGood(long ticket) => Volatile.Write(ref _word, ticket | Closed);
+    public void ExitForGood(long ticket)
+    {
+        Debug.Assert(_word == (ticket | Writing));
+        Volatile.Write(ref _word, ticket | Closed);
+    }
 
     /// <summary>Whether the response is complete: nothing can be written any more, and nothing is left to flush.</summary>
     /// <exception cref="ObjectDisposedException">The request is over.</exception>
@@ -142,10 +151,18 @@ internal struct ResponseGate(SendLock sending)
     }
 
     /// <summary>The next request begins.</summary>
-    public void Open() => Volatile.Write(ref _word, Ticket | Opened);
+    public void Open()
+    {
+        Debug.Assert((_word & StateMask) == Closed);
+        Volatile.Write(ref _word, Ticket | Opened);
+    }
 
     /// <summary>The request is over. The ticket of the next opens nothing before it has begun.</summary>
-    public void Renew(long ticket) => Volatile.Write(ref _word, ticket | Closed);
+    public void Renew(long ticket)
+    {
+        Debug.Assert((_word & StateMask) == Closed && ticket > Ticket);
+        Volatile.Write(ref _word, ticket | Closed);
+    }
 
     [DoesNotReturn]
     private readonly void ThrowNotOpen(long ticket)
