@@ -1,8 +1,8 @@
 // The feature collection of a request: one object that is the collection and implements the features of the server. It is made
 // for its request, like the HttpContext that hosting makes over it, since an application may keep both for ever; each member
 // begins a use of the exchange with the ticket of that request (Exchanges/Uses.cs). What middleware adds or replaces
-// stands in a short table before the server's own, but for the one feature that hosting itself sets. The features themselves are in HostedFeatures.Request.cs,
-// HostedFeatures.Addresses.cs, HostedFeatures.Response.cs, HostedFeatures.Rates.cs and HostedFeatures.Http.cs.
+// stands in a short table before the server's own, but for the one feature that hosting itself sets. The features themselves are in RequestFeatures,
+// from which it is derived, HostedFeatures.Response.cs and HostedFeatures.Http.cs.
 
 using System.Collections;
 using System.Runtime.CompilerServices;
@@ -13,18 +13,13 @@ using Millrace.Exchanges;
 
 namespace Millrace.AspNetCore;
 
-internal sealed partial class HostedFeatures(Exchange exchange) : RequestBound(exchange), IFeatureCollection
+internal sealed partial class HostedFeatures(Exchange exchange) : RequestFeatures(exchange), IFeatureCollection
 {
     private KeyValuePair<Type, object?>[] _set = [];
     private int _setCount;
     private bool _hidesBuiltIn;                 // one of the server's own has been set
     private int _revision;
     private IHttpActivityFeature? _activity;    // hosting sets it for each request
-
-    private ExchangeUse Use() => Exchange.Use(Ticket);
-
-    /// <exception cref="ObjectDisposedException">The request has ended.</exception>
-    private void Check() => Exchange.CheckCurrent(Ticket);
 
     public bool IsReadOnly => false;
 

@@ -10,9 +10,6 @@ namespace Millrace.Connections;
 
 internal abstract partial class Connection<TKernel>
 {
-    /// <summary>The request cannot be run now: too many are running already.</summary>
-    protected abstract void RefuseOverload(LoopDriver driver, Exchange exchange);
-
     // ---- running ----
 
     /// <summary>Runs the handler. False: the loop was taken over; touch nothing. True: look at <see cref="Stage"/>.</summary>
@@ -26,36 +23,6 @@ internal abstract partial class Connection<TKernel>
         }
 
         return Run(driver, exchange);
-    }
-
-    private bool PassGate(LoopDriver driver, Exchange exchange, RequestGate gate)
-    {
-        switch (gate.Enter(this))
-        {
-            case GateAnswer.Enter:
-                _countedByGate = true;
-                return true;
-            case GateAnswer.Wait:
-                GoTo(Stage.Queued);
-                Loop.Counters.Queued++;
-                SendAheadOf(driver, exchange);
-                exchange.TakeBuffers(driver);
-                _held.LeaveInput();
-                EnsureWatched();
-                WatchAhead(exchange);
-                SetDeadline(Options.RequestQueueTimeout);
-                if (_peerEnd != PeerEnd.Open || ReadsWhileWaiting)
-                {
-                    PostSelf(_peerEnd != PeerEnd.Open ? PostReason.LeftQueue : PostReason.Continue);     // the peer's end, or more, may have come along with its request
-                }
-
-                return false;
-            default:
-                Loop.Counters.Refused(Observe.Refusal.TooManyRequests);
-                Exchange = null;
-                RefuseOverload(driver, exchange);
-                return false;
-        }
     }
 
     private bool Run(LoopDriver driver, Exchange exchange)
@@ -181,16 +148,6 @@ internal abstract partial class Connection<TKernel>
         if (!exchange.Output.IsEmpty)
         {
             exchange.Sender.SendDeferred();     // answers to earlier requests need not wait for this one's
-        }
-    }
-
-    // Answers to earlier requests need not wait for this one's; what the socket does not take leaves as the peer reads.
-    private void SendAheadOf(LoopDriver driver, Exchange exchange)
-    {
-        if (!driver.Output.IsEmpty)
-        {
-            _ = SendOutput(null, driver.Output);
-            exchange.Sender.DeferOutput();
         }
     }
 
@@ -392,7 +349,7 @@ internal abstract partial class Connection<TKernel>
         return AfterTurn(driver);
     }
 
-    private bool AfterTurn(LoopDriver driver)
+    private protected sealed override bool AfterTurn(LoopDriver driver)
     {
         SendDriverOutput(driver);
         return Continue(driver);

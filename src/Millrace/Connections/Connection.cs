@@ -1,9 +1,10 @@
 // One connection over the kernel it runs on: what its loop does while the connection is its own. What protocol it speaks is in the classes
-// derived from it; how it is received and run is in Connection.Receive.cs, .Run.cs and .Queue.cs.
+// derived from it; how it is received and run is in Connection.Receive.cs and .Run.cs.
 //
 //   SendingConnection   whoever owns its output, on any thread: sending, breaking off, giving back
 //   LentConnection      its loop, while an exchange owns it
 //   ClosingConnection   its loop, while it owns it: time limits, the drain, the end
+//   QueuedConnection    ... and its request waits for its turn
 //   Connection          ... and what comes in, and is run
 //
 // A connection belongs to its loop or to its exchange, never to both. Ownership is one bit of the word (Ownership.cs):
@@ -27,7 +28,7 @@ using Millrace.Platform;
 
 namespace Millrace.Connections;
 
-internal abstract partial class Connection<TKernel> : ClosingConnection<TKernel>
+internal abstract partial class Connection<TKernel> : QueuedConnection<TKernel>
     where TKernel : struct, IKernel
 {
     protected Connection(EventLoop<TKernel> loop, int descriptor, bool isTcp, ResponseFraming framing)

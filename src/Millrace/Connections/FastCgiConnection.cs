@@ -1,6 +1,6 @@
 // A FastCGI connection, the receiving half: what becomes of the records of the web server, and the request they make. Bytes
 // and their sequence are read in Protocols/FastCgi, variables in Protocols/Cgi, and what a handler sees is in Exchanges/. The
-// sending half is in FastCgiConnection.Respond.cs, a request that waits for its turn in FastCgiConnection.Queue.cs, how long it waits
+// sending half is in FastCgiSendingConnection.cs, what is answered without a handler in FastCgiConnection.Respond.cs, a request that waits for its turn in FastCgiConnection.Queue.cs, how long it waits
 // for what is missing in FastCgiConnection.Time.cs, what follows a response that failed in FastCgiConnection.Break.cs.
 //
 // How far a request has arrived, and what a record means then, is the RequestSequence's to say.
@@ -16,12 +16,10 @@ using Millrace.Protocols.FastCgi;
 
 namespace Millrace.Connections;
 
-internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
+internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnection<TKernel>
     where TKernel : struct, IKernel
 {
-    private readonly FastCgiFraming _frames;
     private RequestSequence _sequence;
-    private bool _isTaken;           // the request in progress has a place: it runs, or waits for its turn
     private bool _endsAtRecord;      // the response that failed: all of its last record is in the output
     private bool _isGivenUp;         // ... and nobody waited for it any more when it did
 
@@ -33,7 +31,9 @@ internal sealed partial class FastCgiConnection<TKernel> : Connection<TKernel>
     }
 
     private FastCgiConnection(EventLoop<TKernel> loop, int descriptor, bool isTcp, FastCgiFraming frames)
-        : base(loop, descriptor, isTcp, frames) => _frames = frames;
+        : base(loop, descriptor, isTcp, frames)
+    {
+    }
 
     protected override bool IsFastCgi => true;
 

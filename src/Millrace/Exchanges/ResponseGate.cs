@@ -25,7 +25,7 @@ internal struct ResponseGate(SendLock sending)
 
     private long _word = Closed;
 
-    /// <summary>What <see cref="Enter"/> and <see cref="Exchange.Use"/> want: says which request its bearer belongs to.</summary>
+    /// <summary>What <see cref="Enter"/> and <see cref="RequestInProgress.Use"/> want: says which request its bearer belongs to.</summary>
     public readonly long Ticket => Volatile.Read(in _word) & ~StateMask;
 
     /// <summary>Begins to touch the response; another thread that does so is waited for. <see cref="Exit"/> must follow.</summary>

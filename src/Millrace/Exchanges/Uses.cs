@@ -89,7 +89,7 @@ internal struct HandlerStack
 }
 
 /// <summary>A use of an exchange in progress.</summary>
-internal readonly ref struct ExchangeUse(Exchange? counted)
+internal readonly ref struct ExchangeUse(RequestInProgress? counted)
 {
     public void Dispose() => counted?.EndUse();
 }

@@ -1,4 +1,5 @@
-// The features that say what was asked, and whether it is still wanted. By whom is in HostedFeatures.Addresses.cs.
+// The features that say what was asked, and whether it is still wanted. By whom is in RequestFeatures.Addresses.cs, how fast the client must be in RequestFeatures.Rates.cs.
+// One object with those of HostedFeatures, so that a request allocates them once.
 
 using System.IO.Pipelines;
 using Microsoft.AspNetCore.Http;
@@ -8,7 +9,7 @@ using Millrace.Exchanges;
 
 namespace Millrace.AspNetCore;
 
-internal sealed partial class HostedFeatures :
+internal abstract partial class RequestFeatures(Exchange exchange) : RequestBound(exchange),
     IHttpRequestFeature, IHttpRequestLifetimeFeature, IHttpRequestBodyDetectionFeature, IRequestBodyPipeFeature,
     IHttpRequestIdentifierFeature, IHttpMaxRequestBodySizeFeature, IHttpBodyControlFeature, IEndpointFeature, IRouteValuesFeature, IBadRequestExceptionFeature,
     IFastCgiFeature
@@ -18,10 +19,10 @@ internal sealed partial class HostedFeatures :
     private RequestStream? _requestStream;
     private Endpoint? _endpoint;
     private RouteValueDictionary? _routeValues;
-    private Rarity? _rarity;
+    private protected Rarity? _rarity;
 
     // What few requests need: what the application has put in the place of what came, and what is asked for now and then.
-    private sealed class Rarity
+    private protected sealed class Rarity
     {
         public string? Protocol;
         public string? Scheme;
@@ -41,7 +42,7 @@ internal sealed partial class HostedFeatures :
     }
 
     // Two threads that ask at a time get the same.
-    private Rarity Rare => Volatile.Read(ref _rarity) ?? MakeRarity();
+    private protected Rarity Rare => Volatile.Read(ref _rarity) ?? MakeRarity();
 
     private Rarity MakeRarity()
     {
@@ -49,8 +50,13 @@ internal sealed partial class HostedFeatures :
         return Interlocked.CompareExchange(ref _rarity, made, null) ?? made;
     }
 
+    private protected ExchangeUse Use() => Exchange.Use(Ticket);
+
+    /// <exception cref="ObjectDisposedException">The request has ended.</exception>
+    private protected void Check() => Exchange.CheckCurrent(Ticket);
+
     // Within a use.
-    private RequestHead Head => Exchange.Head;
+    private protected RequestHead Head => Exchange.Head;
 
     // What the application takes away is away: `request.QueryString = default` is null here, and must not bring back what came.
 

@@ -1,5 +1,5 @@
 // A request that waits for its turn (MaxConcurrentRequests): how long, and what its peer may say meanwhile. The loop owns the
-// connection all the time. How it gets into the queue and out of it to run is in Connection.Run.cs.
+// connection all the time. How it gets out of the queue to run is in Connection.Run.cs.
 
 using Millrace.Exchanges;
 using Millrace.Loops;
@@ -7,10 +7,22 @@ using Millrace.Platform;
 
 namespace Millrace.Connections;
 
-internal abstract partial class Connection<TKernel>
+internal abstract class QueuedConnection<TKernel> : ClosingConnection<TKernel>
+    where TKernel : struct, IKernel
 {
     // So much of its body may a request bring along into the queue where the protocol has to look for an abort behind it.
     private const int WaitingBodyMax = 64 * 1024;
+
+    protected QueuedConnection(EventLoop<TKernel> loop, int descriptor, bool isTcp, ResponseFraming framing)
+        : base(loop, descriptor, isTcp, framing)
+    {
+    }
+
+    /// <summary>The request cannot be run now: too many are running already.</summary>
+    protected abstract void RefuseOverload(LoopDriver driver, Exchange exchange);
+
+    /// <summary>What was answered is sent, and what came meanwhile is looked at.</summary>
+    private protected abstract bool AfterTurn(LoopDriver driver);
 
     /// <summary>Whether the peer may give up a request that waits, in bytes that would be read later.</summary>
     protected virtual bool ReadsWhileWaiting => false;
@@ -21,9 +33,50 @@ internal abstract partial class Connection<TKernel>
     /// <summary>Ends a request that its peer has given up before it was run.</summary>
     protected virtual void EndGivenUp(LoopDriver driver, Exchange exchange) => RefuseOverload(driver, exchange);
 
+    /// <summary>Whether the request may be run now. Otherwise it waits, or has been refused.</summary>
+    private protected bool PassGate(LoopDriver driver, Exchange exchange, RequestGate gate)
+    {
+        switch (gate.Enter(this))
+        {
+            case GateAnswer.Enter:
+                _countedByGate = true;
+                return true;
+            case GateAnswer.Wait:
+                GoTo(Stage.Queued);
+                Loop.Counters.Queued++;
+                SendAheadOf(driver, exchange);
+                exchange.TakeBuffers(driver);
+                _held.LeaveInput();
+                EnsureWatched();
+                WatchAhead(exchange);
+                SetDeadline(Options.RequestQueueTimeout);
+                if (_peerEnd != PeerEnd.Open || ReadsWhileWaiting)
+                {
+                    PostSelf(_peerEnd != PeerEnd.Open ? PostReason.LeftQueue : PostReason.Continue);     // the peer's end, or more, may have come along with its request
+                }
+
+                return false;
+            default:
+                Loop.Counters.Refused(Observe.Refusal.TooManyRequests);
+                Exchange = null;
+                RefuseOverload(driver, exchange);
+                return false;
+        }
+    }
+
+    // Answers to earlier requests need not wait for this one's; what the socket does not take leaves as the peer reads.
+    private void SendAheadOf(LoopDriver driver, Exchange exchange)
+    {
+        if (!driver.Output.IsEmpty)
+        {
+            _ = SendOutput(null, driver.Output);
+            exchange.Sender.DeferOutput();
+        }
+    }
+
     // Whoever waits too long, or has probably gone, makes room for others. A peer that has only finished sending cannot be told from
     // one that has closed, and learns why it is not served.
-    private bool LeaveQueue(LoopDriver driver, string? refusal)
+    private protected bool LeaveQueue(LoopDriver driver, string? refusal)
     {
         if (!Services.Gate!.Forget(this))
         {
@@ -54,7 +107,7 @@ internal abstract partial class Connection<TKernel>
     }
 
     // What came along with the request is held; what comes now is in the socket.
-    private bool LookWhileWaiting(LoopDriver driver)
+    private protected bool LookWhileWaiting(LoopDriver driver)
     {
         for (int reads = 0; MayLookWhileWaiting;)
         {
@@ -137,7 +190,7 @@ internal abstract partial class Connection<TKernel>
     }
 
     // The socket takes more of them, or nobody waits for that.
-    private void SendAheadWhileWaiting()
+    private protected void SendAheadWhileWaiting()
     {
         Exchange exchange = Exchange!;
         SendResult sent = exchange.Output.IsEmpty ? SendResult.Done : SendOutput(null, exchange.Output);

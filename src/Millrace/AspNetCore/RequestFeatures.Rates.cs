@@ -7,12 +7,12 @@ using Millrace.Exchanges;
 
 namespace Millrace.AspNetCore;
 
-internal sealed partial class HostedFeatures : IHttpMinRequestBodyDataRateFeature, IHttpMinResponseDataRateFeature
+internal abstract partial class RequestFeatures : IHttpMinRequestBodyDataRateFeature, IHttpMinResponseDataRateFeature
 {
     // Kestrel's type takes no shorter grace; a server may have one.
     private static readonly TimeSpan s_graceMin = TimeSpan.FromSeconds(1) + TimeSpan.FromTicks(1);
 
-    private bool IsRateFeature(Type key) => !Head.IsFastCgi
+    private protected bool IsRateFeature(Type key) => !Head.IsFastCgi
         && (key == typeof(IHttpMinRequestBodyDataRateFeature) || key == typeof(IHttpMinResponseDataRateFeature));
 
     MinDataRate? IHttpMinRequestBodyDataRateFeature.MinDataRate

@@ -6,9 +6,9 @@ using Millrace.Exchanges;
 
 namespace Millrace.AspNetCore;
 
-internal sealed partial class HostedFeatures : IHttpConnectionFeature
+internal abstract partial class RequestFeatures : IHttpConnectionFeature
 {
-    private sealed record Addresses
+    private protected sealed record Addresses
     {
         public IPAddress? Remote { get; set; }
 
