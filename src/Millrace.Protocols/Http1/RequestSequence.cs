@@ -73,7 +73,7 @@ public enum SequenceEvent : byte
 ///                     │                   │ End                │
 ///                     │                   ├──────▶ Draining ───│──────────▶ Idle     body whole
 ///                     │ malformed         │ malformed, Close   │ Upgrade
-///                     └──────────────▶ Closing                 └─────▶ Tunnel         (from Body too)
+///                     └──────────────▶ Closing                 └─────▶ Tunnel
 /// </code>
 /// </remarks>
 public struct RequestSequence
@@ -227,6 +227,7 @@ public struct RequestSequence
     /// <remarks>A web server in front that has the answer and has sent the body uses the connection for somebody else: trailers end it no more.</remarks>
     public void End()
     {
+        System.Diagnostics.Debug.Assert(State is SequenceState.Body or SequenceState.Answering, "a request ends that has no head, or behind which nothing can come");
         State = IsBodyOpen ? SequenceState.Draining : SequenceState.Idle;
         if (_body == BodyKind.Chunked)
         {
@@ -235,7 +236,12 @@ public struct RequestSequence
     }
 
     /// <summary>The protocol is switched: everything that comes from now on belongs to the other one.</summary>
-    public void Upgrade() => State = SequenceState.Tunnel;
+    /// <remarks>From the request whose answer says so, which has no body; once it has been switched this changes nothing.</remarks>
+    public void Upgrade()
+    {
+        System.Diagnostics.Debug.Assert(State is SequenceState.Answering or SequenceState.Tunnel, "nothing to switch");
+        State = SequenceState.Tunnel;
+    }
 
     /// <summary>Nothing more is read.</summary>
     public void Close() => State = SequenceState.Closing;
