@@ -8,7 +8,11 @@ namespace Millrace.Command.FrontEnds;
 /// <param name="HostNames">The host names of the site, separated by a space.</param>
 /// <param name="PathPrefix">"/" or a prefix such as "/shop", without a slash at its end.</param>
 /// <param name="ListenOnIPv6">Whether the machine has IPv6 at all: web servers refuse to start on an address family that is lacking.</param>
-internal sealed record FrontEndSite(ServerAddress Address, string Name, string HostNames, string PathPrefix, bool ListenOnIPv6);
+internal sealed record FrontEndSite(ServerAddress Address, string Name, string HostNames, string PathPrefix, bool ListenOnIPv6)
+{
+    /// <summary>What a request from the same machine names.</summary>
+    public const string DefaultHostNames = "localhost 127.0.0.1";
+}
 
 internal abstract class FrontEnd
 {

@@ -31,7 +31,7 @@ internal static class Banner
             {
                 text.AppendLine("The socket is private to you. For a web server that runs as another user: join its group (usermod -aG www-data YOU), or use --urls fastcgi://127.0.0.1:9000, which every user of this machine may open");
             }
-            var site = new FrontEndSite(address, name, Verbs.ConfigVerb.DefaultHostNames, "/", hasIPv6);
+            var site = new FrontEndSite(address, name, FrontEndSite.DefaultHostNames, "/", hasIPv6);
             text.AppendLine().AppendLine(console.Dim(new Nginx().Configure(site).TrimEnd('\n'))).AppendLine();
         }
 

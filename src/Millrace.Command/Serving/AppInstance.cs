@@ -8,7 +8,6 @@ using System.Net.Sockets;
 using System.Text;
 using Millrace.Command.Routing;
 using Millrace.Command.Running;
-using Millrace.Command.Stacks;
 using Millrace.Listeners;
 using Millrace.Loops;
 using Millrace.Platform;

@@ -25,7 +25,7 @@ internal static class ConfigVerb
         var frontEnd = new Argument<string>("FRONT-END") { Description = "The web server: " + string.Join(", ", FrontEnd.All.Select(f => $"{f.Name} ({f.Description})")) };
         frontEnd.CompletionSources.Add([.. FrontEnd.All.Select(static its => its.Name)]);
         var address = new Argument<string>("ADDRESS") { Description = "Where the application listens, e.g. fastcgi://unix:/run/app.sock, or the file of `millrace serve`" };
-        var host = new Option<string>("--host") { Description = "Host name of the site (several: separated by spaces)", HelpName = "NAME", DefaultValueFactory = _ => DefaultHostNames };
+        var host = new Option<string>("--host") { Description = "Host name of the site (several: separated by spaces)", HelpName = "NAME", DefaultValueFactory = _ => FrontEndSite.DefaultHostNames };
         var path = new Option<string>("--path") { Description = "Serve the application below this path only", HelpName = "PREFIX", DefaultValueFactory = _ => "/" };
         var command = new System.CommandLine.Command("config", "Print the matching configuration of a web server, ready to paste.") { frontEnd, address, host, path };
         command.SetAction(result =>
@@ -50,9 +50,6 @@ internal static class ConfigVerb
 
     // An address has a scheme, and whoever leaves that out is told so.
     private static bool IsFile(string address) => !address.Contains("://", StringComparison.Ordinal) && (File.Exists(address) || Directory.Exists(address));
-
-    /// <summary>What a request from the same machine names.</summary>
-    public const string DefaultHostNames = "localhost 127.0.0.1";
 
     internal static FrontEnd Find(string name) =>
         FrontEnd.All.FirstOrDefault(f => string.Equals(f.Name, name, StringComparison.OrdinalIgnoreCase))

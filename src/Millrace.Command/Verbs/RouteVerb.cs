@@ -9,6 +9,7 @@ using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 using Millrace.Command.Routing;
 using Millrace.Command.Running;
+using Millrace.Command.Serving;
 using Millrace.Command.Terminals;
 using Millrace.Loops;
 

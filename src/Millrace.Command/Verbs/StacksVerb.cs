@@ -1,6 +1,7 @@
 // `millrace stacks PID`: what the threads of a process do. `millrace serve` calls it before it kills one, as the user of that process.
 
 using System.CommandLine;
+using Millrace.Command.Serving;
 using Millrace.Command.Stacks;
 using Millrace.Command.Terminals;
 

@@ -63,7 +63,7 @@ public sealed class ContainerSampleTests
         Assert.Equal(["CMD", "millrace", "get", $"fastcgi://unix:{address.Path}", File().Apps.Single().Health!], health);
         AssertIsUnderstood(health[2..]);
         Assert.Equal(
-            new Nginx().Configure(new FrontEndSite(ServerAddress.Parse(health[3]), "hello", Millrace.Command.Verbs.ConfigVerb.DefaultHostNames, "/", ListenOnIPv6: true)),
+            new Nginx().Configure(new FrontEndSite(ServerAddress.Parse(health[3]), "hello", FrontEndSite.DefaultHostNames, "/", ListenOnIPv6: true)),
             Repository.Read($"{Folder}/nginx.conf"));
     }
 

@@ -86,12 +86,30 @@ public sealed class BorderTests
         Assert.All(Repository.Sources($"src/Millrace/{folder}"), path => Assert.DoesNotMatch($"{namespaces}|{beside}", Code(path)));
     }
 
+    // The same of the command. What stands beside the folders calls the verbs, and is known to all.
+    private static readonly string[] s_foldersOfCommand = ["Terminals", "FrontEnds", "Running", "Stacks", "Completing", "Fetching", "Routing", "Serving", "Verbs"];
+
+    public static TheoryData<string> FoldersOfCommand => [.. s_foldersOfCommand];
+
+    [Theory]
+    [MemberData(nameof(FoldersOfCommand))]
+    public void A_folder_of_the_command_does_not_know_what_lies_above_it(string folder)
+    {
+        string above = string.Join('|', s_foldersOfCommand.SkipWhile(other => other != folder).Skip(1));
+        string namespaces = above.Length == 0 ? "(?!)" : $@"\bMillrace\.Command\.({above})\b|(?<![\w.""])({above})\.[A-Z]";
+        Assert.All(Repository.Sources($"src/Millrace.Command/{folder}"), path => Assert.DoesNotMatch(namespaces, Code(path)));
+    }
+
     [Fact]
-    public void Every_folder_has_its_place_among_the_others() =>
-        Assert.Equal(
-            s_folders.Order(StringComparer.Ordinal),
-            Repository.Sources("src/Millrace").Select(static path => Path.GetDirectoryName(path)!).Distinct()
-                .Where(static folder => Path.GetFileName(folder) != "Millrace").Select(static folder => Path.GetFileName(folder)).Order(StringComparer.Ordinal));
+    public void Every_folder_has_its_place_among_the_others()
+    {
+        Assert.Equal(s_folders.Order(StringComparer.Ordinal), FoldersIn("Millrace"));
+        Assert.Equal(s_foldersOfCommand.Order(StringComparer.Ordinal), FoldersIn("Millrace.Command"));
+    }
+
+    private static IEnumerable<string> FoldersIn(string project) =>
+        Repository.Sources($"src/{project}").Select(static path => Path.GetDirectoryName(path)!).Distinct()
+            .Where(folder => Path.GetFileName(folder) != project).Select(static folder => Path.GetFileName(folder)).Order(StringComparer.Ordinal);
 
     private static string Code(string path) => string.Join('\n', File.ReadLines(path).Where(static line => !line.TrimStart().StartsWith("//", StringComparison.Ordinal)));
 

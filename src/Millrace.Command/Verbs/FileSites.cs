@@ -1,10 +1,10 @@
 // The web server's side of a file of `millrace serve`: one site for each shared address, and for each application that has an address of its own.
 
 using System.Net.Sockets;
+using Millrace.Command.FrontEnds;
 using Millrace.Command.Serving;
-using Millrace.Command.Verbs;
 
-namespace Millrace.Command.FrontEnds;
+namespace Millrace.Command.Verbs;
 
 internal static class FileSites
 {
@@ -40,7 +40,7 @@ internal static class FileSites
     private static string[] HostsOf(ServeFile file, string shared)
     {
         string?[] hosts = [.. file.Apps.SelectMany(static app => app.SharedAs).Where(place => place.Shared == shared).Select(static place => place.Host).Distinct()];
-        return [.. hosts.OfType<string>(), .. hosts.Contains(null) ? ConfigVerb.DefaultHostNames.Split(' ') : []];
+        return [.. hosts.OfType<string>(), .. hosts.Contains(null) ? FrontEndSite.DefaultHostNames.Split(' ') : []];
     }
 
     private static string WithoutHead(string block) => string.Join('\n', block.Split('\n').SkipWhile(static line => line.StartsWith('#')));

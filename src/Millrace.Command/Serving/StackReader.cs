@@ -4,9 +4,9 @@
 using System.Diagnostics;
 using System.Globalization;
 using Millrace.Command.Running;
-using Millrace.Command.Serving;
+using Millrace.Command.Stacks;
 
-namespace Millrace.Command.Stacks;
+namespace Millrace.Command.Serving;
 
 internal static class StackReader
 {

@@ -1,9 +1,9 @@
 // A router as the daemon runs it: an application like the others, whose program is the command itself. So it is started, watched, replaced while it serves, and
 // its connections move on, as theirs do.
 
-using Millrace.Command.Serving;
+using Millrace.Command.Routing;
 
-namespace Millrace.Command.Routing;
+namespace Millrace.Command.Serving;
 
 internal static class RouterSettings
 {
