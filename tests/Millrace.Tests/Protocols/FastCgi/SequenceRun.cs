@@ -9,6 +9,8 @@ internal sealed class SequenceRun
 {
     private readonly List<string> _events = [];
     private readonly List<(SequenceState, ResponseProgress, string)> _seen = [];
+    private readonly HashSet<(SequenceState, SequenceEvent)> _happened = [];
+    private readonly HashSet<(SequenceState, string)> _turns = [];
     private RequestSequence _sequence;
     private ResponseProgress _progress;
     private List<byte> _content = [];
@@ -16,6 +18,12 @@ internal sealed class SequenceRun
 
     /// <summary>State, progress and kind of record of everything that was read.</summary>
     public IReadOnlyList<(SequenceState State, ResponseProgress Progress, string Record)> Seen => _seen;
+
+    /// <summary>Every event, with the state in which it came.</summary>
+    public IReadOnlyCollection<(SequenceState State, SequenceEvent Event)> Happened => _happened;
+
+    /// <summary>What the connection has told the sequence, with the state in which it did.</summary>
+    public IReadOnlyCollection<(SequenceState State, string Turn)> Turns => _turns;
 
     public IReadOnlyList<string> Events => _events;
 
@@ -55,6 +63,11 @@ internal sealed class SequenceRun
 
     private void Act(string[] words)
     {
+        if (words is ["drop"] or ["response", "ended", _])
+        {
+            _turns.Add((_sequence.State, words[^1]));
+        }
+
         switch (words)
         {
             case ["read"]:
@@ -82,6 +95,7 @@ internal sealed class SequenceRun
             SequenceState before = _sequence.State;
             ushort id = _sequence.Id;
             SequenceEvent its = _sequence.Read(input, _progress, out int consumed, out RecordPart part);
+            _happened.Add((before, its));
             if (its == SequenceEvent.NeedMore)
             {
                 Assert.Equal(input.Length, consumed);
