@@ -1,5 +1,7 @@
 // Which records may follow which (FastCGI 1.0 §3 to §6), one request at a time (FCGI_MPXS_CONNS is 0): records in, one event after the other out. What
 // PARAMS say is read in Cgi/, what becomes of an event is the connection's matter. Nothing is buffered but the unfinished head of a record and BEGIN_REQUEST's 8 bytes.
+using System.Diagnostics;
+
 namespace Millrace.Protocols.FastCgi;
 
 /// <summary>How far the request in progress has arrived.</summary>
@@ -100,7 +102,7 @@ public enum SequenceEvent : byte
 /// <code>
 ///          BEGIN             PARAMS(0)            STDIN(0)
 /// Idle ───────────▶ Params ────────────▶ Stdin ────────────▶ Whole
-///  ▲                   │ Drop               │ Drop, End         │ End
+///  ▲                   │ Drop               │ Drop, End         │ Drop, End
 ///  └───────────────────┴────────────────────┴───────────────────┘      End with a next request: Params
 /// </code>
 /// </remarks>
@@ -187,6 +189,7 @@ public struct RequestSequence
     /// <returns>The event.</returns>
     public SequenceEvent Read(ReadOnlySpan<byte> input, ResponseProgress progress, out int consumed, out RecordPart part)
     {
+        Debug.Assert(!HasNext, "the next request is read before the one in progress has ended");
         ReadResult result = _reader.Read(input, out consumed, out part);
         if (result == ReadResult.Done && part.Type == RecordType.BeginRequest && !part.IsLast && BeginRequest.Check(part.RequestId, part.ContentLength) == FastCgiFault.None)
         {
@@ -298,6 +301,7 @@ public struct RequestSequence
 
     private void Start(ushort id, bool keepsConnection)
     {
+        Debug.Assert(State == SequenceState.Idle && !HasNext, "a request begins beside another");
         Id = id;
         KeepsConnection = keepsConnection;
         State = SequenceState.Params;
@@ -308,19 +312,22 @@ public struct RequestSequence
     }
 
     /// <summary>The request in progress will not be run: it was refused, or aborted in time. What still comes of it is skipped.</summary>
+    /// <remarks>Where it was given up for the next one, <see cref="End"/> follows, which begins that.</remarks>
     public void Drop()
     {
-        _isStdinComing |= State is SequenceState.Params or SequenceState.Stdin;
-        State = SequenceState.Idle;
+        Debug.Assert(State != SequenceState.Idle, "no request to drop");
+        GoIdle();
     }
 
     /// <summary>The response to the request in progress has ended.</summary>
     /// <param name="keepsOpen">Whether the connection serves the next one. If it has begun, it is in progress now.</param>
     /// <returns>Whether a next request is in progress.</returns>
+    /// <remarks>Before its PARAMS are whole a request has no response. One that was dropped has its end like any other.</remarks>
     public bool End(bool keepsOpen)
     {
+        Debug.Assert(State != SequenceState.Params, "a request ends that has no head");
         bool isNext = HasNext && keepsOpen;
-        Drop();
+        GoIdle();
         HasNext = false;
         if (isNext)
         {
@@ -329,5 +336,11 @@ public struct RequestSequence
 
         _isRestComing |= ClosesBehind;
         return isNext;
+    }
+
+    private void GoIdle()
+    {
+        _isStdinComing |= State is SequenceState.Params or SequenceState.Stdin;
+        State = SequenceState.Idle;
     }
 }

@@ -92,6 +92,12 @@ internal sealed class SequenceRun
     {
         while (true)
         {
+            if (_sequence.HasNext)
+            {
+                Assert.True(input.IsEmpty, "nothing is read behind the next request before the one in progress has ended");
+                return true;
+            }
+
             SequenceState before = _sequence.State;
             ushort id = _sequence.Id;
             SequenceEvent its = _sequence.Read(input, _progress, out int consumed, out RecordPart part);
