@@ -1,6 +1,7 @@
 // A FastCGI request that waits for its turn: its front server may give it up, by ABORT_REQUEST (FastCGI 1.0 §5.4) or by the next
 // request, and may ask what is none of the request's business. It may also have done so before the request is read.
 
+using System.Diagnostics;
 using Millrace.Exchanges;
 using Millrace.Loops;
 using Millrace.Protocols.FastCgi;
@@ -13,6 +14,7 @@ internal sealed partial class FastCgiConnection<TKernel>
 
     protected override bool ProcessWhileWaiting(LoopDriver driver, byte[] buffer, int start, int end)
     {
+        Debug.Assert(_isTaken && !IsRunning);
         Exchange exchange = Exchange!;
         while (start < end && !IsClosed && !_sequence.HasNext && !exchange.Life.IsGivenUp && Take(driver, buffer, ref start, end))
         {

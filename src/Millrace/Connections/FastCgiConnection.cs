@@ -1,10 +1,12 @@
 // A FastCGI connection, the receiving half: what becomes of the records of the web server, and the request they make. Bytes
 // and their sequence are read in Protocols/FastCgi, variables in Protocols/Cgi, and what a handler sees is in Exchanges/. The
-// sending half is in FastCgiSendingConnection.cs, what is answered without a handler in FastCgiConnection.Respond.cs, a request that waits for its turn in FastCgiConnection.Queue.cs, how long it waits
-// for what is missing in FastCgiConnection.Time.cs, what follows a response that failed in FastCgiConnection.Break.cs.
+// sending half is in FastCgiSendingConnection.cs, what is answered without a handler in FastCgiConnection.Respond.cs, a request
+// that waits for its turn in FastCgiConnection.Queue.cs, how long it waits for what is missing in FastCgiConnection.Time.cs, what
+// follows a response that failed in FastCgiConnection.Break.cs.
 //
 // How far a request has arrived, and what a record means then, is the RequestSequence's to say.
 
+using System.Diagnostics;
 using Millrace.Exchanges;
 using Millrace.Framing;
 using Millrace.Loops;
@@ -83,6 +85,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
 
     protected override bool Process(LoopDriver driver, byte[] buffer, int start, int end)
     {
+        Debug.Assert(!_isTaken);
         _sequence.NoteRead();
         bool wasRestComing = IsRestComing;
         while (start < end && !IsClosed)
@@ -142,6 +145,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
 
     protected override void ProcessWhileLent(LoopDriver driver, byte[] buffer, int start, int end)
     {
+        Debug.Assert(IsRunning);
         while (start < end && !_sequence.HasNext && Take(driver, buffer, ref start, end))
         {
         }
@@ -237,7 +241,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
     private void TakeFault()
     {
         Loop.Counters.Refused(Refusal.Of(_sequence.Fault));
-        if (!_isTaken || Stage == Stage.Queued)
+        if (!IsRunning)
         {
             Close(reset: false);
         }
@@ -340,6 +344,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
     private bool Start(LoopDriver driver, byte[] buffer, int start, int end)
     {
         Hold(buffer.AsSpan(start, end - start));
+        Debug.Assert(HasHead && !_isTaken);
         _isTaken = true;
         ResetDiscarded();
         Exchange!.BeginBehindOutput();      // what has been answered behind its head
@@ -350,7 +355,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
     private void EndForFault(string refusal)
     {
         Loop.Counters.Refused(refusal);
-        if (_isTaken && Stage != Stage.Queued)
+        if (IsRunning)
         {
             Exchange!.Body.Break(new IOException($"The front server broke the FastCGI protocol ({refusal})."));
             BreakOffNow(Exchange);

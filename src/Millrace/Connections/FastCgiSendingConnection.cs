@@ -15,7 +15,7 @@ internal abstract class FastCgiSendingConnection<TKernel> : Connection<TKernel>
     private const int ControlMax = 16 * 1024;
 
     private protected readonly FastCgiFraming _frames;
-    private protected bool _isTaken; // the request in progress has a place: it runs, or waits for its turn
+    private protected bool _isTaken; // the request in progress has a place: it runs, or waits for its turn (Stage.Queued)
     private bool _midRecord;         // part of a record has left, the rest waits
     private OutputBuffer? _control;  // answers to management records that wait for a record boundary, or for room in the socket
     private OutputBuffer? _behind;   // END_REQUEST for requests that came under the id in progress
@@ -23,6 +23,9 @@ internal abstract class FastCgiSendingConnection<TKernel> : Connection<TKernel>
 
     protected FastCgiSendingConnection(EventLoop<TKernel> loop, int descriptor, bool isTcp, FastCgiFraming frames)
         : base(loop, descriptor, isTcp, frames) => _frames = frames;
+
+    /// <summary>The request in progress has been given to its handler, and the loop has not taken note of its end yet.</summary>
+    private protected bool IsRunning => _isTaken && Stage != Stage.Queued;
 
     // The sign of the break (FastCgiFraming.BrokenOff), at once. Behind the rest of a record of which the peer has a part: nginx takes an end within a record for the end of the response.
     protected sealed override bool WriteLast(Exchange? exchange, OutputBuffer output, OutputBuffer last)
