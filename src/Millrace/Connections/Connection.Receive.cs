@@ -12,7 +12,7 @@ internal abstract partial class Connection<TKernel>
     /// <summary>Of those that come one behind the other; then the loop's other connections have their turn.</summary>
     protected const int RequestsPerTurn = 128;
 
-    private bool _yields;                // held bytes wait for the other connections of the loop
+    private bool _yields;                // held bytes wait for the other connections of the loop: PostReason.Continue is on its way
 
     // The end of what the peer has sent shows behind bytes that fill no buffer, and brings no edge of its own.
     private bool IsEndNear => _peerEnd != PeerEnd.Open || _receivingEnded;

@@ -18,7 +18,7 @@ internal sealed partial class Http1Connection<TKernel>
     private bool _expectsContinue;
     private volatile bool _continueSent;    // by the exchange
     private volatile bool _bodyWanted;      // by the exchange
-    private volatile bool _upgraded;        // by the exchange
+    private volatile bool _upgraded;        // by the exchange, which has switched protocols (Exchange.IsUpgraded); the loop has its sequence follow with the first bytes of the tunnel
 
     protected override bool IsBodyExpected => !_expectsContinue || _bodyWanted || Exchange!.Body.Received > 0;
 

@@ -14,9 +14,11 @@ internal abstract partial class SendingConnection<TKernel>
     private protected bool _hasLeftBefore;          // its peer has had all of the response since before the exchange ended, and may be sending its next request
     private protected bool _countedByGate;
 
-    // The loop's. An exchange that ends looks whether it has left something there.
-    private protected HeldInput _held;
-    private protected bool _readable;               // an edge came while nobody read
+    // The loop's: what there is to go on with when nobody reads. An exchange that ends looks whether it has left something there, and gives
+    // the connection back by way of the loop then. What the loop leaves there while the connection is lent it notes in the word as well
+    // (NoteInput), since the exchange may have looked already. PostReason.Continue has the loop look at both in a later turn: held bytes first.
+    private protected HeldInput _held;              // bytes that have been read, and that nobody could take yet
+    private protected bool _readable;               // the socket may have more, or an end, of which no further event tells
     private protected volatile bool _receivingEnded;     // by this side (EndReceiving): the end that shows is no sign of the peer's
 
     protected bool IsHolding => !_held.IsEmpty;
