@@ -155,6 +155,9 @@ public struct RequestSequence
     /// <summary>Why nothing can be read any more.</summary>
     public FastCgiFault Fault { get; private set; }
 
+    /// <summary>Whether nothing can be read any more: bytes that are no records, or a record that cannot be where it is.</summary>
+    public bool IsLost { get; private set; }
+
     /// <summary>Whether no record is pending: neither head, content nor padding.</summary>
     public readonly bool AtRecordStart => _reader.AtRecordStart;
 
@@ -190,6 +193,14 @@ public struct RequestSequence
     public SequenceEvent Read(ReadOnlySpan<byte> input, ResponseProgress progress, out int consumed, out RecordPart part)
     {
         Debug.Assert(!HasNext, "the next request is read before the one in progress has ended");
+        Debug.Assert(!IsLost, "read behind what cannot be read");
+        SequenceEvent its = ReadNext(input, progress, out consumed, out part);
+        IsLost = its is SequenceEvent.Faulty or SequenceEvent.BeginFaulty or SequenceEvent.BegunTwice or SequenceEvent.StdinTooEarly;
+        return its;
+    }
+
+    private SequenceEvent ReadNext(ReadOnlySpan<byte> input, ResponseProgress progress, out int consumed, out RecordPart part)
+    {
         ReadResult result = _reader.Read(input, out consumed, out part);
         if (result == ReadResult.Done && part.Type == RecordType.BeginRequest && !part.IsLast && BeginRequest.Check(part.RequestId, part.ContentLength) == FastCgiFault.None)
         {

@@ -11,7 +11,7 @@ internal sealed partial class FastCgiConnection<TKernel>
     // Not in a drain: the connection is about to end.
     protected override bool MayGoOn =>
         IsBreaking && !IsBrokenOff && _signSent == 0 && _endsAtRecord && !Loop.IsDraining
-        && HasHead && _sequence.KeepsConnection && !_sequence.ClosesBehind;
+        && HasHead && _sequence.KeepsConnection && !_sequence.ClosesBehind && !_sequence.IsLost;
 
     protected override void OnExchangeEnded(bool keepsOpen)
     {
@@ -64,17 +64,13 @@ internal sealed partial class FastCgiConnection<TKernel>
             at += consumed;
             switch (its)
             {
-                case SequenceEvent.NeedMore:
+                case SequenceEvent.NeedMore or SequenceEvent.NextBegun:
+                case SequenceEvent.Faulty or SequenceEvent.BeginFaulty or SequenceEvent.BegunTwice:     // there is nothing to go on with
                     return false;
                 case SequenceEvent.Aborted or SequenceEvent.NextBegunInstead:
                     Loop.Counters.Aborts++;
                     start = at;
                     return true;
-                case SequenceEvent.NextBegun or SequenceEvent.BegunTwice:
-                    return false;
-                case SequenceEvent.Faulty or SequenceEvent.BeginFaulty:
-                    _endsAtRecord = false;      // there is nothing to go on with
-                    return false;
             }
         }
     }

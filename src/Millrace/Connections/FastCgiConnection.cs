@@ -44,7 +44,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
 
     public override System.Net.IPEndPoint? LocalEndPoint => null;
 
-    protected override bool ReadsWhileLent => !_sequence.HasNext;
+    protected override bool ReadsWhileLent => !_sequence.HasNext && !_sequence.IsLost;
 
     protected override bool HasNextRequest => _sequence.HasNext || (_sequence.State == SequenceState.Whole && !_sequence.AtRecordStart);
 
@@ -226,13 +226,13 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
                 break;
             case SequenceEvent.BeginFaulty:
                 EndForFault(Refusal.Of(_sequence.Fault));
-                break;
+                return false;
             case SequenceEvent.BegunTwice:
                 EndForFault(Refusal.BeginTwice);
-                break;
+                return false;
             case SequenceEvent.StdinTooEarly:
                 EndForFault(Refusal.StdinBeforeParamsEnd);
-                break;
+                return false;
         }
 
         return true;

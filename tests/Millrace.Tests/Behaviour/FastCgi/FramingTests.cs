@@ -144,6 +144,46 @@ public sealed class FramingTests
         bench.OthersAreServed();
     });
 
+    [Theory]
+    [InlineData("begin-twice")]
+    [InlineData("fastcgi-begin-length")]
+    [InlineData("fastcgi-begin-id")]
+    [InlineData("fastcgi-version")]
+    public void Nothing_is_read_behind_a_record_that_cannot_be_while_a_handler_runs(string refusal)
+    {
+        byte[] record = refusal switch
+        {
+            "begin-twice" => Wire.BeginRequest(),
+            "fastcgi-begin-length" => Wire.Record(Wire.Begin, 1, new byte[7]),
+            "fastcgi-begin-id" => Wire.BeginRequest(id: 0),
+            _ => Wire.Record(Wire.Begin, 1, new byte[8], version: 2),
+        };
+        var gate = new TaskCompletionSource();
+        FastCgiBench.Run(
+            async (request, response) =>
+            {
+                if (request.Path == "/waits")
+                {
+                    await gate.Task;
+                }
+
+                await PlainCall.Echo(request, response);
+            },
+            bench =>
+            {
+                FrontEnd front = bench.Connect();
+                bench.Send(front, [.. Wire.BeginRequest(), .. Wire.Stream(Wire.Params, 1, Wire.Pairs(Wire.Get("/waits", "POST")))]);
+                Assert.Equal(1, bench.Simulation.Handler.Running);
+                bench.Send(front, [.. record, .. record, .. Wire.BeginRequest(id: 2), .. Wire.Record(Wire.Abort, 1, [])]);
+                Assert.True(front.IsAtEnd);
+                Assert.Equal((1, 1), (bench.Refused(refusal), bench.RefusedInAll));
+                gate.SetResult();
+                bench.Settle();
+                Assert.Equal((0, 1), (bench.Simulation.Handler.Running, bench.RefusedInAll));
+                bench.OthersAreServed();
+            });
+    }
+
     [Fact]
     public void Hostile_11_BEGIN_of_another_id_is_refused_and_the_first_goes_on_FastCGI_5_5()
     {
