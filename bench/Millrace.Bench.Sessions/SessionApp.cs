@@ -30,6 +30,7 @@ internal static class SessionApp
             return next(context);
         });
         app.UseSession();
+        app.MapGet("/hello", static () => "Hello, World!");
         app.MapGet("/write", static (HttpContext context) =>
         {
             context.Session.SetInt32("n", 1);

@@ -58,7 +58,7 @@ def strike(attack, server):
 
 
 def recipe_of(kind):
-    return c.Contestant(KINDS[kind], 'http', 'tcp', lambda address: program('serve', kind, c.url('http', address)), path='/read')
+    return c.Contestant(KINDS[kind], 'http', 'tcp', lambda address: program('serve', kind, c.url('http', address)))
 
 
 def program(*arguments):
