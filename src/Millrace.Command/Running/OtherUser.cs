@@ -9,19 +9,18 @@ namespace Millrace.Command.Running;
 internal sealed class OtherUser
 {
     private readonly Account _account;
-    private readonly FileRights _rights;
 
     private OtherUser(string name, Account account)
     {
         Name = name;
         _account = account;
-        _rights = new FileRights(account.User, account.Group, Posix.GroupsOf(name, account.Group));
+        Rights = new FileRights(account.User, account.Group, Posix.GroupsOf(name, account.Group));
     }
 
     public string Name { get; }
 
     /// <summary>What he may.</summary>
-    public FileRights Rights => _rights;
+    public FileRights Rights { get; }
 
     /// <summary>The user of this name; null where none is named, it is root, or this process is not root and has no other rights than its own.</summary>
     /// <exception cref="MillraceStartException">There is no such user.</exception>
@@ -39,7 +38,7 @@ internal sealed class OtherUser
             return read();
         }
         var own = Posix.RightsOfThread();
-        bool isTaken = Posix.TrySetRightsOfThread(user._rights);
+        bool isTaken = Posix.TrySetRightsOfThread(user.Rights);
         try
         {
             return isTaken ? read()
