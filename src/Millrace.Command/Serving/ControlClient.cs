@@ -10,6 +10,9 @@ namespace Millrace.Command.Serving;
 
 internal sealed class ControlClient : IDisposable
 {
+    /// <summary>How often a question is asked of a daemon that closes its connection without an answer: one that is about to become another program does, and that one answers.</summary>
+    public const int Tries = 5;
+
     private const int PartMax = 16 * 1024;
     private static readonly TimeSpan s_askAgain = TimeSpan.FromMilliseconds(50);
 
@@ -137,9 +140,7 @@ internal sealed class ControlClient : IDisposable
     {
         try
         {
-            // As it is: a name such as ".." is one that no application has, and no way to another address.
-            using var request = new HttpRequestMessage(method, new Uri("http://millrace/" + what, new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true })) { Content = body is null ? null : new ByteArrayContent(body) };
-            return await _client.SendAsync(request, HttpCompletionOption.ResponseHeadersRead, ct);
+            return await SendUnlessClosedAsync(method, what, body, ct);
         }
         catch (HttpRequestException error) when (error.InnerException is SocketException { SocketErrorCode: SocketError.AccessDenied })
         {
@@ -152,6 +153,24 @@ internal sealed class ControlClient : IDisposable
         catch (HttpRequestException error)
         {
             throw new CommandFailure(ExitCode.Failure, $"The daemon on {_path} has not answered: {error.Message}");
+        }
+    }
+
+    // What is to be done may have been done.
+    private async Task<HttpResponseMessage> SendUnlessClosedAsync(HttpMethod method, string what, byte[]? body, CancellationToken ct)
+    {
+        for (int tries = method == HttpMethod.Get ? Tries : 1; ; tries--)
+        {
+            try
+            {
+                // As it is: a name such as ".." is one that no application has, and no way to another address.
+                using var request = new HttpRequestMessage(method, new Uri("http://millrace/" + what, new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true })) { Content = body is null ? null : new ByteArrayContent(body) };
+                return await _client.SendAsync(request, HttpCompletionOption.ResponseHeadersRead, ct);
+            }
+            catch (HttpRequestException error) when (error.InnerException is not SocketException && tries > 1)
+            {
+                await Task.Delay(s_askAgain, ct);
+            }
         }
     }
 }
