@@ -29,7 +29,6 @@ internal static class TypeInitialisers
 
     /// <param name="hosted">Whether there is a host of ASP.NET Core.</param>
     [UnconditionalSuppressMessage("Trimming", "IL2026", Justification = "A type that has been trimmed away needs no static fields.")]
-    [UnconditionalSuppressMessage("Trimming", "IL2059", Justification = "A type that has lost its initialiser needs none.")]
     public static void Run(bool hosted)
     {
         lock (s_lock)
@@ -41,12 +40,24 @@ internal static class TypeInitialisers
                 {
                     if (!type.ContainsGenericParameters)
                     {
-                        RuntimeHelpers.RunClassConstructor(type.TypeHandle);
+                        RunOf(type);
                     }
                 }
 
                 s_haveRun = hosted ? 2 : 1;
             }
+        }
+    }
+    [UnconditionalSuppressMessage("Trimming", "IL2059", Justification = "A type that has lost its initialiser needs none.")]
+    private static void RunOf(Type type)
+    {
+        try
+        {
+            RuntimeHelpers.RunClassConstructor(type.TypeHandle);
+        }
+        catch (NotSupportedException) when (!RuntimeFeature.IsDynamicCodeSupported)
+        {
+            // Compiled ahead of time, and nothing of it is there but its name.
         }
     }
 }

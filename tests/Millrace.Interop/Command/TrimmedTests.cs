@@ -1,5 +1,5 @@
-// A trimmed application: nothing that it needs is trimmed away, and its options are what its configuration says. The
-// runtime it is published with comes from NuGet, or from what was restored before.
+// An application that is published trimmed, or compiled ahead of time: nothing that it needs is trimmed away, and its options are what its configuration
+// says. The runtime and the compiler come from NuGet, or from what was restored before.
 
 using System.Net;
 using Millrace.Interop.FrontEnds;
@@ -14,15 +14,17 @@ public sealed class TrimmedTests : IDisposable
 
     private void Write(string name, string text) => File.WriteAllText(Path.Combine(_directory.Path, name), text);
 
-    [Fact]
-    public async Task Trimmed_application_has_no_warnings_and_keeps_to_the_limits_of_its_configuration()
+    [Theory]
+    [InlineData("PublishTrimmed")]
+    [InlineData("PublishAot")]
+    public async Task Published_application_has_no_warnings_and_keeps_to_the_limits_of_its_configuration(string way)
     {
         Write("Trimmed.csproj", $"""
             <Project Sdk="Microsoft.NET.Sdk.Web">
               <PropertyGroup>
                 <TargetFramework>net10.0</TargetFramework>
                 <ImplicitUsings>enable</ImplicitUsings>
-                <PublishTrimmed>true</PublishTrimmed>
+                <{way}>true</{way}>
                 <TrimmerSingleWarn>false</TrimmerSingleWarn>
                 <TreatWarningsAsErrors>true</TreatWarningsAsErrors>
                 <InvariantGlobalization>true</InvariantGlobalization>
