@@ -1,4 +1,5 @@
-// A file of somebody who may have put anything under its name: opening it waits for nobody who writes to a pipe, and what has no end is not read.
+// A file of somebody who may have put anything under its name: opening it waits for nobody who writes to a pipe, what has no end is not read, and a link by way
+// of /proc leads to nothing that its own path does not lead to.
 
 using Microsoft.Win32.SafeHandles;
 using Millrace.Listeners;
@@ -40,13 +41,36 @@ internal static unsafe class PlainFile
                 throw Failure(path, SystemCalls.Errno);
             }
             var file = new SafeFileHandle(descriptor, ownsHandle: true);
-            if (FileFacts.Of(descriptor, out _) is { IsFile: true })
+            try
             {
+                var facts = FileFacts.Of(descriptor, out _);
+                if (facts is not { IsFile: true } plain)
+                {
+                    throw new IOException($"{path} is no file, but something else, such as a pipe or a device");
+                }
+                RequireOwnPath(path, descriptor, plain);
                 return file;
             }
-            file.Dispose();
-            throw new IOException($"{path} is no file, but something else, such as a pipe or a device");
+            catch
+            {
+                file.Dispose();
+                throw;
+            }
         }
+    }
+
+    // /proc/self is this process, whatever rights the thread has taken, and the links in the folders of processes (cwd, root, fd) lead to a file past all folders
+    // that it lies in. What was opened must be where its own path leads with the same rights.
+    private static void RequireOwnPath(string path, int descriptor, in FileFacts opened)
+    {
+        string own = new FileInfo(SystemCalls.PathOf(descriptor)).LinkTarget ?? "";
+        if (FileFacts.Behind(own, out int errno) is { } its && its.IsSame(opened))
+        {
+            return;
+        }
+        throw errno is SystemCalls.EACCES or SystemCalls.EPERM
+            ? new UnauthorizedAccessException($"{path} may not be read: it leads to {own}, past a folder that is closed")
+            : new FileNotFoundException($"{path} is not there any more", path);
     }
 
     /// <summary>All of a text, whatever the mark of its byte order says.</summary>
