@@ -103,24 +103,24 @@ public abstract class HaproxyFastCgiList(EndToEndRig rig) : EndToEndList(rig)
         await AssertStillServesAsync();
     }
 
-    [Deviation("A large upload that is answered before it is over ends with the client's connection; the client may see the reset instead of the answer.")]
+    [Deviation("The rest of an upload that is answered before it is over is not read. A client that reads while it writes has the answer at once; one that writes first waits for `timeout server`, and may see the reset instead.")]
     public override async Task Body_that_the_handler_never_reads_does_no_harm(int size)
     {
-        if (size <= 100_000)
+        if (size == 1)
         {
             await base.Body_that_the_handler_never_reads_does_no_harm(size);
             return;
         }
 
-        using WireClient client = await ConnectAsync();
-        try
+        for (int i = 0; i < 3; i++)
         {
-            WireResponse response = await client.SendAsync("POST", "/ignore", DeterministicBytes.Create(size));
+            using WireClient client = await ConnectAsync();
+            await client.WriteHeadAsync("POST", "/ignore", $"Content-Length: {size}");
+            Task writing = client.WriteAsync(DeterministicBytes.Create(size));
+            WireResponse response = await client.ReadResponseAsync();
             Assert.Equal((200, "ignored"), (response.Status, response.Text));
-        }
-        catch (Exception closed) when (closed is SocketException or CutResponseException)
-        {
-            // The reset has overtaken the answer.
+            client.Dispose();
+            await writing.ContinueWith(static _ => { }, TaskScheduler.Default);
         }
 
         await AssertStillServesAsync();
