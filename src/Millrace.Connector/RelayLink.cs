@@ -357,6 +357,7 @@ internal sealed class RelayLink<TKernel> : LoopSource, ICancelListener
     private void GiveUp(Exchange exchange)
     {
         Leave();
+        NoteDuration();
         exchange.Fail(new OperationCanceledException("The client has left."));
         _relay.Finish(exchange);
     }

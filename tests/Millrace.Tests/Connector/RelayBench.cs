@@ -2,6 +2,7 @@
 // called, where the loop does not pass a request on by itself.
 
 using System.Buffers.Binary;
+using System.Diagnostics.Metrics;
 using System.Net.Sockets;
 using System.Text;
 using Millrace.Connector;
@@ -48,6 +49,9 @@ internal sealed class RelayBench : Bench, IRelayRoutes, IDisposable
 
     /// <summary>That of the handler of a router.</summary>
     public ConnectionPool Pool { get; }
+
+    /// <summary>How long requests took.</summary>
+    public Histogram<double> Durations => _relays.Durations;
 
     /// <summary>Requests that have come whole.</summary>
     public int Requests => Responders.Sum(static responder => responder.Requests);

@@ -1,6 +1,7 @@
 // What a loop passes on by itself, over the simulated kernel: what goes on and what is left to the handler, who leaves, and which connections are kept. The answers
 // are in RelayAnswerTests.cs.
 
+using System.Diagnostics.Metrics;
 using System.Text;
 using Millrace.Connector;
 using Millrace.Platform;
@@ -273,6 +274,34 @@ public sealed class RelayTests
         bench.Sweep();
         Assert.Equal(0, bench.Open);
         bench.OthersAreServed();
+    });
+
+    // ---- what is measured ----
+
+    [Fact]
+    public void Every_request_is_measured_once_however_it_ends() => RelayBench.Run(bench =>
+    {
+        List<double> seconds = [];
+        using var listener = new MeterListener();
+        listener.SetMeasurementEventCallback<double>((_, value, _, _) => seconds.Add(value));
+        listener.EnableMeasurementEvents(bench.Durations);
+
+        Assert.Equal(200, bench.Ask(bench.Connect()).Status);
+        Assert.Single(seconds);
+
+        bench.OnRequest = static responder => responder.Close();
+        Assert.Equal(502, bench.Ask(bench.Connect()).Status);
+        Assert.Equal(2, seconds.Count);
+
+        bench.OnRequest = static _ => { };
+        HttpPeer left = bench.Connect();
+        bench.Send(left, RelayBench.Request());
+        Assert.Equal(2, seconds.Count);
+        left.Socket.ClientClose();
+        bench.Settle();
+
+        Assert.Equal(3, seconds.Count);
+        Assert.All(seconds, static value => Assert.InRange(value, 0, 60));
     });
 
     private static byte[] Stdout(string text) => ScriptedResponder.Record(RecordType.Stdout, Encoding.Latin1.GetBytes(text));
