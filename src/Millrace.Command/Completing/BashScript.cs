@@ -33,17 +33,20 @@ internal static class BashScript
             esac
         }
 
-        # Asks the daemon, and has no answer where there is none.
+        # Asks the daemon, and has no answer where there is none. Whoever answers may be another user: what bash would take for more than a word is no answer, and nothing is expanded.
         _millrace_ask() {
-            "${program/#\~/$HOME}" completion "$1" "${control[@]}" 2>/dev/null
+            local word
+            while IFS= read -r word; do
+                [[ $word == "$cur"* && $word != *[^][A-Za-z0-9_.:/@%+,-]* ]] && printf '%s\n' "$word"
+            done < <("${program/#\~/$HOME}" completion "$1" "${control[@]}" 2>/dev/null)
         }
 
         _millrace_offer() {
-            local before
+            local before word
             local -a offered
             case $kind in
                 words) mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur") ;;
-                application) mapfile -t COMPREPLY < <(compgen -W "$(_millrace_ask applications)" -- "$cur") ;;
+                application) mapfile -t COMPREPLY < <(_millrace_ask applications) ;;
                 file) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
                 folder) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
                 servefile) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "$cur"; compgen -f -X '!*.json' -- "$cur") ;;
@@ -55,10 +58,13 @@ internal static class BashScript
                     if [[ $cur == *://unix:* ]]; then
                         before=${cur%%://unix:*}://unix:
                         mapfile -t offered < <(compgen -d -S / -- "${cur#"$before"}"; compgen -f -X '!*.sock' -- "${cur#"$before"}")
-                        COMPREPLY=("${offered[@]/#/"$before"}")
+                        for word in "${offered[@]}"; do
+                            printf -v word '%q' "$word"
+                            COMPREPLY+=("$before$word")
+                        done
                         return
                     fi
-                    mapfile -t COMPREPLY < <(compgen -W "fastcgi://unix:/ fastcgi://127.0.0.1: http://unix:/ http://127.0.0.1: $(_millrace_ask addresses)" -- "$cur")
+                    mapfile -t COMPREPLY < <(compgen -W 'fastcgi://unix:/ fastcgi://127.0.0.1: http://unix:/ http://127.0.0.1:' -- "$cur"; _millrace_ask addresses)
                     if [[ $kind == addressorfile && $cur != *:* ]]; then
                         mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -d -S / -- "$cur"; compgen -f -X '!*.json' -- "$cur")
                     fi

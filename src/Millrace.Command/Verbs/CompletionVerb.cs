@@ -52,6 +52,9 @@ internal static class CompletionVerb
         return command.WithHelp(s_help);
     }
 
+    // The daemon may be another user's: a shell is offered nothing that it could take for more than a word.
+    private static bool IsPlain(string word) => word.Length > 0 && word[0] != '-' && word.All(static c => char.IsAsciiLetterOrDigit(c) || "_.:/@%+,-[]".Contains(c, StringComparison.Ordinal));
+
     // Words, a line each; none where no daemon answers.
     private static System.CommandLine.Command CreateAsked(CommandConsole console, string what, Func<DaemonStatus, IEnumerable<string>> read)
     {
@@ -65,9 +68,9 @@ internal static class CompletionVerb
             try
             {
                 using var client = DaemonVerbs.Connect(result.GetValue(control));
-                foreach (string word in read(await client.StatusAsync(limit.Token, withTraffic: false)).Distinct())
+                foreach (string word in read(await client.StatusAsync(limit.Token, withTraffic: false)).Where(IsPlain).Distinct())
                 {
-                    console.Output.WriteLine(CommandConsole.Readable(word));
+                    console.Output.WriteLine(word);
                 }
             }
             catch (Exception error) when (error is CommandFailure or OperationCanceledException)

@@ -112,6 +112,33 @@ public sealed class CompletionTests : IDisposable
         Assert.Equal(offered.Split(' ', StringSplitOptions.RemoveEmptyEntries).Order(StringComparer.Ordinal), printed.Split('\n', StringSplitOptions.RemoveEmptyEntries).Order(StringComparer.Ordinal));
     }
 
+    // Whoever serves a control socket may be another user than the one who presses the key.
+    [Theory]
+    [InlineData("millrace stop ")]
+    [InlineData("millrace stop --control /its/own ")]
+    [InlineData("millrace get http")]
+    [InlineData("millrace get ")]
+    public async Task What_a_daemon_answers_is_never_run_and_never_offered_where_a_shell_could_run_it(string typed)
+    {
+        string trap = Path.Combine(_folder.FullName, "trap");
+
+        string printed = Complete((await CommandLine.RunAsync("completion", "bash")).Output, typed, answers: [$"$(touch {trap})", $"`touch {trap}`", $"http://a/$(touch${{IFS}}{trap})", "a;b", "a b", "$HOME", "*", "~root", "{a,b}", "a\\b"]);
+
+        Assert.False(File.Exists(trap));
+        Assert.All(printed.Split('\n', StringSplitOptions.RemoveEmptyEntries), static word => Assert.True(word.IndexOfAny([.. "$`;*~{\\ "]) < 0, word));
+        Assert.DoesNotContain("trap", printed, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Name_of_a_socket_is_quoted()
+    {
+        await File.WriteAllTextAsync(Path.Combine(_folder.FullName, "a$(b).sock"), "");
+
+        string printed = Complete((await CommandLine.RunAsync("completion", "bash")).Output, $"millrace get http://unix:{_folder.FullName}/");
+
+        Assert.Contains("a\\$\\(b\\).sock", printed, StringComparison.Ordinal);
+    }
+
     [Fact]
     public async Task Where_no_daemon_is_there_is_nothing_to_offer_and_nothing_is_said()
     {
@@ -131,12 +158,14 @@ public sealed class CompletionTests : IDisposable
     private static System.CommandLine.Command Tree() => MillraceCommand.Create(new CommandConsole(Stream.Null, Stream.Null, colour: false));
 
     // The daemon is played by a function of the command's name.
-    private string Complete(string script, string typed, int? cursor = null)
+    private string Complete(string script, string typed, int? cursor = null, string[]? answers = null)
     {
         const string Asks = """
             shopt -u progcomp_alias 2>/dev/null
             source /dev/stdin
+            answers=("${@:3}")
             millrace() {
+                [ ${#answers[@]} -gt 0 ] && { printf '%s\n' "${answers[@]}"; return; }
                 case "$*" in
                     'completion applications') printf '%s\n' shop other ;;
                     'completion applications --control /its/own') echo its ;;
@@ -149,7 +178,7 @@ public sealed class CompletionTests : IDisposable
             _millrace
             [ ${#COMPREPLY[@]} -eq 0 ] || printf '%s\n' "${COMPREPLY[@]}"
             """;
-        var start = new ProcessStartInfo("bash", ["--norc", "-c", Asks, "bash", typed, (cursor ?? typed.Length).ToString(System.Globalization.CultureInfo.InvariantCulture)])
+        var start = new ProcessStartInfo("bash", ["--norc", "-c", Asks, "bash", typed, (cursor ?? typed.Length).ToString(System.Globalization.CultureInfo.InvariantCulture), .. answers ?? []])
         {
             RedirectStandardInput = true,
             RedirectStandardOutput = true,
