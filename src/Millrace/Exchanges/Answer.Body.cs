@@ -9,6 +9,8 @@ internal sealed partial class Answer
 {
     private const int LentSizeMin = 256;
     private const int LentSizeNext = 4096;
+    private const int ShownSizeMin = 512;
+    private const int ShownSize = 4096;     // where the application does not say how much it needs
     private const int FramingMax = 64;      // what a protocol puts around reserved bytes at most
 
     private EarlyBody _early;
@@ -69,10 +71,18 @@ internal sealed partial class Answer
         return exchange.Order.IsBusy ? LendBody(sizeHint).Span : ReserveNow(sizeHint);
     }
 
-    /// <summary>The same for the application, which may make the mistake to use the room for longer, if no longer than its handler's synchronous part.</summary>
+    /// <summary>The same for the application, which may make the mistake to use the room for longer, if no longer than its handler's synchronous part, to read what is there, or to say that there are
+    /// bytes where it has written none. There are zeros: what was there may have been somebody else's answer.</summary>
     public Span<byte> ShowBody(int sizeHint)
     {
         Span<byte> room = ReserveBody(sizeHint);
+        if (_lentAt < 0)
+        {
+            room = room[..Math.Min(room.Length, sizeHint == 0 ? ShownSize : Math.Max(sizeHint, ShownSizeMin))];
+            room.Clear();
+            _reserved = room.Length;
+        }
+
         exchange.Output.IsShown = true;
         return room;
     }

@@ -66,6 +66,11 @@ internal sealed class AnswerFile(Exchange exchange, SendLock sending)
             exchange.Answer.CheckNotEnded();
             exchange.CheckNotUpgraded();
             exchange.Answer.CheckCount(isUnsaid ? 0 : count);
+            if (count == 0)
+            {
+                return;     // nothing of a file begins no response
+            }
+
             if (!isUnsaid)
             {
                 exchange.Answer.Start();

@@ -49,6 +49,17 @@ public sealed class AsOnKestrelTests
     public Task What_a_stream_cannot_do_is_refused_with_the_same_exception() => Same("", UseStreams);
 
     [Theory]
+    [InlineData(0)]
+    [InlineData(3)]
+    public Task Nothing_of_a_file_begins_no_response(long count) => Same("", async (context, note) =>
+    {
+        context.Response.ContentLength = count;
+        await context.Response.SendFileAsync(typeof(AsOnKestrelTests).Assembly.Location, 5, count, context.RequestAborted);
+        note($"{context.Response.HasStarted}");
+        note($"{Record.Exception(() => context.Response.StatusCode = 201)?.GetType().Name}");
+    });
+
+    [Theory]
     [InlineData(null, 200)]
     [InlineData("", 200)]
     [InlineData("", 799)]

@@ -12,6 +12,50 @@ public abstract class WriterTests(Way way) : SharedTests(way)
 {
     private static HttpResponse ResponseOf(Call call) => ((HostedCall)call).Context.Response;
 
+    // What is sent has its memory from what was sent before.
+    [Theory]
+    [InlineData(16, true, 1)]
+    [InlineData(16, true, 3)]
+    [InlineData(3_000, false, 1)]
+    [InlineData(3_000, true, 1)]
+    [InlineData(3_000, true, 3)]
+    [InlineData(20_000, false, 3)]
+    [InlineData(20_000, true, 3)]
+    [InlineData(100_000, false, 1)]
+    [InlineData(100_000, true, 3)]
+    public void A_span_holds_nothing_of_another_response_read_or_advanced_over(int size, bool isStarted, int parts) => Run(
+        async call =>
+        {
+            HttpResponse response = ResponseOf(call);
+            if (call.Path == "/secret")
+            {
+                await response.StartAsync();
+                response.BodyWriter.GetSpan(150_000)[..150_000].Fill((byte)'s');
+                response.BodyWriter.Advance(150_000);
+                return;
+            }
+
+            if (isStarted)
+            {
+                await response.StartAsync();
+            }
+
+            for (int i = 0; i < parts; i++)
+            {
+                Assert.True(response.BodyWriter.GetSpan(i == 0 ? 0 : size).IndexOfAnyExcept((byte)0) < 0);
+                Assert.True(response.BodyWriter.GetSpan(size).IndexOfAnyExcept((byte)0) < 0);
+                response.BodyWriter.Advance(size);
+            }
+        },
+        bench =>
+        {
+            for (int i = 0; i < 5; i++)
+            {
+                Assert.Equal(150_000, bench.Get("/secret").Body.Length);
+                Assert.Equal(new byte[size * parts], bench.Get("/look").Body);
+            }
+        });
+
     // Written where it will be sent from: one record or chunk of the usual kind does not hold it.
     [Theory]
     [InlineData(65_535)]
