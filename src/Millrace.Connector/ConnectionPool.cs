@@ -6,7 +6,7 @@ using System.Net.Sockets;
 
 namespace Millrace.Connector;
 
-internal sealed class ConnectionPool : IDisposable
+internal sealed class ConnectionPool : IProgramConnections, IDisposable
 {
     private static readonly TimeSpan s_queueIsFull = TimeSpan.FromMilliseconds(5);
 
@@ -18,6 +18,23 @@ internal sealed class ConnectionPool : IDisposable
     private readonly Timer _closing;
     private int _waiting;
     private bool _isDisposed;
+
+    /// <summary>Whether connections are kept for programs behind MapFastCgi.</summary>
+    public bool KeepsConnections { get; init; } = true;
+
+    bool IProgramConnections.Settles => false;
+
+    ValueTask IProgramConnections.SettleAsync(PooledConnection connection, bool hasEnded) => throw new NotSupportedException();
+
+    void IProgramConnections.Return(PooledConnection connection)
+    {
+        if (KeepsConnections)
+        {
+            Return(connection);
+            return;
+        }
+        Drop(connection);
+    }
 
     /// <param name="endPoint">Where the responder listens.</param>
     /// <param name="limits">How many, and how long.</param>
@@ -173,19 +190,22 @@ internal sealed class ConnectionPool : IDisposable
         }
     }
 
-    // A Unix socket whose queue is full refuses at once, where TCP waits.
-    private async ValueTask<Socket> ConnectAsync(CancellationToken ct)
+    private ValueTask<Socket> ConnectAsync(CancellationToken ct) => ConnectAsync(_endPoint, _limits.ConnectTimeout, ct);
+
+    /// <summary>Connects to a responder. A Unix socket whose queue is full refuses at once, where TCP waits: here both do.</summary>
+    /// <exception cref="ConnectorException">There is no connection.</exception>
+    public static async ValueTask<Socket> ConnectAsync(EndPoint endPoint, TimeSpan timeout, CancellationToken ct)
     {
         using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct);
-        limit.CancelAfter(_limits.ConnectTimeout);
+        limit.CancelAfter(timeout);
         while (true)
         {
-            var socket = _endPoint is UnixDomainSocketEndPoint
+            var socket = endPoint is UnixDomainSocketEndPoint
                 ? new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified)
-                : new Socket(_endPoint.AddressFamily, SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
+                : new Socket(endPoint.AddressFamily, SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
             try
             {
-                await socket.ConnectAsync(_endPoint, limit.Token).ConfigureAwait(false);
+                await socket.ConnectAsync(endPoint, limit.Token).ConfigureAwait(false);
                 return socket;
             }
             catch (SocketException error) when (error.SocketErrorCode is SocketError.WouldBlock or SocketError.TryAgain)
@@ -195,12 +215,12 @@ internal sealed class ConnectionPool : IDisposable
             catch (SocketException error)
             {
                 socket.Dispose();
-                throw new ConnectorException(ConnectorFault.NoConnection, $"{_endPoint} cannot be connected to: {error.Message}", error);
+                throw new ConnectorException(ConnectorFault.NoConnection, $"{endPoint} cannot be connected to: {error.Message}", error);
             }
             catch (OperationCanceledException) when (!ct.IsCancellationRequested)
             {
                 socket.Dispose();
-                throw new ConnectorException(ConnectorFault.Busy, $"{_endPoint} has not accepted a connection within {_limits.ConnectTimeout.TotalSeconds:0.#} s.");
+                throw new ConnectorException(ConnectorFault.Busy, $"{endPoint} has not accepted a connection within {timeout.TotalSeconds:0.#} s.");
             }
             catch
             {
@@ -213,7 +233,7 @@ internal sealed class ConnectionPool : IDisposable
             }
             catch (OperationCanceledException) when (!ct.IsCancellationRequested)
             {
-                throw new ConnectorException(ConnectorFault.Busy, $"The queue of {_endPoint} has been full for {_limits.ConnectTimeout.TotalSeconds:0.#} s.");
+                throw new ConnectorException(ConnectorFault.Busy, $"The queue of {endPoint} has been full for {timeout.TotalSeconds:0.#} s.");
             }
         }
     }

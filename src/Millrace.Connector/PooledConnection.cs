@@ -50,14 +50,20 @@ internal sealed class PooledConnection(Socket socket) : IDisposable
         _idleSince = Stopwatch.GetTimestamp();
     }
 
+    /// <summary>Whether bytes have been sent of a record that has not been sent to its end.</summary>
+    public bool IsTorn { get; private set; }
+
     /// <exception cref="SocketException">The responder takes no more.</exception>
     /// <exception cref="ObjectDisposedException">The request has been given up.</exception>
-    public async ValueTask SendAsync(ReadOnlyMemory<byte> bytes)
+    /// <exception cref="OperationCanceledException">The same.</exception>
+    public async ValueTask SendAsync(ReadOnlyMemory<byte> bytes, CancellationToken ct = default)
     {
+        IsTorn = true;
         while (bytes.Length > 0)
         {
-            bytes = bytes[await socket.SendAsync(bytes, SocketFlags.None).ConfigureAwait(false)..];
+            bytes = bytes[await socket.SendAsync(bytes, SocketFlags.None, ct).ConfigureAwait(false)..];
         }
+        IsTorn = false;
     }
 
     /// <summary>The next piece of a record that is here already.</summary>
@@ -77,11 +83,12 @@ internal sealed class PooledConnection(Socket socket) : IDisposable
     /// <summary>Waits for more. False: the responder has ended the connection.</summary>
     /// <exception cref="SocketException">It has reset it.</exception>
     /// <exception cref="ObjectDisposedException">The request has been given up.</exception>
-    public async ValueTask<bool> ReceiveAsync()
+    /// <exception cref="OperationCanceledException">The same.</exception>
+    public async ValueTask<bool> ReceiveAsync(CancellationToken ct = default)
     {
         _start = 0;
         _end = 0;
-        _end = await socket.ReceiveAsync(_input.AsMemory(), SocketFlags.None).ConfigureAwait(false);
+        _end = await socket.ReceiveAsync(_input.AsMemory(), SocketFlags.None, ct).ConfigureAwait(false);
         HasAnswered |= _end > 0;
         return _end > 0;
     }

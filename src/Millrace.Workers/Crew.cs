@@ -81,6 +81,7 @@ internal sealed class Crew<TWorker>(Limits limits, PoolCounters counters)
         Generation = worker.Generation,
         State = worker.State,
         ThreadId = worker.ThreadId,
+        ProcessId = worker.ProcessId,
         BusyFor = worker.Current is null ? null : limits.Time(now - worker.CallSince),
         BusyWith = worker.Current?.Name,
         Calls = worker.Times.Count,

@@ -50,7 +50,7 @@ internal sealed partial class Dispatcher<TWorker>
                 return null;
             }
             _crew.Starting--;
-            _starts.NoteSuccess();
+            _starts.NoteLife(worker.ProcessId is null);     // a process has yet to show that it lives
             if (worker.IsTrial)
             {
                 TakeOver(worker);
@@ -102,8 +102,7 @@ internal sealed partial class Dispatcher<TWorker>
         {
             _target--;      // nobody waits for it any more
         }
-        _starts.NoteFailure(error, now);
-        _lock.NoteDue(_starts.NotBefore);
+        NotePause(error, now);
         double seconds = Limits.Time(_starts.NotBefore - now).TotalSeconds;
         SayAfter(log => log.StartFailed(error, worker.Id, seconds));
     }
@@ -121,7 +120,10 @@ internal sealed partial class Dispatcher<TWorker>
                 _ = _crew.Stuck.Remove(worker);
                 _hasSaidStuck = false;
                 double seconds = Limits.Time(now - worker.Since).TotalSeconds;
-                SayAfter(log => log.StuckReturned(worker.Id, seconds));
+                if (worker.ProcessId is null)
+                {
+                    SayAfter(log => log.StuckReturned(worker.Id, seconds));
+                }
             }
             else
             {
@@ -136,6 +138,13 @@ internal sealed partial class Dispatcher<TWorker>
             worker.State = WorkerState.Ended;
             Settle(now);
         }
+    }
+
+    /// <summary>No worker is started for a while: one could not be made, or has died at once.</summary>
+    public void NotePause(Exception error, long now)
+    {
+        _starts.NoteFailure(error, now);
+        _lock.NoteDue(_starts.NotBefore);
     }
 
     // Idle, or without a call since this moment.
@@ -188,6 +197,10 @@ internal sealed partial class Dispatcher<TWorker>
         string with = worker.Current?.Name ?? "";
         _lock.After(() =>
         {
+            if (worker.TryKill(reason, with, after))
+            {
+                return;
+            }
             string facts = ThreadFacts.Describe(worker.ThreadId);
             if (Limits.InterruptStuck)
             {

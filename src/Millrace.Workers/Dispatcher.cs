@@ -144,6 +144,7 @@ internal sealed partial class Dispatcher<TWorker>
                 return null;
             }
             _crew.Running--;
+            _starts.NoteLife(worker.ProcessId is not null && wish == WorkerEnd.None);
             return Free(worker, wish, now);
         }
     }

@@ -1,5 +1,7 @@
 // A worker without a thread of its own: used by one call at a time, on threads of the thread pool.
 
+using Millrace.Workers.Processes;
+
 namespace Millrace.Workers;
 
 internal sealed class FreeWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<TWorker> seat, WorkerSource<TWorker> source, int generation)
@@ -10,6 +12,7 @@ internal sealed class FreeWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<T
     private TWorker _instance = default!;
     private bool _isMade;
     private int _isEnding;
+    private volatile IMortal? _mortal;      // null: it is none
 
     public override void Launch() => Wake();
 
@@ -28,8 +31,36 @@ internal sealed class FreeWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<T
             Dispatcher.StartFailed(this, error);
             return;
         }
+        if (_instance is IMortal mortal)
+        {
+            ProcessId = mortal.ProcessId;
+            _mortal = mortal;
+            _ = WatchAsync(mortal);
+        }
         _isMade = true;
         await RunAsync(Dispatcher.Started(this)).ConfigureAwait(false);
+    }
+
+    private async Task WatchAsync(IMortal mortal)
+    {
+        Death death = await mortal.Death.ConfigureAwait(false);
+        Dispatcher.Orders.Lose(this, death);
+    }
+
+    public override bool TryKill(WorkerEnd reason, string call, TimeSpan after)
+    {
+        if (_mortal is not { } mortal)
+        {
+            return false;
+        }
+        _ = KillAsync(mortal, reason, call, after);
+        return true;
+    }
+
+    private async Task KillAsync(IMortal mortal, WorkerEnd reason, string call, TimeSpan after)
+    {
+        string facts = await mortal.KillAsync(reason).ConfigureAwait(false);
+        Dispatcher.Say(log => log.Killed(Id, reason, call, after.TotalSeconds, facts));
     }
 
     private async Task RunAsync(Call<TWorker>? call)

@@ -36,6 +36,14 @@ public interface IWorkerPool
     /// <summary>Ends a hold. Without one it does nothing.</summary>
     void Release();
 
+    /// <summary>Has all workers made anew the same way, such as a program that has been exchanged on disk. One is made first, beside the others (for this while there may be one more than Max): if that
+    /// fails nothing has changed. Then the old ones end one after another, each when its call has ended, and are replaced.</summary>
+    /// <param name="cancellationToken">Ends the waiting, not the swap.</param>
+    /// <returns>Ends when the last old worker has ended. One that is stuck is not waited for.</returns>
+    /// <exception cref="WorkerStartException">The first one could not be made.</exception>
+    /// <exception cref="WorkerPoolClosedException">The pool has ended.</exception>
+    Task SwapAsync(CancellationToken cancellationToken = default);
+
     /// <summary>Ends when <see cref="WorkerPoolOptions.Min"/> workers have been made.</summary>
     /// <param name="cancellationToken">Ends the waiting.</param>
     /// <exception cref="WorkerStartException">One could not be made. The pool goes on trying.</exception>

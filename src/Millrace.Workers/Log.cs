@@ -37,6 +37,16 @@ internal sealed partial class Log(ILogger logger, string pool)
 
     public void Cut(int count) => Cut(_pool, count);
 
+    public void Killed(int worker, WorkerEnd reason, string call, double seconds, string facts) => Killed(_pool, worker, reason, call, seconds, facts);
+
+    public void Died(int worker, WorkerEnd reason, int? process, string cause) => Died(_pool, worker, reason, process, cause);
+
+    public void Printed(int process, string line) => Printed(_pool, process, line);
+
+    public void ProcessGivenUp(int process, string why, string facts) => ProcessGivenUp(_pool, process, why, facts);
+
+    public void HadToBeKilled(int process, double seconds) => HadToBeKilled(_pool, process, seconds);
+
     [LoggerMessage(1, LogLevel.Debug, "Pool {Pool}: worker {Worker} of generation {Generation} is ready.")]
     private partial void Started(string pool, int worker, int generation);
 
@@ -78,4 +88,19 @@ internal sealed partial class Log(ILogger logger, string pool)
 
     [LoggerMessage(14, LogLevel.Warning, "Pool {Pool} has ended; {Count} calls that waited or ran were cut (DrainLimit).")]
     private partial void Cut(string pool, int count);
+
+    [LoggerMessage(15, LogLevel.Error, "Pool {Pool}: worker {Worker} has been killed ({Reason}) after {Seconds:0.###} s with {Call}; another takes its place. {Facts}")]
+    private partial void Killed(string pool, int worker, WorkerEnd reason, string call, double seconds, string facts);
+
+    [LoggerMessage(16, LogLevel.Warning, "Pool {Pool}: worker {Worker} has died ({Reason}), process {Process}: {Cause} Another takes its place.")]
+    private partial void Died(string pool, int worker, WorkerEnd reason, int? process, string cause);
+
+    [LoggerMessage(17, LogLevel.Information, "Pool {Pool}: process {Process}: {Line}")]
+    private partial void Printed(string pool, int process, string line);
+
+    [LoggerMessage(18, LogLevel.Warning, "Pool {Pool}: process {Process} has not ended within {Seconds:0.###} s of SIGTERM (StopLimit), and has been killed.")]
+    private partial void HadToBeKilled(string pool, int process, double seconds);
+
+    [LoggerMessage(19, LogLevel.Error, "Pool {Pool}: process {Process} has been killed: {Why}. Another takes its place. {Facts}")]
+    private partial void ProcessGivenUp(string pool, int process, string why, string facts);
 }

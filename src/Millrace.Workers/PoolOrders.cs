@@ -1,4 +1,6 @@
-// What an administrator has done to single workers.
+// What an administrator, or death, has done to single workers.
+
+using Millrace.Workers.Processes;
 
 namespace Millrace.Workers;
 
@@ -53,6 +55,24 @@ internal sealed class PoolOrders<TWorker>(Dispatcher<TWorker> dispatcher, string
         {
             Replace(worker, WorkerEnd.Error);
             dispatcher.Say(log => log.LeftBehindThrew(error, worker.Id));
+        }
+    }
+
+    /// <summary>A worker has died. One that has not lived for a single call is as one that could not be made.</summary>
+    public void Lose(Worker<TWorker> worker, Death death)
+    {
+        using (dispatcher.Lock.Enter())
+        {
+            if (worker.State is not (WorkerState.Idle or WorkerState.Busy or WorkerState.Starting) || worker.EndReason != WorkerEnd.None)
+            {
+                return;     // it was to end
+            }
+            dispatcher.Say(log => log.Died(worker.Id, death.Reason, worker.ProcessId, death.Cause.Message));
+            if (worker.State == WorkerState.Idle && worker.Times.Count == 0)
+            {
+                dispatcher.NotePause(death.Cause, dispatcher.Limits.Now);
+            }
+            Replace(worker, death.Reason);
         }
     }
 

@@ -20,9 +20,13 @@ internal sealed class StartPauses(Limits limits)
         NotBefore = now + (long)(pause * (0.8 + (0.2 * Random.Shared.NextDouble())));
     }
 
-    public void NoteSuccess()
+    /// <summary>Ends the pauses, where a worker lives.</summary>
+    public void NoteLife(bool lives)
     {
-        Failures = 0;
-        Failure = null;
+        if (lives)
+        {
+            Failures = 0;
+            Failure = null;
+        }
     }
 }

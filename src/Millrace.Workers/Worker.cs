@@ -7,6 +7,8 @@
 //      |                   +--------------> | ------------> Stuck ----------+ when it comes back
 //      +-- over its time ------------------------------------^
 
+using Millrace.Workers.Processes;
+
 namespace Millrace.Workers;
 
 internal abstract class Worker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<TWorker> seat, WorkerSource<TWorker> source, int generation)
@@ -68,6 +70,9 @@ internal abstract class Worker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<TWo
     /// <summary>The kernel's id of its thread.</summary>
     public int? ThreadId { get; protected set; }
 
+    /// <summary>Its process; null: this one.</summary>
+    public int? ProcessId { get; protected set; }
+
     // ---- orders; from any thread ----
 
     /// <summary>Begins to make it.</summary>
@@ -86,6 +91,10 @@ internal abstract class Worker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<TWo
     public virtual void Interrupt()
     {
     }
+
+    /// <summary>It has been given up, and where it can be killed it is, and that is said.</summary>
+    /// <returns>False: it cannot.</returns>
+    public virtual bool TryKill(WorkerEnd reason, string call, TimeSpan after) => false;
 
     // ---- its own ----
 
@@ -106,7 +115,8 @@ internal abstract class Worker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<TWo
     protected Call<TWorker>? Finish(TWorker instance, Call<TWorker> call, long began, out long now)
     {
         call.Conclude();
-        WorkerEnd wish = call.Failure is not null && dispatcher.Limits.RecycleOnError ? WorkerEnd.Error
+        WorkerEnd wish = instance is IMortal { Wish: not WorkerEnd.None and var its } ? its
+            : call.Failure is not null && dispatcher.Limits.RecycleOnError ? WorkerEnd.Error
             : source.WantsRecycling(instance) ? WorkerEnd.Predicate
             : WorkerEnd.None;
         now = dispatcher.Limits.Now;
@@ -126,8 +136,9 @@ internal abstract class Worker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<TWo
 /// <summary>How workers are made, and what is asked of them.</summary>
 internal sealed class WorkerSource<TWorker>(Func<CancellationToken, Task<TWorker>>? makeAsync, Func<TWorker>? make, Action<TWorker>? warmUp, Func<TWorker, bool>? recycleWhen)
 {
-    /// <summary>The same, made otherwise.</summary>
-    public WorkerSource<TWorker> With(Func<CancellationToken, Task<TWorker>>? otherAsync, Func<TWorker>? other) => new(otherAsync, other, warmUp, recycleWhen);
+    /// <summary>The same, made otherwise; without another way, the same anew.</summary>
+    public WorkerSource<TWorker> With(Func<CancellationToken, Task<TWorker>>? otherAsync, Func<TWorker>? other) =>
+        otherAsync is null && other is null ? this : new(otherAsync, other, warmUp, recycleWhen);
 
     public async Task<TWorker> MakeAsync(CancellationToken ct)
     {

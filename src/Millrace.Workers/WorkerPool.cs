@@ -38,9 +38,10 @@ public sealed class WorkerPool<TWorker> : IWorkerPool, IAsyncDisposable
     {
     }
 
-    private WorkerPool(Func<CancellationToken, Task<TWorker>>? makeAsync, Func<TWorker>? make, WorkerPoolOptions<TWorker>? options, ILoggerFactory? loggers)
+    internal WorkerPool(Func<CancellationToken, Task<TWorker>>? makeAsync, Func<TWorker>? make, WorkerPoolOptions? options, ILoggerFactory? loggers)
     {
         options ??= new WorkerPoolOptions<TWorker>();
+        var its = options as WorkerPoolOptions<TWorker>;
         if (options.Validate() is { Count: > 0 } faults)
         {
             throw new ArgumentException(string.Join(" ", faults), nameof(options));
@@ -49,7 +50,7 @@ public sealed class WorkerPool<TWorker> : IWorkerPool, IAsyncDisposable
         _drainLimit = options.DrainLimit;
         _cancelGrace = options.CancelGrace;
         var log = new Log((loggers ?? NullLoggerFactory.Instance).CreateLogger("Millrace.Workers"), Name);
-        _dispatcher = new Dispatcher<TWorker>(Name, options, new WorkerSource<TWorker>(makeAsync, make, options.WarmUp, options.RecycleWhen), log);
+        _dispatcher = new Dispatcher<TWorker>(Name, options, new WorkerSource<TWorker>(makeAsync, make, its?.WarmUp, its?.RecycleWhen), log);
         _modes = new PoolModes<TWorker>(_dispatcher, Name);
         _meter = new WorkerPoolMeter<TWorker>(Name, _dispatcher);
     }
@@ -175,6 +176,9 @@ public sealed class WorkerPool<TWorker> : IWorkerPool, IAsyncDisposable
         ArgumentNullException.ThrowIfNull(factory);
         return _modes.SwapAsync(factory, null, cancellationToken);
     }
+
+    /// <inheritdoc/>
+    public Task SwapAsync(CancellationToken cancellationToken = default) => _modes.SwapAsync(null, null, cancellationToken);
 
     // ---- administration ----
 

@@ -108,7 +108,7 @@ public class WorkerPoolOptions
     public TimeProvider TimeProvider { get; set; } = TimeProvider.System;
 
     /// <summary>What is out of its range, a sentence each; empty: nothing is.</summary>
-    public IReadOnlyList<string> Validate()
+    public virtual IReadOnlyList<string> Validate()
     {
         var found = new List<string>();
         Number(nameof(Min), Min, 0, 1_000);
@@ -141,20 +141,24 @@ public class WorkerPoolOptions
         }
         return found;
 
-        void Number(string name, long value, long min, long max)
-        {
-            if (value < min || value > max)
-            {
-                found.Add(FormattableString.Invariant($"{name} is {value}; it may be {min} to {max}."));
-            }
-        }
+        void Number(string name, long value, long min, long max) => JudgeNumber(found, name, value, min, max);
 
-        void Time(string name, TimeSpan value, TimeSpan min, TimeSpan max, bool mayBeInfinite = false)
+        void Time(string name, TimeSpan value, TimeSpan min, TimeSpan max, bool mayBeInfinite = false) => JudgeTime(found, name, value, min, max, mayBeInfinite);
+    }
+
+    private protected static void JudgeNumber(List<string> found, string name, long value, long min, long max)
+    {
+        if (value < min || value > max)
         {
-            if ((value < min || value > max) && !(mayBeInfinite && value == Timeout.InfiniteTimeSpan))
-            {
-                found.Add(FormattableString.Invariant($"{name} is {value}; it may be {min} to {max}{(mayBeInfinite ? ", or infinite (-00:00:00.0010000)" : "")}."));
-            }
+            found.Add(FormattableString.Invariant($"{name} is {value}; it may be {min} to {max}."));
+        }
+    }
+
+    private protected static void JudgeTime(List<string> found, string name, TimeSpan value, TimeSpan min, TimeSpan max, bool mayBeInfinite = false)
+    {
+        if ((value < min || value > max) && !(mayBeInfinite && value == Timeout.InfiniteTimeSpan))
+        {
+            found.Add(FormattableString.Invariant($"{name} is {value}; it may be {min} to {max}{(mayBeInfinite ? ", or infinite (-00:00:00.0010000)" : "")}."));
         }
     }
 

@@ -71,6 +71,16 @@ public enum WorkerEnd
 
     /// <summary>The pool has ended.</summary>
     Closed,
+
+    /// <summary>Its process has ended by itself, or somebody else has killed it.</summary>
+    Exited,
+
+    /// <summary><see cref="ProcessPoolOptions.RecycleAboveMemory"/>, or <see cref="ProcessPoolOptions.MemoryMax"/>.</summary>
+    Memory,
+
+    /// <summary>A call has left it in a state in which it could have no other: it did not come to an end behind a caller that had left (<see cref="ProcessPoolOptions.AbortLimit"/>), or has not answered
+    /// as it should.</summary>
+    Abandoned,
 }
 
 /// <summary>The end of a worker.</summary>
@@ -92,6 +102,15 @@ public sealed record WorkerStatus
 
     /// <summary>The kernel's id of its thread, as <c>top -H</c> and a debugger show it; null: it has none of its own, or the system does not say.</summary>
     public int? ThreadId { get; init; }
+
+    /// <summary>Its process; null: this one.</summary>
+    public int? ProcessId { get; init; }
+
+    /// <summary>Resident memory of its process in bytes; null: it has none of its own.</summary>
+    public long? Memory { get; init; }
+
+    /// <summary>Processor time that its process has used; null: it has none of its own.</summary>
+    public TimeSpan? ProcessorTime { get; init; }
 
     /// <summary>How long it has had its call; null: it has none.</summary>
     public TimeSpan? BusyFor { get; init; }

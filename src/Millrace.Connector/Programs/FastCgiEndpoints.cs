@@ -8,6 +8,7 @@ using Microsoft.AspNetCore.Routing.Patterns;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
+using Millrace.Workers;
 
 namespace Millrace.Connector;
 
@@ -23,9 +24,30 @@ public static class FastCgiEndpoints
     /// <exception cref="ArgumentException">The address is none, the pattern has no such parameter, or an option is out of its range.</exception>
     public static IEndpointConventionBuilder MapFastCgi(this IEndpointRouteBuilder endpoints, string pattern, string address, Action<FastCgiProgramOptions>? configure = null)
     {
+        ArgumentException.ThrowIfNullOrEmpty(address);
+        EndPoint endPoint = Parse(address);
+        return Map(endpoints, pattern, configure, (options, rest, logger) => new FastCgiProgram(endPoint, options, rest, logger));
+    }
+
+    /// <summary>Has the processes of a pool answer the requests below a path, each one at a time. A request that a process could not answer because it has died goes to another one, once, if nothing of it
+    /// had been sent, or if it may be sent twice (RFC 9110 §9.2.2: GET, HEAD, OPTIONS).</summary>
+    /// <param name="endpoints">Where to.</param>
+    /// <param name="pattern">Such as <c>/blog/{**path}</c>. What the last parameter holds is looked for below <see cref="FastCgiProgramOptions.Root"/>.</param>
+    /// <param name="processes">The pool. It is not disposed of with the application.</param>
+    /// <param name="configure">Sets options. Those of connections mean nothing here.</param>
+    /// <returns>For what endpoints can have, such as <c>RequireAuthorization</c>.</returns>
+    /// <exception cref="ArgumentException">The pattern has no such parameter, or an option is out of its range.</exception>
+    public static IEndpointConventionBuilder MapFastCgi(this IEndpointRouteBuilder endpoints, string pattern, ProcessPool processes, Action<FastCgiProgramOptions>? configure = null)
+    {
+        ArgumentNullException.ThrowIfNull(processes);
+        return Map(endpoints, pattern, configure, (options, rest, logger) => new FastCgiProgram(processes, options, rest, logger));
+    }
+
+    private static IEndpointConventionBuilder Map(
+        IEndpointRouteBuilder endpoints, string pattern, Action<FastCgiProgramOptions>? configure, Func<FastCgiProgramOptions, string, ILogger, FastCgiProgram> make)
+    {
         ArgumentNullException.ThrowIfNull(endpoints);
         ArgumentException.ThrowIfNullOrEmpty(pattern);
-        ArgumentException.ThrowIfNullOrEmpty(address);
         var options = new FastCgiProgramOptions();
         configure?.Invoke(options);
         if (options.Validate() is { Count: > 0 } faults)
@@ -34,8 +56,7 @@ public static class FastCgiEndpoints
         }
         RoutePatternParameterPart? rest = RoutePatternFactory.Parse(pattern).Parameters.LastOrDefault(static parameter => parameter.IsCatchAll)
             ?? throw new ArgumentException($"{pattern} has no parameter that takes all the rest, such as /blog/{{**path}}.", nameof(pattern));
-        var logger = endpoints.ServiceProvider.GetRequiredService<ILoggerFactory>().CreateLogger("Millrace.Connector");
-        var program = new FastCgiProgram(Parse(address), options, rest.Name, logger);
+        FastCgiProgram program = make(options, rest.Name, endpoints.ServiceProvider.GetRequiredService<ILoggerFactory>().CreateLogger("Millrace.Connector"));
         _ = endpoints.ServiceProvider.GetService<IHostApplicationLifetime>()?.ApplicationStopped.Register(program.Dispose);
         return endpoints.Map(pattern, program.AnswerAsync).WithDisplayName($"FastCGI {pattern}");
     }

@@ -6,6 +6,7 @@ using Microsoft.AspNetCore.Routing;
 using Microsoft.AspNetCore.StaticFiles;
 using Microsoft.Extensions.Logging;
 using Microsoft.Net.Http.Headers;
+using Millrace.Workers;
 
 namespace Millrace.Connector;
 
@@ -14,7 +15,8 @@ internal sealed class FastCgiProgram : IDisposable
     private static readonly FileExtensionContentTypeProvider s_types = new();
 
     private readonly FastCgiProgramOptions _options;
-    private readonly ConnectionPool _pool;
+    private readonly ConnectionPool? _pool;
+    private readonly ProcessPool? _processes;
     private readonly ScriptMap? _map;
     private readonly SentFiles _sent;
     private readonly string _address;
@@ -26,17 +28,27 @@ internal sealed class FastCgiProgram : IDisposable
     /// <param name="rest">The route's parameter that holds what is below the program's place; null: there is nothing below it.</param>
     /// <param name="logger">Where it says why.</param>
     public FastCgiProgram(EndPoint endPoint, FastCgiProgramOptions options, string? rest, ILogger logger)
+        : this(endPoint.ToString()!, options, rest, logger) =>
+        _pool = new ConnectionPool(endPoint, new ConnectionLimits(options.ConnectionsMax, options.IdleTimeout, options.ConnectTimeout)) { KeepsConnections = options.KeepConnections };
+
+    /// <param name="processes">Processes of the program; they are somebody else's.</param>
+    /// <param name="options">Judged already.</param>
+    /// <param name="rest">The route's parameter that holds what is below the program's place; null: there is nothing below it.</param>
+    /// <param name="logger">Where it says why.</param>
+    public FastCgiProgram(ProcessPool processes, FastCgiProgramOptions options, string? rest, ILogger logger)
+        : this($"pool {processes.Name}", options, rest, logger) => _processes = processes;
+
+    private FastCgiProgram(string address, FastCgiProgramOptions options, string? rest, ILogger logger)
     {
         _options = options;
-        _address = endPoint.ToString()!;
+        _address = address;
         _rest = rest;
         _logger = logger;
-        _pool = new ConnectionPool(endPoint, new ConnectionLimits(options.ConnectionsMax, options.IdleTimeout, options.ConnectTimeout));
         _map = options.Root is null ? null : new ScriptMap(options);
         _sent = new SentFiles(options);
     }
 
-    public void Dispose() => _pool.Dispose();
+    public void Dispose() => _pool?.Dispose();
 
     public async Task AnswerAsync(HttpContext context)
     {
@@ -73,10 +85,11 @@ internal sealed class FastCgiProgram : IDisposable
 
     private async Task RunAsync(HttpContext context, string place, ScriptTarget target)
     {
-        using var request = new ProgramRequest(context, _options, _pool);
+        using var request = new ProgramRequest(context, _options);
         try
         {
-            await request.RunAsync(place, target).ConfigureAwait(false);
+            await request.PrepareAsync(place, target, _pool?.KeepsConnections ?? true).ConfigureAwait(false);
+            await AskAsync(context, request).ConfigureAwait(false);
             if (request.HandedOver is { } file)
             {
                 await HandOverAsync(context, file.Path, file.File).ConfigureAwait(false);
@@ -85,6 +98,10 @@ internal sealed class FastCgiProgram : IDisposable
         catch (ConnectorException error)
         {
             Fail(context, error.Fault == ConnectorFault.Busy ? StatusCodes.Status503ServiceUnavailable : StatusCodes.Status502BadGateway, error.Message);
+        }
+        catch (WorkerPoolException error)
+        {
+            Fail(context, StatusFor(error), error.Message);
         }
         catch (TimeoutException error)
         {
@@ -103,6 +120,38 @@ internal sealed class FastCgiProgram : IDisposable
             if (!request.Errors.IsEmpty)
             {
                 ProgramLog.Printed(_logger, context.Request.Method, ProgramLog.Plain(context.Request.Path.Value ?? ""), _address, request.Errors.ToString());
+            }
+        }
+    }
+
+    private static int StatusFor(WorkerPoolException error) => error switch
+    {
+        WorkerTimeLimitException => StatusCodes.Status504GatewayTimeout,
+        WorkerKilledException => StatusCodes.Status502BadGateway,
+        _ => StatusCodes.Status503ServiceUnavailable,
+    };
+
+    private Task AskAsync(HttpContext context, ProgramRequest request) =>
+        _processes is null ? request.RunAsync(_pool!, context.RequestAborted) : AskProcessAsync(_processes, context, request);
+
+    // Where a process has died before it could answer another one is asked, once.
+    private static async Task AskProcessAsync(ProcessPool processes, HttpContext context, ProgramRequest request)
+    {
+        string name = $"{context.Request.Method} {ProgramLog.Plain(context.Request.Path.Value ?? "")}";
+        for (bool isAgain = false; ; isAgain = true)
+        {
+            try
+            {
+                _ = await processes.RunAsync((process, ct) => request.RunAsync(ProcessConnection.To(process, processes.AbortLimit), ct), context.RequestAborted, name).ConfigureAwait(false);
+                return;
+            }
+            catch (ConnectorException) when (!isAgain && request.MayGoElsewhere)
+            {
+                // See above.
+            }
+            finally
+            {
+                await request.Released.ConfigureAwait(false);       // the pool has answered; the request may have been given up just now
             }
         }
     }

@@ -11,13 +11,12 @@ using Millrace.Protocols.FastCgi;
 
 namespace Millrace.Connector;
 
-internal sealed class ProgramRequest : IDisposable
+internal sealed partial class ProgramRequest : IDisposable
 {
     private const int PieceMax = 32 * 1024;
 
     private readonly HttpContext _context;
     private readonly FastCgiProgramOptions _options;
-    private readonly ConnectionPool _pool;
     private readonly RecordWriter _writer = new();
     private readonly ProgramHead _head;
     private readonly byte[] _endRequest = new byte[EndRequest.Size];
@@ -25,16 +24,21 @@ internal sealed class ProgramRequest : IDisposable
     private int _endLength;
     private EndRequest? _ended;
     private Task? _upload;
+    private PipeReader? _body;
+    private CancellationToken _leaving;
+    private CancellationTokenSource? _stopping;     // of a connection whose end is waited for; null: it is closed to stop
+    private TaskCompletionSource? _released;        // null: it has not begun
+    private bool _isSent;
+    private bool _hasAnswered;
     private long _written;
     private bool _dropsBody;
     private volatile bool _uploadIsOver;
     private volatile ExceptionDispatchInfo? _uploadFailure;     // the visitor's doing, as the body's reader says
 
-    public ProgramRequest(HttpContext context, FastCgiProgramOptions options, ConnectionPool pool)
+    public ProgramRequest(HttpContext context, FastCgiProgramOptions options)
     {
         _context = context;
         _options = options;
-        _pool = pool;
         _head = new ProgramHead(options.HeadBytesMax, options.HeadFieldsMax);
         Errors = new ProgramErrors(options.ErrorBytesMax);
     }
@@ -45,33 +49,66 @@ internal sealed class ProgramRequest : IDisposable
     /// <summary>What a script has asked to be sent instead of its own body; null: nothing.</summary>
     public (string? Path, string? File)? HandedOver => _head.Redirect is null && _head.SendFile is null ? null : (_head.Redirect, _head.SendFile);
 
-    /// <summary>Has the program answer. Where it hands over to a file nothing of a body has been written.</summary>
+    /// <summary>Whether another process may be asked, since nothing of the request has been sent, or it may be sent twice and nothing of an answer has come.</summary>
+    public bool MayGoElsewhere => !_context.RequestAborted.IsCancellationRequested && _upload is null && !_hasAnswered && (!_isSent || IsRepeatable);
+
+    /// <summary>Makes the request ready to be sent.</summary>
     /// <param name="prefix">See <see cref="ProgramVariables.Write"/>.</param>
     /// <param name="target">The script.</param>
-    /// <exception cref="ConnectorException">There is no whole answer. The response may have started.</exception>
-    /// <exception cref="TimeoutException">The program has said nothing for too long. The response may have started.</exception>
-    /// <exception cref="OperationCanceledException">The visitor has left.</exception>
-    public async Task RunAsync(string prefix, ScriptTarget target)
+    /// <param name="keepsConnection">Whether the program is to keep the connection.</param>
+    /// <exception cref="TooLargeException">The body is too long.</exception>
+    public async Task PrepareAsync(string prefix, ScriptTarget target, bool keepsConnection)
     {
         _dropsBody = HttpMethods.IsHead(_context.Request.Method);
-        _writer.WriteBegin(_options.KeepConnections);
+        _writer.WriteBegin(keepsConnection);
         ProgramVariables.Write(_writer, _context, _options, prefix, target, await LengthAsync().ConfigureAwait(false));
-        PipeReader? body = TakeSmallBody();
-        for (bool fresh = !_options.KeepConnections; ; fresh = true)
+        _body = TakeSmallBody();
+    }
+
+    /// <summary>Has the program answer. Where it hands over to a file nothing of a body has been written.</summary>
+    /// <param name="connections">To the program.</param>
+    /// <param name="leaving">The request is given up: the visitor has left, or its time is over. The context is not touched any more soon after.</param>
+    /// <exception cref="ConnectorException">There is no whole answer. The response may have started.</exception>
+    /// <exception cref="TimeoutException">The program has said nothing for too long. The response may have started.</exception>
+    /// <exception cref="OperationCanceledException">The request has been given up.</exception>
+    public async Task<bool> RunAsync(IProgramConnections connections, CancellationToken leaving)
+    {
+        var released = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        _released = released;
+        try
         {
-            PooledConnection connection = await _pool.RentAsync(fresh, _context.RequestAborted).ConfigureAwait(false);
+            await AskAsync(connections, leaving).ConfigureAwait(false);
+            return true;
+        }
+        finally
+        {
+            _ = released.TrySetResult();
+        }
+    }
+
+    /// <summary>Ends when the context is not touched any more, although <see cref="RunAsync"/> may wait for the program yet.</summary>
+    public Task Released => _released?.Task ?? Task.CompletedTask;
+
+    private async Task AskAsync(IProgramConnections connections, CancellationToken leaving)
+    {
+        _leaving = leaving;
+        _isSent = false;
+        for (bool fresh = !connections.KeepsConnections; ; fresh = true)
+        {
+            PooledConnection connection = await connections.RentAsync(fresh, leaving).ConfigureAwait(false);
             bool isDone = false;
             try
             {
-                if (await TryAnswerAsync(connection, body).ConfigureAwait(false))
+                if (await TryAnswerAsync(connection, connections.Settles).ConfigureAwait(false))
                 {
-                    isDone = _uploadIsOver && _ended is not null && !connection.HasRest && _options.KeepConnections;
+                    isDone = _uploadIsOver && _ended is not null && !connection.HasRest;
                     return;
                 }
             }
             finally
             {
-                await EndAsync(connection, isDone).ConfigureAwait(false);
+                _hasAnswered |= connection.HasAnswered;
+                await EndAsync(connections, connection, isDone).ConfigureAwait(false);
             }
         }
     }
@@ -83,22 +120,25 @@ internal sealed class ProgramRequest : IDisposable
     }
 
     // False: the connection was one that the program had just ended, and nothing of the request can have been acted upon, or may be twice.
-    private async Task<bool> TryAnswerAsync(PooledConnection connection, PipeReader? body)
+    private async Task<bool> TryAnswerAsync(PooledConnection connection, bool settles)
     {
         connection.BeginRequest();
-        using CancellationTokenRegistration leaving = _context.RequestAborted.UnsafeRegister(static state => _ = AbortAsync((PooledConnection)state!), connection);
-        using CancellationTokenRegistration silence = _silence.Token.UnsafeRegister(static state => ((PooledConnection)state!).Dispose(), connection);
+        using CancellationTokenSource? stopping = settles ? CancellationTokenSource.CreateLinkedTokenSource(_leaving, _silence.Token) : null;
+        _stopping = stopping;
+        using CancellationTokenRegistration leaving = settles ? default : _leaving.UnsafeRegister(static state => _ = AbortAsync((PooledConnection)state!), connection);
+        using CancellationTokenRegistration silence = settles ? default : _silence.Token.UnsafeRegister(static state => ((PooledConnection)state!).Dispose(), connection);
         try
         {
             NoteLife();
+            _isSent = true;
             bool isSent = await TrySendAsync(connection).ConfigureAwait(false);
             if (!isSent && connection.IsUsed)
             {
                 return false;
             }
-            if (body is not null)
+            if (_body is not null)
             {
-                _upload = UploadAsync(connection, body);
+                _upload = UploadAsync(connection, _body);
             }
             else
             {
@@ -107,17 +147,21 @@ internal sealed class ProgramRequest : IDisposable
             await AnswerAsync(connection).ConfigureAwait(false);
             return true;
         }
-        catch (Exception error) when (error is SocketException or ObjectDisposedException or ConnectorException or OperationCanceledException && _context.RequestAborted.IsCancellationRequested)
+        catch (Exception error) when (error is SocketException or ObjectDisposedException or ConnectorException or OperationCanceledException && _leaving.IsCancellationRequested)
         {
-            throw new OperationCanceledException("The visitor has left.", error, _context.RequestAborted);
+            throw new OperationCanceledException("The visitor has left.", error, _leaving);
         }
-        catch (Exception error) when (error is SocketException or ObjectDisposedException && _silence.IsCancellationRequested)
+        catch (Exception error) when (error is SocketException or ObjectDisposedException or OperationCanceledException && _silence.IsCancellationRequested)
         {
             throw new TimeoutException(FormattableString.Invariant($"It has said nothing for {_options.ReadTimeout.TotalSeconds:0.###} s (ReadTimeout)."), error);
         }
-        catch (Exception error) when (error is SocketException or ObjectDisposedException or EndOfAnswerException)
+        catch (Exception error) when (error is SocketException or ObjectDisposedException or EndOfAnswerException or OperationCanceledException)
         {
             _uploadFailure?.Throw();
+            if (error is OperationCanceledException)
+            {
+                throw;
+            }
             if (connection.IsUsed && !connection.HasAnswered && _upload is null && IsRepeatable)
             {
                 return false;
@@ -144,6 +188,8 @@ internal sealed class ProgramRequest : IDisposable
         connection.Dispose();
     }
 
+    private CancellationToken StopToken => _stopping?.Token ?? CancellationToken.None;
+
     private void NoteLife() => _silence.CancelAfter(_options.ReadTimeout);
 
     // A program that takes no more may have answered all the same.
@@ -151,7 +197,7 @@ internal sealed class ProgramRequest : IDisposable
     {
         try
         {
-            await connection.SendAsync(_writer.Written).ConfigureAwait(false);
+            await connection.SendAsync(_writer.Written, StopToken).ConfigureAwait(false);
             return true;
         }
         catch (SocketException)
@@ -163,123 +209,40 @@ internal sealed class ProgramRequest : IDisposable
     // RFC 9110 §9.2.2: what may be sent twice.
     private bool IsRepeatable => _context.Request.Method is "GET" or "HEAD" or "OPTIONS";
 
-    private async ValueTask EndAsync(PooledConnection connection, bool isDone)
+    private void Stop(PooledConnection connection)
+    {
+        if (_stopping is { } stopping)
+        {
+            stopping.Cancel();
+            return;
+        }
+        connection.Dispose();
+    }
+
+    private async ValueTask EndAsync(IProgramConnections connections, PooledConnection connection, bool isDone)
     {
         if (isDone)
         {
-            _pool.Return(connection);
+            connections.Return(connection);
             return;
         }
-        _pool.Drop(connection);     // ends an upload that the program does not take
+        if (!connections.Settles)
+        {
+            connections.Drop(connection);     // ends an upload that the program does not take
+            await EndUploadAsync().ConfigureAwait(false);
+            return;
+        }
+        await EndUploadAsync().ConfigureAwait(false);
+        _ = _released!.TrySetResult();
+        await connections.SettleAsync(connection, hasEnded: _ended is not null).ConfigureAwait(false);
+    }
+
+    private async ValueTask EndUploadAsync()
+    {
         if (_upload is { } upload)
         {
             _context.Request.BodyReader.CancelPendingRead();
             await upload.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-        }
-    }
-
-    // ---- the body ----
-
-    private bool HasBody => _context.Features.Get<IHttpRequestBodyDetectionFeature>() is not { CanHaveBody: false } && _context.Request.ContentLength != 0;
-
-    // A program reads as many bytes as CONTENT_LENGTH says: a body of unknown length is taken in first.
-    private async ValueTask<long?> LengthAsync()
-    {
-        HttpRequest request = _context.Request;
-        if (!HasBody)
-        {
-            return request.ContentLength;
-        }
-        if (request.ContentLength is { } known)
-        {
-            return known;
-        }
-        request.EnableBuffering(64 * 1024, long.MaxValue);        // what is too long is noticed below
-        byte[] buffer = ArrayPool<byte>.Shared.Rent(PieceMax);
-        long length = 0;
-        try
-        {
-            for (int count; (count = await request.Body.ReadAsync(buffer, _context.RequestAborted).ConfigureAwait(false)) > 0;)
-            {
-                length += count;
-                if (length > _options.UnknownLengthMax)
-                {
-                    throw new TooLargeException();
-                }
-            }
-        }
-        finally
-        {
-            ArrayPool<byte>.Shared.Return(buffer);
-        }
-        request.Body.Position = 0;
-        return length;
-    }
-
-    // A body that is there already goes with the head. Null: there is nothing left to send.
-    private PipeReader? TakeSmallBody()
-    {
-        if (!HasBody)
-        {
-            _writer.EndEmptyStream(RecordType.Stdin);
-            return null;
-        }
-        PipeReader body = _context.Request.BodyReader;
-        if (body.TryRead(out ReadResult read))
-        {
-            if (read.IsCompleted && read.Buffer.Length <= PieceMax)
-            {
-                _writer.AppendPiece(read.Buffer);
-                body.AdvanceTo(read.Buffer.End);
-                _writer.EndEmptyStream(RecordType.Stdin);
-                return null;
-            }
-            body.AdvanceTo(read.Buffer.Start);
-        }
-        return body;
-    }
-
-    private async Task UploadAsync(PooledConnection connection, PipeReader body)
-    {
-        using var writer = new RecordWriter();
-        try
-        {
-            while (true)
-            {
-                ReadResult read = await body.ReadAsync(CancellationToken.None).ConfigureAwait(false);
-                if (read.IsCanceled)
-                {
-                    body.AdvanceTo(read.Buffer.Start);
-                    return;
-                }
-                ReadOnlySequence<byte> piece = read.Buffer.Length > PieceMax ? read.Buffer.Slice(0, PieceMax) : read.Buffer;
-                writer.AppendPiece(piece);
-                bool isLast = read.IsCompleted && piece.Length == read.Buffer.Length;
-                body.AdvanceTo(piece.End);
-                if (isLast)
-                {
-                    writer.EndEmptyStream(RecordType.Stdin);
-                }
-                NoteLife();     // the visitor's pace is the server's to judge
-                await connection.SendAsync(writer.Written).ConfigureAwait(false);
-                NoteLife();
-                writer.Clear();
-                if (isLast)
-                {
-                    _uploadIsOver = true;
-                    return;
-                }
-            }
-        }
-        catch (Exception error) when (error is SocketException or ObjectDisposedException)
-        {
-            // The program takes no more: it may have answered all the same.
-        }
-        catch (Exception error)
-        {
-            _uploadFailure = ExceptionDispatchInfo.Capture(error);
-            connection.Dispose();       // what has come of the body must not pass for all of it
-            throw;
         }
     }
 
@@ -308,10 +271,10 @@ internal sealed class ProgramRequest : IDisposable
             if (_head.IsRead)
             {
                 _silence.CancelAfter(Timeout.InfiniteTimeSpan);       // it is the visitor who is waited for
-                await _context.Response.BodyWriter.FlushAsync(_context.RequestAborted).ConfigureAwait(false);
+                await _context.Response.BodyWriter.FlushAsync(_leaving).ConfigureAwait(false);
                 NoteLife();
             }
-            if (!await connection.ReceiveAsync().ConfigureAwait(false))
+            if (!await connection.ReceiveAsync(StopToken).ConfigureAwait(false))
             {
                 throw new EndOfAnswerException();
             }
@@ -382,9 +345,6 @@ internal sealed class ProgramRequest : IDisposable
             throw new ConnectorException(ConnectorFault.BrokenResponse, "Its response is broken: it has fewer bytes than its Content-Length says.");
         }
     }
-
-    /// <summary>A body of unknown length is longer than <see cref="FastCgiProgramOptions.UnknownLengthMax"/>.</summary>
-    internal sealed class TooLargeException : IOException;
 
     private sealed class EndOfAnswerException : IOException;
 }

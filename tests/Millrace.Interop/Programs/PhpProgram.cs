@@ -10,6 +10,9 @@ public enum PhpKind
 {
     Fpm,
     Cgi,
+
+    /// <summary>php-cgi processes of a pool of the application's own.</summary>
+    Pool,
 }
 
 internal sealed class PhpProgram : IAsyncDisposable

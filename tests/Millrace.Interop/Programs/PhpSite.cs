@@ -4,10 +4,12 @@ using System.Globalization;
 using System.Net;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Hosting;
+using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Logging;
 using Millrace.Connector;
 using Millrace.Interop.Client;
 using Millrace.Interop.FrontEnds;
+using Millrace.Workers;
 
 namespace Millrace.Interop.Programs;
 
@@ -53,7 +55,7 @@ public sealed class PhpSite : IAsyncLifetime
 
     /// <summary>An application that maps the site at a path.</summary>
     public Task<PhpApp> StartAppAsync(PhpKind kind, bool onMillrace = false, string pattern = "/{**path}", Action<FastCgiProgramOptions>? configure = null) =>
-        PhpApp.StartAsync(AddressOf(kind), onMillrace, pattern, options =>
+        PhpApp.StartAsync(kind == PhpKind.Pool ? null : AddressOf(kind), onMillrace, pattern, options =>
         {
             options.Root = Root;
             configure?.Invoke(options);
@@ -150,19 +152,29 @@ public sealed class PhpSite : IAsyncLifetime
 public sealed class PhpApp : IAsyncDisposable
 {
     private readonly WebApplication _app;
+    private readonly ProcessPool? _pool;
 
-    private PhpApp(WebApplication app, IPEndPoint endPoint, Lines said)
+    private PhpApp(WebApplication app, ProcessPool? pool, IPEndPoint endPoint, Lines said)
     {
         _app = app;
+        _pool = pool;
         EndPoint = endPoint;
         Said = said;
     }
 
     public IPEndPoint EndPoint { get; }
 
+    /// <summary>Of php-cgi processes, where it has one.</summary>
+    internal ProcessPool Pool => _pool!;
+
     public Lines Said { get; }
 
-    public static async Task<PhpApp> StartAsync(string address, bool onMillrace, string pattern, Action<FastCgiProgramOptions> configure)
+    /// <param name="address">Where PHP listens; null: in a pool of its own.</param>
+    /// <param name="onMillrace">Not on Kestrel.</param>
+    /// <param name="pattern">Where the site is.</param>
+    /// <param name="configure">Sets options.</param>
+    /// <param name="processes">Of the pool.</param>
+    public static async Task<PhpApp> StartAsync(string? address, bool onMillrace, string pattern, Action<FastCgiProgramOptions> configure, ProcessPoolOptions? processes = null)
     {
         var said = new Lines();
         WebApplicationBuilder builder = WebApplication.CreateSlimBuilder();
@@ -174,15 +186,29 @@ public sealed class PhpApp : IAsyncDisposable
             builder.WebHost.UseMillrace();
         }
         WebApplication app = builder.Build();
-        app.MapFastCgi(pattern, address, configure);
+        ProcessPool? pool = null;
+        if (address is null)
+        {
+            pool = new ProcessPool(processes ?? new ProcessPoolOptions { Command = "php-cgi", Arguments = { "-d", "expose_php=1" }, Min = 2, Max = 4 }, app.Services.GetRequiredService<ILoggerFactory>());
+            await pool.WaitUntilReadyAsync();
+            app.MapFastCgi(pattern, pool, configure);
+        }
+        else
+        {
+            app.MapFastCgi(pattern, address, configure);
+        }
         await app.StartAsync();
-        return new PhpApp(app, endPoint, said);
+        return new PhpApp(app, pool, endPoint, said);
     }
 
     public async ValueTask DisposeAsync()
     {
         await _app.StopAsync();
         await _app.DisposeAsync();
+        if (_pool is not null)
+        {
+            await _pool.DisposeAsync();
+        }
     }
 
     public sealed class Lines : ILoggerProvider, ILogger
@@ -191,7 +217,7 @@ public sealed class PhpApp : IAsyncDisposable
 
         public IReadOnlyList<string> All => [.. _lines];
 
-        public ILogger CreateLogger(string categoryName) => categoryName == "Millrace.Connector" ? this : Microsoft.Extensions.Logging.Abstractions.NullLogger.Instance;
+        public ILogger CreateLogger(string categoryName) => categoryName is "Millrace.Connector" or "Millrace.Workers" ? this : Microsoft.Extensions.Logging.Abstractions.NullLogger.Instance;
 
         public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter) =>
             _lines.Enqueue($"{eventId.Id} {formatter(state, exception)}");

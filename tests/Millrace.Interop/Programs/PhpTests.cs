@@ -9,7 +9,7 @@ namespace Millrace.Interop.Programs;
 
 public sealed class PhpTests(PhpSite site) : IClassFixture<PhpSite>
 {
-    public static TheoryData<PhpKind, bool> Kinds => new() { { PhpKind.Fpm, false }, { PhpKind.Fpm, true }, { PhpKind.Cgi, false }, { PhpKind.Cgi, true } };
+    public static TheoryData<PhpKind, bool> Kinds => new() { { PhpKind.Fpm, false }, { PhpKind.Fpm, true }, { PhpKind.Cgi, false }, { PhpKind.Cgi, true }, { PhpKind.Pool, false }, { PhpKind.Pool, true } };
 
     // Fields that say when or by whom a response was made, and how its body is framed.
     private static readonly string[] s_servers = ["Date", "Server", "Connection", "Transfer-Encoding", "Content-Length"];

@@ -66,10 +66,10 @@ public sealed class BorderTests
     public void Every_way_to_start_asks_first_whether_this_machine_can_run_it(string source) =>
         Assert.Matches(@"(?m)^        SupportedPlatform\.Require\(\);", Repository.Read(source));
 
-    // It serves on any server, and is to stay so.
+    // It serves on any server, and is to stay so. Workers know none either.
     [Fact]
     public void MapFastCgi_knows_the_protocol_and_no_server() =>
-        Assert.All(Repository.Sources("src/Millrace.Connector/Programs"), static path => Assert.DoesNotMatch(@"(?m)^using Millrace\.(?!Protocols\b)", string.Join('\n', File.ReadLines(path))));
+        Assert.All(Repository.Sources("src/Millrace.Connector/Programs"), static path => Assert.DoesNotMatch(@"(?m)^using Millrace\.(?!(Protocols|Workers)\b)", string.Join('\n', File.ReadLines(path))));
 
     // From the bottom up. What stands beside the folders, Engine and what it holds, is above all but AspNetCore.
     private static readonly string[] s_folders = ["Options", "Platform", "Observe", "Listeners", "Exchanges", "Framing", "Loops", "Connections", "Handlers", "AspNetCore"];

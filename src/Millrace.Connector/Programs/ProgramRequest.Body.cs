@@ -1,0 +1,121 @@
+// The body of a request on its way to a program.
+
+using System.Buffers;
+using System.IO.Pipelines;
+using System.Net.Sockets;
+using System.Runtime.ExceptionServices;
+using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
+using Millrace.Protocols.FastCgi;
+
+namespace Millrace.Connector;
+
+internal sealed partial class ProgramRequest
+{
+    private bool HasBody => _context.Features.Get<IHttpRequestBodyDetectionFeature>() is not { CanHaveBody: false } && _context.Request.ContentLength != 0;
+
+    // A program reads as many bytes as CONTENT_LENGTH says: a body of unknown length is taken in first.
+    private async ValueTask<long?> LengthAsync()
+    {
+        HttpRequest request = _context.Request;
+        if (!HasBody)
+        {
+            return request.ContentLength;
+        }
+        if (request.ContentLength is { } known)
+        {
+            return known;
+        }
+        request.EnableBuffering(64 * 1024, long.MaxValue);        // what is too long is noticed below
+        byte[] buffer = ArrayPool<byte>.Shared.Rent(PieceMax);
+        long length = 0;
+        try
+        {
+            for (int count; (count = await request.Body.ReadAsync(buffer, _context.RequestAborted).ConfigureAwait(false)) > 0;)
+            {
+                length += count;
+                if (length > _options.UnknownLengthMax)
+                {
+                    throw new TooLargeException();
+                }
+            }
+        }
+        finally
+        {
+            ArrayPool<byte>.Shared.Return(buffer);
+        }
+        request.Body.Position = 0;
+        return length;
+    }
+
+    // A body that is there already goes with the head. Null: there is nothing left to send.
+    private PipeReader? TakeSmallBody()
+    {
+        if (!HasBody)
+        {
+            _writer.EndEmptyStream(RecordType.Stdin);
+            return null;
+        }
+        PipeReader body = _context.Request.BodyReader;
+        if (body.TryRead(out ReadResult read))
+        {
+            if (read.IsCompleted && read.Buffer.Length <= PieceMax)
+            {
+                _writer.AppendPiece(read.Buffer);
+                body.AdvanceTo(read.Buffer.End);
+                _writer.EndEmptyStream(RecordType.Stdin);
+                return null;
+            }
+            body.AdvanceTo(read.Buffer.Start);
+        }
+        return body;
+    }
+
+    private async Task UploadAsync(PooledConnection connection, PipeReader body)
+    {
+        using var writer = new RecordWriter();
+        CancellationToken stop = StopToken;
+        try
+        {
+            while (true)
+            {
+                ReadResult read = await body.ReadAsync(CancellationToken.None).ConfigureAwait(false);
+                if (read.IsCanceled)
+                {
+                    body.AdvanceTo(read.Buffer.Start);
+                    return;
+                }
+                ReadOnlySequence<byte> piece = read.Buffer.Length > PieceMax ? read.Buffer.Slice(0, PieceMax) : read.Buffer;
+                writer.AppendPiece(piece);
+                bool isLast = read.IsCompleted && piece.Length == read.Buffer.Length;
+                body.AdvanceTo(piece.End);
+                if (isLast)
+                {
+                    writer.EndEmptyStream(RecordType.Stdin);
+                }
+                NoteLife();     // the visitor's pace is the server's to judge
+                await connection.SendAsync(writer.Written, stop).ConfigureAwait(false);
+                NoteLife();
+                writer.Clear();
+                if (isLast)
+                {
+                    _uploadIsOver = true;
+                    return;
+                }
+            }
+        }
+        catch (Exception error) when (error is SocketException or ObjectDisposedException || stop.IsCancellationRequested)
+        {
+            // The program takes no more: it may have answered all the same. Or the request has been given up.
+        }
+        catch (Exception error)
+        {
+            _uploadFailure = ExceptionDispatchInfo.Capture(error);
+            Stop(connection);       // what has come of the body must not pass for all of it
+            throw;
+        }
+    }
+
+    /// <summary>A body of unknown length is longer than <see cref="FastCgiProgramOptions.UnknownLengthMax"/>.</summary>
+    internal sealed class TooLargeException : IOException;
+}

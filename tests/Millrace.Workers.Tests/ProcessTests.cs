@@ -1,0 +1,72 @@
+// Processes of a pool as far as no FastCGI program is needed: options, and that none is left when the pool cannot end them itself. The rest is in Millrace.Interop/Programs.
+
+using System.Diagnostics;
+using Millrace.Workers.Processes;
+
+namespace Millrace.Workers.Tests;
+
+public sealed class ProcessTests
+{
+    [Fact]
+    public async Task Children_that_have_not_been_taken_away_are_killed_when_the_pool_has_gone()
+    {
+        string folder = Directory.CreateTempSubdirectory("millrace-guardian-").FullName;
+        using Process guarded = Process.Start("sleep", "600");
+        using Process free = Process.Start("sleep", "600");
+        using (var guardian = new Guardian(folder))
+        {
+            guardian.Add(free.Id);
+            guardian.Add(guarded.Id);
+            guardian.Remove(free.Id);
+        }
+
+        await guarded.WaitForExitAsync().WaitAsync(TimeSpan.FromSeconds(10));
+        Assert.Equal(137, guarded.ExitCode);
+        Assert.False(free.HasExited);
+        Assert.False(Directory.Exists(folder));
+        free.Kill();
+    }
+
+    [Fact]
+    public void Defaults_with_a_command_are_right() => Assert.Empty(new ProcessPoolOptions { Command = "php-cgi" }.Validate());
+
+    [Theory]
+    [InlineData(nameof(ProcessPoolOptions.MemoryMax), 1L << 20, 1L << 40)]
+    [InlineData(nameof(ProcessPoolOptions.RecycleAboveMemory), 1L << 20, 1L << 40)]
+    public void Bytes_have_limits_on_both_sides(string name, long min, long max)
+    {
+        Assert.Empty(With(name, min).Validate());
+        Assert.Empty(With(name, max).Validate());
+        Assert.StartsWith($"{name} is ", Assert.Single(With(name, min - 1).Validate()), StringComparison.Ordinal);
+        Assert.StartsWith($"{name} is ", Assert.Single(With(name, max + 1).Validate()), StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public void Times_have_limits_on_both_sides()
+    {
+        TimeSpan hour = TimeSpan.FromHours(1);
+        Assert.Empty(With(nameof(ProcessPoolOptions.AbortLimit), TimeSpan.Zero).Validate());
+        Assert.Empty(With(nameof(ProcessPoolOptions.AbortLimit), hour).Validate());
+        Assert.Single(With(nameof(ProcessPoolOptions.AbortLimit), hour + TimeSpan.FromTicks(1)).Validate());
+        Assert.Single(With(nameof(ProcessPoolOptions.AbortLimit), TimeSpan.FromTicks(-1)).Validate());
+        Assert.Empty(With(nameof(ProcessPoolOptions.StopLimit), TimeSpan.Zero).Validate());
+        Assert.Empty(With(nameof(ProcessPoolOptions.StopLimit), TimeSpan.FromSeconds(29)).Validate());
+        Assert.Single(With(nameof(ProcessPoolOptions.StopLimit), TimeSpan.FromSeconds(30)).Validate());
+    }
+
+    [Fact]
+    public void What_makes_no_sense_is_said()
+    {
+        Assert.StartsWith("Command is empty", Assert.Single(new ProcessPoolOptions().Validate()), StringComparison.Ordinal);
+        Assert.StartsWith("ThreadBound is for", Assert.Single(new ProcessPoolOptions { Command = "a", ThreadBound = true }.Validate()), StringComparison.Ordinal);
+        Assert.StartsWith("WorkingDirectory is", Assert.Single(new ProcessPoolOptions { Command = "a", WorkingDirectory = "/no/such" }.Validate()), StringComparison.Ordinal);
+        Assert.StartsWith("Environment has", Assert.Single(new ProcessPoolOptions { Command = "a", Environment = { ["A=B"] = "" } }.Validate()), StringComparison.Ordinal);
+    }
+
+    private static ProcessPoolOptions With(string name, object value)
+    {
+        var options = new ProcessPoolOptions { Command = "a" };
+        typeof(ProcessPoolOptions).GetProperty(name)!.SetValue(options, value);
+        return options;
+    }
+}
