@@ -1,10 +1,13 @@
 // The other end of the control socket, for the verbs of the command.
 
+using System.Diagnostics;
 using System.Globalization;
 using System.Net;
 using System.Net.Sockets;
+using System.Text;
 using System.Text.Json;
 using System.Text.Json.Serialization.Metadata;
+using Millrace.Command.Terminals;
 
 namespace Millrace.Command.Serving;
 
@@ -13,11 +16,17 @@ internal sealed class ControlClient : IDisposable
     /// <summary>How often a question is asked of a daemon that closes its connection without an answer: one that is about to become another program does, and that one answers.</summary>
     public const int Tries = 5;
 
+    /// <summary>Bytes of an answer: whoever answers may be no daemon of ours.</summary>
+    public const int AnswerMax = 16 * 1024 * 1024;
+
     private const int PartMax = 16 * 1024;
     private static readonly TimeSpan s_askAgain = TimeSpan.FromMilliseconds(50);
 
     private readonly string _path;
     private readonly HttpClient _client;
+
+    /// <summary>How long a daemon may take to say how it is, and how long it may be on its way to become another program.</summary>
+    public TimeSpan Patience { get; init; } = TimeSpan.FromSeconds(30);
 
     /// <param name="path">The socket of the daemon.</param>
     public ControlClient(string path)
@@ -31,9 +40,21 @@ internal sealed class ControlClient : IDisposable
     /// <exception cref="CommandFailure">There is no daemon, or it may not be asked.</exception>
     public async Task<DaemonStatus> StatusAsync(CancellationToken ct, bool withTraffic = true)
     {
-        using var response = await SendAsync(HttpMethod.Get, withTraffic ? "status?traffic=1" : "status", ct);
-        return await ReadAsync(response, ControlJson.Default.DaemonStatus, ct);
+        using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct);
+        limit.CancelAfter(Patience);
+        try
+        {
+            using var response = await SendAsync(HttpMethod.Get, withTraffic ? "status?traffic=1" : "status", limit.Token);
+            return await ReadAsync(response, ControlJson.Default.DaemonStatus, static status => status.IsWhole, limit.Token);
+        }
+        catch (OperationCanceledException) when (!ct.IsCancellationRequested)
+        {
+            throw TooSlow();
+        }
     }
+
+    private CommandFailure TooSlow() =>
+        new(ExitCode.Failure, string.Create(CultureInfo.InvariantCulture, $"The daemon on {_path} has not answered within {Patience.TotalSeconds:0.###} s. `millrace serve` starts another, which takes its processes over, when it has been ended."));
 
     /// <summary>Has something done, such as <c>apps/shop/reload</c>.</summary>
     /// <param name="what">The path of the request.</param>
@@ -42,15 +63,16 @@ internal sealed class ControlClient : IDisposable
     /// <exception cref="CommandFailure">There is no daemon, or it may not be asked.</exception>
     public async Task<ControlAnswer> DoAsync(string what, byte[]? body, CancellationToken ct)
     {
-        while (true)
+        for (long begun = Stopwatch.GetTimestamp(); Stopwatch.GetElapsedTime(begun) < Patience;)
         {
             using var response = await SendAsync(HttpMethod.Post, what, ct, body);
             if (response.StatusCode != HttpStatusCode.ServiceUnavailable)
             {
-                return await ReadAsync(response, ControlJson.Default.ControlAnswer, ct);
+                return await ReadAsync(response, ControlJson.Default.ControlAnswer, static answer => answer.Message is not null, ct);
             }
             await Task.Delay(s_askAgain, ct);       // it becomes another program
         }
+        throw TooSlow();
     }
 
     /// <summary>Has the daemon become the program that is installed now, and waits for that one's answer.</summary>
@@ -110,30 +132,52 @@ internal sealed class ControlClient : IDisposable
         using var response = await SendAsync(HttpMethod.Get, which, ct);
         if (!response.IsSuccessStatusCode)
         {
-            throw new CommandFailure(ExitCode.Failure, (await ReadAsync(response, ControlJson.Default.ControlAnswer, ct)).Message);
+            throw new CommandFailure(ExitCode.Failure, (await ReadAsync(response, ControlJson.Default.ControlAnswer, static answer => answer.Message is not null, ct)).Message);
         }
         long printed = response.Headers.TryGetValues(ControlServer.LineField, out var before) && long.TryParse(before.First(), NumberStyles.None, CultureInfo.InvariantCulture, out long lines) ? lines : 0;
         await using var stream = await response.Content.ReadAsStreamAsync(ct);
-        byte[] part = new byte[PartMax];
-        for (int count; (count = await stream.ReadAsync(part, ct)) > 0; printed += part.AsSpan(0, count).Count((byte)'\n'))
+        using var text = new StreamReader(stream, Encoding.UTF8, detectEncodingFromByteOrderMarks: false, PartMax);
+        char[] part = new char[PartMax];
+        for (int count; (count = await text.ReadAsync(part.AsMemory(), ct)) > 0; printed += part.AsSpan(0, count).Count('\n'))
         {
-            await to.WriteAsync(part.AsMemory(0, count), ct);
+            await to.WriteAsync(Encoding.UTF8.GetBytes(CommandConsole.Readable(new string(part, 0, count), keepsLines: true)), ct);     // a terminal would obey what is no line of a daemon's
         }
         return printed;
     }
 
     public void Dispose() => _client.Dispose();
 
-    private async Task<T> ReadAsync<T>(HttpResponseMessage response, JsonTypeInfo<T> type, CancellationToken ct)
+    private async Task<T> ReadAsync<T>(HttpResponseMessage response, JsonTypeInfo<T> type, Func<T, bool> isWhole, CancellationToken ct)
+        where T : class
     {
         try
         {
-            return JsonSerializer.Deserialize(await response.Content.ReadAsStringAsync(ct), type)!;
+            if (JsonSerializer.Deserialize(await BytesAsync(response, ct), type) is { } answer && isWhole(answer))
+            {
+                return answer;
+            }
         }
         catch (Exception error) when (error is JsonException or HttpRequestException or IOException)
         {
-            throw new CommandFailure(ExitCode.Failure, string.Create(CultureInfo.InvariantCulture, $"What listens on {_path} has answered {(int)response.StatusCode}, and not as a daemon does. There is no application of such a name, it has stopped meanwhile, or is none."));
+            // See below.
         }
+        throw new CommandFailure(ExitCode.Failure, string.Create(CultureInfo.InvariantCulture, $"What listens on {_path} has answered {(int)response.StatusCode}, and not as a daemon does. There is no application of such a name, it has stopped meanwhile, or is none."));
+    }
+
+    private static async Task<byte[]> BytesAsync(HttpResponseMessage response, CancellationToken ct)
+    {
+        await using var stream = await response.Content.ReadAsStreamAsync(ct);
+        using var all = new MemoryStream();
+        byte[] part = new byte[PartMax];
+        for (int count; (count = await stream.ReadAsync(part, ct)) > 0;)
+        {
+            if (all.Length + count > AnswerMax)
+            {
+                throw new IOException("The answer is too long.");
+            }
+            all.Write(part, 0, count);
+        }
+        return all.ToArray();
     }
 
     private async Task<HttpResponseMessage> SendAsync(HttpMethod method, string what, CancellationToken ct, byte[]? body = null)

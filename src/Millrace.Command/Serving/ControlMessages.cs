@@ -11,7 +11,12 @@ namespace Millrace.Command.Serving;
 /// <param name="Upgrades">How often it has become another program since.</param>
 /// <param name="UpgradeFailure">Why it has not the last time, or null.</param>
 /// <param name="Apps">In the order of the file.</param>
-internal sealed record DaemonStatus(int Process, string Version, string File, DateTimeOffset Since, int Upgrades, string? UpgradeFailure, IReadOnlyList<AppStatus> Apps);
+internal sealed record DaemonStatus(int Process, string Version, string File, DateTimeOffset Since, int Upgrades, string? UpgradeFailure, IReadOnlyList<AppStatus> Apps)
+{
+    /// <summary>Whether all is there that is always there: what has been read may come from somebody else than a daemon.</summary>
+    [JsonIgnore]
+    public bool IsWhole => Version is not null && File is not null && Apps is not null && Apps.All(static app => app is { IsWhole: true });
+}
 
 /// <param name="Name">As in the file.</param>
 /// <param name="State">See <see cref="AppState"/>; in lower case.</param>
@@ -25,7 +30,17 @@ internal sealed record DaemonStatus(int Process, string Version, string File, Da
 /// <param name="Processes">Of the generation that serves.</param>
 /// <param name="Events">What has happened, oldest first; at most 100.</param>
 internal sealed record AppStatus(
-    string Name, string State, string? Reason, IReadOnlyList<string> Urls, int Generation, int Restarts, int Recycles, string? Limits, TrafficStatus? Traffic, IReadOnlyList<ProcessStatus> Processes, IReadOnlyList<AppEvent> Events);
+    string Name, string State, string? Reason, IReadOnlyList<string> Urls, int Generation, int Restarts, int Recycles, string? Limits, TrafficStatus? Traffic, IReadOnlyList<ProcessStatus> Processes, IReadOnlyList<AppEvent> Events)
+{
+    private const long MemoryMax = 1L << 50;
+
+    /// <summary>See <see cref="DaemonStatus.IsWhole"/>.</summary>
+    [JsonIgnore]
+    public bool IsWhole =>
+        Name is not null && State is not null && Urls is not null && !Urls.Contains(null!)
+        && Processes is { Count: < 8192 } && Processes.All(static process => process is { MemoryBytes: >= 0 and <= MemoryMax })
+        && Events is not null && Events.All(static one => one is { What: not null });
+}
 
 /// <param name="RequestsPerSecond">Over the last seconds.</param>
 /// <param name="Running">Requests that are under way.</param>

@@ -10,21 +10,24 @@ internal static class StatusTable
 {
     private static readonly string[] s_heads = ["APP", "STATE", "GEN", "PROCESSES", "UP", "MEMORY", "REQ/S", "ACTIVE", "P50", "P99", "RESTARTS", "ADDRESSES"];
 
+    private const int WidthMax = 80;
+
     /// <param name="status">What the daemon has said.</param>
     /// <param name="now">For how long something has been up.</param>
     /// <param name="colour">Whether colours mean something there.</param>
     public static string Of(DaemonStatus status, DateTimeOffset now, bool colour)
     {
-        string[][] rows = [s_heads, .. status.Apps.Select(app => Row(app, now))];
+        // Whoever has answered may be another user: nothing of it commands the terminal.
+        string[][] rows = [s_heads, .. status.Apps.Select(app => Array.ConvertAll(Row(app, now), static cell => CommandConsole.Readable(cell)))];
         int[] widths = [.. Enumerable.Range(0, s_heads.Length).Select(column => rows.Max(row => row[column].Length))];
         var text = new StringBuilder();
         for (int i = 0; i < rows.Length; i++)
         {
-            string line = string.Join("  ", rows[i].Select((cell, column) => column == s_heads.Length - 1 ? cell : cell.PadRight(widths[column])));
+            string line = string.Join("  ", rows[i].Select((cell, column) => column == s_heads.Length - 1 ? cell : cell.PadRight(Math.Min(widths[column], WidthMax))));
             text.AppendLine(colour ? Coloured(line, i == 0 ? null : status.Apps[i - 1].State) : line);
             if (i > 0 && status.Apps[i - 1].Limits is { } limits)
             {
-                text.AppendLine($"    limits: {limits}");
+                text.AppendLine($"    limits: {CommandConsole.Readable(limits)}");
             }
             if (i > 0 && status.Apps[i - 1].Reason is { } reason)
             {
@@ -51,9 +54,9 @@ internal static class StatusTable
     ];
 
     /// <summary>A line for each application, for whoever is no terminal.</summary>
-    public static string Lines(DaemonStatus status, DateTimeOffset now) => string.Join('\n', status.Apps.Select(app => string.Create(
+    public static string Lines(DaemonStatus status, DateTimeOffset now) => string.Join('\n', status.Apps.Select(app => CommandConsole.Readable(string.Create(
         CultureInfo.InvariantCulture,
-        $"{now:yyyy-MM-ddTHH:mm:ssZ} {app.Name} {app.State} processes={app.Processes.Count} requests/s={(app.Traffic is { } its ? its.RequestsPerSecond : 0)} active={app.Traffic?.Running ?? 0} p50={Time(app.Traffic?.P50Ms)} p99={Time(app.Traffic?.P99Ms)}")));
+        $"{now:yyyy-MM-ddTHH:mm:ssZ} {app.Name} {app.State} processes={app.Processes.Count} requests/s={(app.Traffic is { } its ? its.RequestsPerSecond : 0)} active={app.Traffic?.Running ?? 0} p50={Time(app.Traffic?.P50Ms)} p99={Time(app.Traffic?.P99Ms)}"))));
 
     private static string Time(double? ms) => ms is { } its ? string.Create(CultureInfo.InvariantCulture, $"{its:0.##}ms") : "-";
 

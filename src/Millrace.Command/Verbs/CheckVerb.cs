@@ -27,7 +27,7 @@ internal static class CheckVerb
         Array.ForEach(problems, console.Say);
         if (problems.Length == 0)
         {
-            console.Output.WriteLine($"{file.Path}: nothing is wrong with its {file.CountText}");
+            console.Output.WriteLine(CommandConsole.Readable($"{file.Path}: nothing is wrong with its {file.CountText}"));
         }
         return problems.Length == 0 ? ExitCode.Success : ExitCode.Failure;
     }

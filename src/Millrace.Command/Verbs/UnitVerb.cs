@@ -24,6 +24,10 @@ internal static class UnitVerb
         command.SetAction(result =>
         {
             var served = ServeFileSource.Read(ServeFileSource.Find(result.GetValue(file)));
+            if (served.Path.Any(char.IsControl))
+            {
+                throw CommandFailure.Usage($"The path {served.Path} holds a control character, which a unit would take for more than a path. Rename the folder.");
+            }
             console.Output.Write(UnitFile.Write(served, HowStarted(), Environment.IsPrivilegedProcess));
             return ExitCode.Success;
         });

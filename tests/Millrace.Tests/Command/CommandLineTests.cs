@@ -102,4 +102,24 @@ public sealed class CommandLineTests
 
         Assert.StartsWith("millrace: No space left on device", System.Text.Encoding.UTF8.GetString(error.ToArray()), StringComparison.Ordinal);
     }
+
+    // systemd would take what stands behind a line feed for a line of the unit.
+    [Fact]
+    public async Task A_unit_is_not_written_for_a_file_whose_path_holds_a_control_character()
+    {
+        DirectoryInfo folder = Directory.CreateTempSubdirectory("millrace-unit-");
+        DirectoryInfo bad = folder.CreateSubdirectory("x\nUser=root");
+        foreach (DirectoryInfo one in (DirectoryInfo[])[folder, bad])
+        {
+            await File.WriteAllTextAsync(Path.Combine(one.FullName, "millrace.json"), """{ "apps": [ { "name": "a", "target": "t", "urls": "fastcgi://unix:/run/a.sock" } ] }""", TestContext.Current.CancellationToken);
+        }
+
+        var good = await CommandLine.RunAsync("unit", Path.Combine(folder.FullName, "millrace.json"));
+        var result = await CommandLine.RunAsync("unit", Path.Combine(bad.FullName, "millrace.json"));
+        folder.Delete(recursive: true);
+
+        Assert.Equal((0, ""), (good.ExitCode, good.Error));
+        Assert.Equal((2, ""), (result.ExitCode, result.Output));
+        Assert.Contains("holds a control character", result.Error, StringComparison.Ordinal);
+    }
 }

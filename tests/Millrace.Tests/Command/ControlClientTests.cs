@@ -44,6 +44,65 @@ public sealed class ControlClientTests : IDisposable
         Assert.InRange(await asked, ControlClient.Tries, 4 * ControlClient.Tries);
     }
 
+    // Root may ask whomever it likes, and so somebody who is no daemon.
+    [Theory]
+    [InlineData("null")]
+    [InlineData("""{"apps":null}""")]
+    [InlineData("""{"version":"1","file":"/f","apps":[null]}""")]
+    [InlineData("""{"version":"1","file":"/f","apps":[{"name":null,"state":"serving","urls":[],"processes":[],"events":[]}]}""")]
+    [InlineData("""{"version":"1","file":"/f","apps":[{"name":"a","state":"serving","urls":[null],"processes":[],"events":[]}]}""")]
+    [InlineData("""{"version":"1","file":"/f","apps":[{"name":"a","state":"serving","urls":[],"processes":[null],"events":[]}]}""")]
+    [InlineData("""{"version":"1","file":"/f","apps":[{"name":"a","state":"serving","urls":[],"processes":[{"memoryBytes":9223372036854775807}],"events":[]}]}""")]
+    [InlineData("""{"version":"1","file":"/f","apps":[{"name":"a","state":"serving","urls":[],"processes":[],"events":[null]}]}""")]
+    public async Task An_answer_that_is_none_of_a_daemon_is_refused_with_a_sentence(string answer)
+    {
+        using var listener = Listen();
+        var asked = ServeAsync(listener, closed: 0, answer);
+        using var client = new ControlClient(_path);
+
+        var failure = await Assert.ThrowsAsync<CommandFailure>(() => client.StatusAsync(_ct));
+        Assert.Contains("and not as a daemon does", failure.Message, StringComparison.Ordinal);
+        Assert.Equal(1, await asked);
+    }
+
+    [Theory]
+    [InlineData(0, true)]
+    [InlineData(1, false)]
+    public async Task An_answer_has_AnswerMax_bytes_at_most(int more, bool isTaken)
+    {
+        using var listener = Listen();
+        var asked = ServeAsync(listener, closed: 0, Status + new string(' ', ControlClient.AnswerMax - Status.Length + more));
+        using var client = new ControlClient(_path);
+
+        var failure = await Record.ExceptionAsync(() => client.StatusAsync(_ct));
+
+        Assert.Equal(isTaken, failure is null);
+        listener.Dispose();
+        _ = await Record.ExceptionAsync(() => asked);
+    }
+
+    [Fact]
+    public async Task A_daemon_that_says_nothing_is_waited_for_no_longer_than_Patience()
+    {
+        using var listener = Listen();
+        using var client = new ControlClient(_path) { Patience = TimeSpan.FromMilliseconds(200) };
+
+        var failure = await Assert.ThrowsAsync<CommandFailure>(() => client.StatusAsync(_ct));
+        Assert.Contains("has not answered within 0.2 s", failure.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public void Nothing_that_a_daemon_answers_commands_the_terminal()
+    {
+        var app = new AppStatus("a\e]0;x\a", "s\u009b2J", "r\e", ["http://\e[1m"], 1, 0, 0, "l\e[2J", null, [], []);
+        var status = new DaemonStatus(1, "1", "/f", default, 0, null, [app, app with { Name = new string('n', 100_000) }]);
+
+        string table = StatusTable.Of(status, default, colour: false) + StatusTable.Lines(status, default);
+
+        Assert.DoesNotContain(table, static c => char.IsControl(c) && c is not ('\n' or '\r'));
+        Assert.True(table.Length < 300_000);
+    }
+
     public void Dispose() => _folder.Delete(recursive: true);
 
     private Socket Listen()
@@ -55,7 +114,7 @@ public sealed class ControlClientTests : IDisposable
     }
 
     // How many connections have come: so many are closed behind their request, and the next one is answered.
-    private async Task<int> ServeAsync(Socket listener, int closed)
+    private async Task<int> ServeAsync(Socket listener, int closed, string answer = Status)
     {
         for (int count = 1; ; count++)
         {
@@ -74,7 +133,7 @@ public sealed class ControlClientTests : IDisposable
                 _ = await connection.ReceiveAsync(head, _ct);
                 if (count > closed)
                 {
-                    await connection.SendAsync(Encoding.ASCII.GetBytes($"HTTP/1.1 200 OK\r\nContent-Length: {Status.Length}\r\nConnection: close\r\n\r\n{Status}"), _ct);
+                    await connection.SendAsync(Encoding.ASCII.GetBytes($"HTTP/1.1 200 OK\r\nContent-Length: {answer.Length}\r\nConnection: close\r\n\r\n{answer}"), _ct);
                     return count;
                 }
             }
