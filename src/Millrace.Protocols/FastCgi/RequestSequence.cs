@@ -32,7 +32,7 @@ public enum ResponseProgress : byte
     /// <summary>All the bytes that its length has announced have been sent, and END_REQUEST has not.</summary>
     Whole,
 
-    /// <summary>END_REQUEST has been sent, or the web server has given the request up.</summary>
+    /// <summary>END_REQUEST has been sent, or is what comes next; or the web server has given the request up.</summary>
     Over,
 }
 

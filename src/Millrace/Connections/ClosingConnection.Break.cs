@@ -15,7 +15,8 @@ internal abstract partial class ClosingConnection<TKernel>
 {
     private protected int _signSent;
 
-    /// <summary>The connection is reset at once, with whatever has not reached the peer: the application has asked for that.</summary>
+    /// <summary>The connection is reset at once, with whatever has not reached the peer: the application has asked for that, or the peer has gone already. (A reset as the sign of a broken response comes
+    /// behind what has been sent.)</summary>
     protected bool ResetsOnClose { get; set; }
 
     // All of the response is in the socket.

@@ -1,5 +1,5 @@
 // How a request is run and its connection comes back: inline on the loop, on a worker, or asynchronously. What the loop does
-// for an exchange meanwhile is in LentConnection.cs. See Connection.cs for the word that says who owns what.
+// for an exchange meanwhile is in LentConnection.cs. See Ownership.cs for the word that says who owns what.
 
 using System.Diagnostics;
 using Millrace.Exchanges;
@@ -296,7 +296,7 @@ internal abstract partial class Connection<TKernel>
     private bool TakeBack(LoopDriver driver)
     {
         Exchange exchange = Exchange!;
-        bool hasNext = HasNextRequest;
+        bool hasNext = HasNextRequest;      // the word tells, and forgets it below
         Debug.Assert(_owner.IsGivenBack);
         Exchange = null;
         _owner.TakeBack();

@@ -1,4 +1,4 @@
-/* Who owns a connection, as Connection.cs, Connection.Receive.cs, .Run.cs, .Queue.cs, ClosingConnection.Time.cs,
+/* Who owns a connection, as Connection.cs, Connection.Receive.cs, .Run.cs, QueuedConnection.cs, ClosingConnection.Time.cs,
  * LentConnection.cs and SendingConnection.Finish.cs have it: how a loop lends it to an exchange and gets it back,
  * what the loop does for an exchange meanwhile, and which edges of the
  * socket it may let pass. Methods are named where they are no labels. Not here: how a loop passes from driver to driver

@@ -293,7 +293,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
     private void AbortTaken(string message)
     {
         Exchange!.Body.Break(new IOException(message));
-        Exchange.Life.GiveUp();
+        Exchange.Life.GiveUp();     // a write that waits for the socket goes on waiting: the record that has begun is sent to its end
     }
 
     private void TakeValues(LoopDriver driver, ReadOnlySpan<byte> content, in RecordPart part)

@@ -22,13 +22,17 @@ internal enum Ownership
     /// <summary>The exchange waits until the socket takes more.</summary>
     WantsWritable = 8,
 
-    /// <summary>The loop has seen bytes or an end, and not processed them: the exchange ends by way of the loop.</summary>
+    /// <summary>The loop has seen bytes or an end, and had not processed them when it looked: the exchange ends by way of the loop. It stays so until the connection is the loop's again, also when they turn
+    /// out to be the request's own body and have been processed.</summary>
     NotedInput = 16,
 }
 
 internal struct OwnershipWord
 {
     private int _word;
+
+    // What Stage.Away is at the moment: Lent alone, the exchange is at work; Lent and GivenBack, it has ended, and the loop is to take the connection back; None, it has given it back, and the loop
+    // has to settle.
 
     /// <summary>What was only noted does not matter then.</summary>
     public bool IsLoops => (Now & Ownership.Lent) == 0;

@@ -1,6 +1,6 @@
 // The half of a connection that whoever owns its output uses, on any thread: its exchange, wherever its handler is, or its loop. It sends,
 // waits for the peer to read, ends in the middle of a response (SendingConnection.BreakOff.cs), and comes back from an exchange that has
-// outlived its turn (SendingConnection.Finish.cs). The loop's own half is ClosingConnection and Connection<TKernel>. See Connection.cs for the word that says whose turn it is.
+// outlived its turn (SendingConnection.Finish.cs). The loop's own half is ClosingConnection and Connection<TKernel>. See Ownership.cs for the word that says whose turn it is.
 
 using Millrace.Exchanges;
 using Millrace.Loops;

@@ -25,16 +25,16 @@ internal enum Stage : byte
     /// <summary>A whole head has been read, and the limit of concurrent requests is reached.</summary>
     Queued,
 
-    /// <summary>The handler is in its first, synchronous part on the loop.</summary>
+    /// <summary>The handler is in its first, synchronous part on the loop. (That an exchange or a request runs means more: it has a handler, in this stage or Away.)</summary>
     Running,
 
     /// <summary>The exchange has outlived its turn. Still so when it has given the connection back, until the loop settles: then the word says that the loop owns it, and its exchange may serve another one.</summary>
     Away,
 
-    /// <summary>The socket has not taken all of what the loop has to send.</summary>
+    /// <summary>The socket has not taken all of what the loop has to send. An exchange that waits for the socket itself is Away.</summary>
     Sending,
 
-    /// <summary>The last answer is in the socket, and what still comes is thrown away.</summary>
+    /// <summary>The last answer is in the socket, and what still comes is thrown away; where a response is broken, first until its bytes have reached the peer, then until the peer has seen the sign.</summary>
     Lingering,
 
     /// <summary>The descriptor is closed, or another server's.</summary>

@@ -1,6 +1,6 @@
 // The body of a request on its way from the loop that receives it to the handler that reads it: a pipe of bounded size.
 // The loop feeds it and never runs the reader's code while it holds the connection; what the reader waits for is
-// collected (Deferred) and run afterwards, under the eyes of the monitor.
+// collected (ContinuationCatcher) and run afterwards, under the eyes of the monitor.
 
 using System.IO.Pipelines;
 using Microsoft.AspNetCore.Http;

@@ -5,6 +5,8 @@
 //   the response is of use                               Wanted ──▶ Useless ──▶ GivenUp            ResponseWorth
 //   there is something left to end early                 Handling ──▶ Answered ──▶ Sealed          RequestPhase
 //
+// Given up is behind useless: who has given a request up waits for its end, so that what is lost of the response no longer matters, and a peer that leaves then changes nothing here.
+//
 // A peer that has only finished sending has the handler told, and still wants its response. One that leaves when the handler has ended makes the
 // response useless, and there is nobody to tell. What is cut, and how the peer sees it, is the response's.
 //
