@@ -55,6 +55,57 @@ public static class WorkerPoolServices
             tags: null));
     }
 
+    /// <summary>Adds a <see cref="ProcessPool"/> that starts and ends with the host. It is a keyed service under its name, and an <see cref="IWorkerPool"/> too; without a key <see cref="ProcessPool"/> is
+    /// the last that was added. Its options are judged when the host starts, which waits for its first processes unless <see cref="WorkerPoolOptions.WaitAtStart"/> is false.</summary>
+    /// <param name="services">Where to.</param>
+    /// <param name="name">The pool's. Its options are those of this name.</param>
+    /// <param name="configure">Sets options.</param>
+    /// <returns><paramref name="services"/>.</returns>
+    public static IServiceCollection AddProcessPool(this IServiceCollection services, string name, Action<ProcessPoolOptions> configure)
+    {
+        ArgumentNullException.ThrowIfNull(services);
+        ArgumentException.ThrowIfNullOrEmpty(name);
+        ArgumentNullException.ThrowIfNull(configure);
+        _ = services.AddOptions<ProcessPoolOptions>(name).Configure(options => options.Name = name).Configure(configure).ValidateOnStart();
+        services.TryAddSingleton<IValidateOptions<ProcessPoolOptions>, ProcessOptionsJudge>();
+        _ = services.AddKeyedSingleton(name, static (provider, key) =>
+            new ProcessPool(provider.GetRequiredService<IOptionsMonitor<ProcessPoolOptions>>().Get((string)key!), provider.GetService<ILoggerFactory>()));
+        _ = services.AddSingleton(provider => provider.GetRequiredKeyedService<ProcessPool>(name));
+        _ = services.AddSingleton<IWorkerPool>(provider => provider.GetRequiredKeyedService<ProcessPool>(name));
+        _ = services.AddSingleton<IHostedService>(provider => new ProcessPoolStart(
+            provider.GetRequiredKeyedService<ProcessPool>(name), provider.GetRequiredService<IOptionsMonitor<ProcessPoolOptions>>().Get(name).WaitAtStart));
+        return services;
+    }
+
+    /// <summary>Adds a check of the health of a pool of processes.</summary>
+    /// <param name="builder">Where to.</param>
+    /// <param name="name">The pool's, and the check's.</param>
+    /// <returns><paramref name="builder"/>.</returns>
+    public static IHealthChecksBuilder AddProcessPool(this IHealthChecksBuilder builder, string name)
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        ArgumentException.ThrowIfNullOrEmpty(name);
+        return builder.Add(new HealthCheckRegistration(
+            name,
+            provider => new WorkerPoolHealthCheck(
+                provider.GetRequiredKeyedService<ProcessPool>(name), provider.GetRequiredService<IOptionsMonitor<ProcessPoolOptions>>().Get(name).QueueMax),
+            failureStatus: null,
+            tags: null));
+    }
+
+    private sealed class ProcessOptionsJudge : IValidateOptions<ProcessPoolOptions>
+    {
+        public ValidateOptionsResult Validate(string? name, ProcessPoolOptions options) =>
+            options.Validate() is { Count: > 0 } faults ? ValidateOptionsResult.Fail(faults) : ValidateOptionsResult.Success;
+    }
+
+    private sealed class ProcessPoolStart(ProcessPool pool, bool waits) : IHostedService
+    {
+        public Task StartAsync(CancellationToken cancellationToken) => waits ? pool.WaitUntilReadyAsync(cancellationToken) : Task.CompletedTask;
+
+        public Task StopAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+    }
+
     private sealed class OptionsJudge<TWorker> : IValidateOptions<WorkerPoolOptions<TWorker>>
     {
         public ValidateOptionsResult Validate(string? name, WorkerPoolOptions<TWorker> options) =>

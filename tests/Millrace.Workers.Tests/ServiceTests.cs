@@ -56,6 +56,53 @@ public sealed class ServiceTests
         await other.StopAsync();
     }
 
+    // ---- processes ----
+
+    private static IHost ProcessHost(params (string Name, Action<ProcessPoolOptions> Configure)[] pools)
+    {
+        HostApplicationBuilder builder = Microsoft.Extensions.Hosting.Host.CreateEmptyApplicationBuilder(null);
+        builder.Services.AddLogging();
+        foreach (var (name, configure) in pools)
+        {
+            builder.Services.AddProcessPool(name, configure);
+            builder.Services.AddHealthChecks().AddProcessPool(name);
+        }
+        return builder.Build();
+    }
+
+    private static void Sleep(ProcessPoolOptions options)
+    {
+        (options.Command, options.Min, options.Max, options.Ready) = ("sleep", 2, 2, ProcessReady.Starts);
+        options.Arguments.Add("600");
+    }
+
+    [Fact]
+    public async Task Pools_of_processes_start_and_end_with_the_host_each_under_its_name()
+    {
+        IHost host = ProcessHost(("a", Sleep), ("b", Sleep));
+        await host.StartAsync();
+        ProcessPool[] pools = [.. ((string[])["a", "b"]).Select(name => host.Services.GetRequiredKeyedService<ProcessPool>(name))];
+        Assert.Equal(["a", "b"], pools.Select(static pool => pool.Name));
+        Assert.Equal(["a", "b"], host.Services.GetServices<IWorkerPool>().Select(static pool => pool.Name));
+        Assert.Same(pools[1], host.Services.GetRequiredService<ProcessPool>());
+        int[] children = [.. pools.SelectMany(static pool => pool.GetStatus().Workers).Select(static worker => worker.ProcessId!.Value)];
+        Assert.Equal(4, children.Distinct().Count(static child => Directory.Exists($"/proc/{child}")));
+        HealthReport health = await host.Services.GetRequiredService<HealthCheckService>().CheckHealthAsync();
+        Assert.Equal((HealthStatus.Healthy, 2), (health.Status, health.Entries.Count));
+        await host.StopAsync();
+        await ((IAsyncDisposable)host).DisposeAsync();
+        Assert.DoesNotContain(children, static child => Directory.Exists($"/proc/{child}"));
+    }
+
+    [Fact]
+    public async Task Options_of_a_pool_of_processes_are_judged_at_the_start()
+    {
+        using IHost host = ProcessHost(("a", static options => options.MemoryMax = 1));
+        var error = await Assert.ThrowsAsync<OptionsValidationException>(() => host.StartAsync());
+        Assert.Contains("Command is empty", error.Message, StringComparison.Ordinal);
+        Assert.Contains("MemoryMax is 1;", error.Message, StringComparison.Ordinal);
+    }
+
     // ---- each option, on both sides of its range ----
 
     [Theory]
