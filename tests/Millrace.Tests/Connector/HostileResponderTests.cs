@@ -123,6 +123,7 @@ public abstract class HostileResponderTests(bool isRelayed) : IAsyncLifetime
         {
             FastCgiResponse response = _front.Exchange(new FastCgiRequest("/", "POST") { Body = "x"u8.ToArray() });
             Assert.Equal((200, "body"), (response.Status, response.Text));
+            Assert.True(SpinWait.SpinUntil(() => responder.Closed == i + 1, TimeSpan.FromSeconds(10)));      // before that it has not ended it, and is the one to know what it does with a request
             Thread.Sleep(i % 3);
         }
         Assert.Equal(20, responder.Requests);
@@ -218,6 +219,7 @@ public abstract class HostileResponderTests(bool isRelayed) : IAsyncLifetime
         private readonly TaskCompletionSource _hasRequest = new(TaskCreationOptions.RunContinuationsAsynchronously);
         private readonly TaskCompletionSource<bool> _ended = new(TaskCreationOptions.RunContinuationsAsynchronously);
         private int _requests;
+        private int _closed;
 
         public Responder(string path, Func<int, byte[], byte[]?> answer, Func<int, bool>? keepsOpen = null, bool readsRequests = true, int chunk = int.MaxValue)
         {
@@ -231,6 +233,9 @@ public abstract class HostileResponderTests(bool isRelayed) : IAsyncLifetime
         }
 
         public int Requests => Volatile.Read(ref _requests);
+
+        /// <summary>Connections that it has ended.</summary>
+        public int Closed => Volatile.Read(ref _closed);
 
         public Task HasRequest => _hasRequest.Task;
 
@@ -259,7 +264,6 @@ public abstract class HostileResponderTests(bool isRelayed) : IAsyncLifetime
 
         private async Task ServeAsync(Socket socket)
         {
-            using Socket own = socket;
             await Task.Yield();     // an answer that waits keeps nobody from being accepted
             try
             {
@@ -285,6 +289,11 @@ public abstract class HostileResponderTests(bool isRelayed) : IAsyncLifetime
             catch (SocketException)
             {
                 // The client has gone.
+            }
+            finally
+            {
+                socket.Dispose();
+                Interlocked.Increment(ref _closed);
             }
         }
 
