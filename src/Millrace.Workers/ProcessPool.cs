@@ -144,7 +144,8 @@ public sealed class ProcessPool : IWorkerPool, IAsyncDisposable
         {
             await _memoryWatch.DisposeAsync().ConfigureAwait(false);
         }
-        await Task.WhenAll(_living.Keys.Select(static child => ((IMortal)child).Death)).ConfigureAwait(false);      // those that were given up and killed
+        Task killed = Task.WhenAll(_living.Keys.Select(static child => ((IMortal)child).Death));      // those that were given up
+        await killed.WaitAsync(_options.EndLimit).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);      // the kernel may hold one up
         _guardian.Dispose();
         _folder.Dispose();
     }

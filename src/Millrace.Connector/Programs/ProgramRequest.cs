@@ -123,8 +123,7 @@ internal sealed partial class ProgramRequest : IDisposable
     private async Task<bool> TryAnswerAsync(PooledConnection connection, bool settles)
     {
         connection.BeginRequest();
-        using CancellationTokenSource? stopping = settles ? CancellationTokenSource.CreateLinkedTokenSource(_leaving, _silence.Token) : null;
-        _stopping = stopping;
+        _stopping = settles ? CancellationTokenSource.CreateLinkedTokenSource(_leaving, _silence.Token) : null;
         using CancellationTokenRegistration leaving = settles ? default : _leaving.UnsafeRegister(static state => _ = AbortAsync((PooledConnection)state!), connection);
         using CancellationTokenRegistration silence = settles ? default : _silence.Token.UnsafeRegister(static state => ((PooledConnection)state!).Dispose(), connection);
         try
@@ -221,6 +220,7 @@ internal sealed partial class ProgramRequest : IDisposable
 
     private async ValueTask EndAsync(IProgramConnections connections, PooledConnection connection, bool isDone)
     {
+        using CancellationTokenSource? stopping = _stopping;
         if (isDone)
         {
             connections.Return(connection);
@@ -232,6 +232,7 @@ internal sealed partial class ProgramRequest : IDisposable
             await EndUploadAsync().ConfigureAwait(false);
             return;
         }
+        await stopping!.CancelAsync().ConfigureAwait(false);       // ends an upload that the process does not take
         await EndUploadAsync().ConfigureAwait(false);
         _ = _released!.TrySetResult();
         await connections.SettleAsync(connection, hasEnded: _ended is not null).ConfigureAwait(false);

@@ -109,6 +109,14 @@ internal static partial class Posix
         return signal == 0 ? (status >> 8) & 0xFF : 128 + signal;
     }
 
+    /// <summary>Kills a child that nobody waits for, and waits for it.</summary>
+    public static void KillChild(int child)
+    {
+        int status = 0;
+        _ = Kill(child, SigKill);
+        _ = WaitForProcess(child, ref status, 0);
+    }
+
     /// <summary>A counter that can be waited for.</summary>
     /// <exception cref="IOException">There is no descriptor left.</exception>
     public static int OpenEvent() => NewEvent(0, CloseOnExecute) is >= 0 and var descriptor ? descriptor : throw Failure("An event cannot be made");
@@ -266,6 +274,9 @@ internal static partial class Posix
 
     [LibraryImport("libc", EntryPoint = "syscall", SetLastError = true)]
     private static partial long SystemCall(long number, int descriptor, int signal, nint info, int flags);
+
+    [LibraryImport("libc", EntryPoint = "kill")]
+    private static partial int Kill(int process, int signal);
 
     [LibraryImport("libc", EntryPoint = "waitpid")]
     private static partial int WaitForProcess(int process, ref int status, int options);

@@ -4,11 +4,21 @@ namespace Millrace.Workers.Processes;
 
 internal sealed class Reaper
 {
-    private static readonly Lazy<Reaper> s_one = new(static () => new Reaper());
+    private static readonly Lock s_lock = new();
+    private static Reaper? s_one;
 
     private readonly int _wake = Posix.OpenEvent();
     private readonly Lock _lock = new();
     private readonly Dictionary<int, (int Child, Action<int?> Ended)> _children = [];
+
+    // Where there is no descriptor left for it the next one tries again.
+    private static Reaper One()
+    {
+        lock (s_lock)
+        {
+            return s_one ??= new Reaper();
+        }
+    }
 
     private Reaper() => new Thread(Run) { IsBackground = true, Name = "millrace children" }.UnsafeStart();
 
@@ -18,7 +28,7 @@ internal sealed class Reaper
     /// <param name="ended">Called once, on the thread pool; the descriptor is the caller's to close.</param>
     public static void Watch(int child, int descriptor, Action<int?> ended)
     {
-        Reaper one = s_one.Value;
+        Reaper one = One();
         lock (one._lock)
         {
             one._children.Add(descriptor, (child, ended));

@@ -40,8 +40,8 @@ public sealed class WorkerProcess : IMortal, IAsyncDisposable
         _descriptor = descriptor;
         ProcessId = id;
         EndPoint = folder.EndPointOf(name);
-        _output = new ChildOutput(output, line => voice.Printed(id, line));
         Reaper.Watch(id, descriptor, OnEnded);
+        _output = new ChildOutput(output, line => voice.Printed(id, line));
     }
 
     /// <summary>The kernel's number of it.</summary>
@@ -141,7 +141,7 @@ public sealed class WorkerProcess : IMortal, IAsyncDisposable
             pair = Posix.Pair();
             int id = Posix.Spawn(options.Command, [options.Command, .. options.Arguments], options.CompleteEnvironment(), options.WorkingDirectory, listener, pair.Value.Theirs);
             guardian.Add(id);
-            return new WorkerProcess(options, folder, guardian, voice, name, id, Posix.OpenProcess(id), pair.Value.Ours);
+            return Hold(id, guardian, descriptor => new WorkerProcess(options, folder, guardian, voice, name, id, descriptor, pair.Value.Ours));
         }
         catch
         {
@@ -159,6 +159,27 @@ public sealed class WorkerProcess : IMortal, IAsyncDisposable
             {
                 Posix.Close(pair.Value.Theirs);
             }
+        }
+    }
+
+    // A process that cannot be watched, for want of descriptors, does not stay.
+    private static WorkerProcess Hold(int id, Guardian guardian, Func<int, WorkerProcess> make)
+    {
+        int descriptor = -1;
+        try
+        {
+            descriptor = Posix.OpenProcess(id);
+            return make(descriptor);
+        }
+        catch
+        {
+            Posix.KillChild(id);
+            guardian.Remove(id);
+            if (descriptor >= 0)
+            {
+                Posix.Close(descriptor);
+            }
+            throw;
         }
     }
 
