@@ -63,11 +63,14 @@ internal sealed class PoolOrders<TWorker>(Dispatcher<TWorker> dispatcher, string
     {
         using (dispatcher.Lock.Enter())
         {
+            if (death.Reason is WorkerEnd.Exited or WorkerEnd.Memory)
+            {
+                dispatcher.Say(log => log.Died(worker.Id, death.Reason, worker.ProcessId, death.Cause.Message));        // whoever else has killed it has said so
+            }
             if (worker.State is not (WorkerState.Idle or WorkerState.Busy or WorkerState.Starting) || worker.EndReason != WorkerEnd.None)
             {
-                return;     // it was to end
+                return;     // it was to end, or its last call has found out before
             }
-            dispatcher.Say(log => log.Died(worker.Id, death.Reason, worker.ProcessId, death.Cause.Message));
             if (worker.State == WorkerState.Idle && worker.Times.Count == 0)
             {
                 dispatcher.NotePause(death.Cause, dispatcher.Limits.Now);

@@ -88,7 +88,7 @@ public sealed class ProcessPoolTests : IDisposable
         Assert.Equal(calls, Calls("crash"));
         await UntilAsync(() => Ends(app, WorkerEnd.Exited) == calls);
         Assert.Equal(200, (await GetAsync(app, "/pid.php")).Status);
-        Assert.Contains(app.Said.All, static line => line.StartsWith("16 ", StringComparison.Ordinal) && line.Contains("signal 9 has ended it.", StringComparison.Ordinal));
+        await UntilAsync(() => app.Said.All.Count(static line => line.StartsWith("16 ", StringComparison.Ordinal) && line.Contains("signal 9 has ended it.", StringComparison.Ordinal)) == calls);
     }
 
     // What has been sent to a process that is just dying may not be sent twice unless it is safe: nobody knows what came of it.
