@@ -198,7 +198,7 @@ public sealed class WorkerProcess : IMortal, IAsyncDisposable
         {
             _ = limit.CancelAsync();
             await answer.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-            throw Failed(_death.Task.Result.Cause.Message);
+            throw await DiedAsync().ConfigureAwait(false);
         }
         try
         {
@@ -213,10 +213,17 @@ public sealed class WorkerProcess : IMortal, IAsyncDisposable
         {
             if (await Task.WhenAny(_death.Task, Task.Delay(s_nearlyDead, ct)).ConfigureAwait(false) == _death.Task)
             {
-                throw Failed(_death.Task.Result.Cause.Message);
+                throw await DiedAsync().ConfigureAwait(false);
             }
             throw Failed($"it cannot be connected to: {error.Message}");
         }
+    }
+
+    // What it has said last may come behind its end.
+    private async Task<IOException> DiedAsync()
+    {
+        _ = await Task.WhenAny(_output.Ended, Task.Delay(s_nearlyDead)).ConfigureAwait(false);
+        return Failed(_death.Task.Result.Cause.Message);
     }
 
     private IOException Failed(string why) => new($"{_options.Command} (process {ProcessId}) has not come to answer: {why}{Printed()}");
