@@ -14,6 +14,14 @@ internal sealed class RecordWriter : IDisposable
     private int _end;
     private int _record = -1;       // where the record that is being written begins
 
+    /// <summary>An ABORT_REQUEST (§5.4).</summary>
+    public static byte[] Abort()
+    {
+        byte[] record = new byte[RecordHeader.Size];
+        RecordHeader.Write(record, RecordType.AbortRequest, RequestId, 0, 0);
+        return record;
+    }
+
     public ReadOnlyMemory<byte> Written => _bytes.AsMemory(0, _end);
 
     public int Length => _end;

@@ -85,9 +85,7 @@ internal sealed class ProcessConnection(WorkerProcess process, TimeSpan abortLim
         using var limit = new CancellationTokenSource(abortLimit);
         try
         {
-            byte[] abort = new byte[RecordHeader.Size];
-            RecordHeader.Write(abort, RecordType.AbortRequest, RecordWriter.RequestId, 0, 0);
-            await connection.SendAsync(abort, limit.Token).ConfigureAwait(false);
+            await connection.SendAsync(RecordWriter.Abort(), limit.Token).ConfigureAwait(false);
             do
             {
                 while (connection.TryRead(out RecordPart part, out _))

@@ -97,9 +97,11 @@ internal sealed partial class ProgramRequest : IDisposable
         {
             PooledConnection connection = await connections.RentAsync(fresh, leaving).ConfigureAwait(false);
             bool isDone = false;
+            bool goesOn = false;
             try
             {
-                if (await TryAnswerAsync(connection, connections.Settles).ConfigureAwait(false))
+                goesOn = !await TryAnswerAsync(connection, connections.Settles).ConfigureAwait(false);
+                if (!goesOn)
                 {
                     isDone = _uploadIsOver && _ended is not null && !connection.HasRest;
                     return;
@@ -108,7 +110,7 @@ internal sealed partial class ProgramRequest : IDisposable
             finally
             {
                 _hasAnswered |= connection.HasAnswered;
-                await EndAsync(connections, connection, isDone).ConfigureAwait(false);
+                await EndAsync(connections, connection, isDone, goesOn).ConfigureAwait(false);
             }
         }
     }
@@ -174,11 +176,9 @@ internal sealed partial class ProgramRequest : IDisposable
     // Sending that may have been broken off leaves no place for a record: only one that is not busy sending is told.
     private static async Task AbortAsync(PooledConnection connection)
     {
-        byte[] record = new byte[RecordHeader.Size];
-        RecordHeader.Write(record, RecordType.AbortRequest, RecordWriter.RequestId, 0, 0);
         try
         {
-            await connection.SendAsync(record).AsTask().WaitAsync(TimeSpan.FromMilliseconds(100)).ConfigureAwait(false);
+            await connection.SendAsync(RecordWriter.Abort()).AsTask().WaitAsync(TimeSpan.FromMilliseconds(100)).ConfigureAwait(false);
         }
         catch (Exception error) when (error is SocketException or ObjectDisposedException or TimeoutException)
         {
@@ -218,7 +218,7 @@ internal sealed partial class ProgramRequest : IDisposable
         connection.Dispose();
     }
 
-    private async ValueTask EndAsync(IProgramConnections connections, PooledConnection connection, bool isDone)
+    private async ValueTask EndAsync(IProgramConnections connections, PooledConnection connection, bool isDone, bool goesOn)
     {
         using CancellationTokenSource? stopping = _stopping;
         if (isDone)
@@ -234,7 +234,10 @@ internal sealed partial class ProgramRequest : IDisposable
         }
         await stopping!.CancelAsync().ConfigureAwait(false);       // ends an upload that the process does not take
         await EndUploadAsync().ConfigureAwait(false);
-        _ = _released!.TrySetResult();
+        if (!goesOn)
+        {
+            _ = _released!.TrySetResult();
+        }
         await connections.SettleAsync(connection, hasEnded: _ended is not null).ConfigureAwait(false);
     }
 
