@@ -32,7 +32,7 @@ internal static class ThreadFacts
         string status = Read(id.Value, "status");
         string waits = Read(id.Value, "wchan");
         string call = Read(id.Value, "syscall").Split(' ')[0];
-        string state = Line(status, "State:");
+        string state = KernelText.Line(status, "State:");
         if (state.Length == 0)
         {
             return string.Create(CultureInfo.InvariantCulture, $"Its thread is {id}.");
@@ -42,18 +42,5 @@ internal static class ThreadFacts
         return string.Create(CultureInfo.InvariantCulture, $"Its thread is {id}, state {state}{where}{which}.");
     }
 
-    private static string Line(string text, string name) =>
-        text.Split('\n').FirstOrDefault(line => line.StartsWith(name, StringComparison.Ordinal))?[name.Length..].Trim() ?? "";
-
-    private static string Read(int id, string file)
-    {
-        try
-        {
-            return File.ReadAllText(string.Create(CultureInfo.InvariantCulture, $"/proc/self/task/{id}/{file}")).Trim();
-        }
-        catch (Exception error) when (error is IOException or UnauthorizedAccessException)
-        {
-            return "";
-        }
-    }
+    private static string Read(int id, string file) => KernelText.Read(string.Create(CultureInfo.InvariantCulture, $"/proc/self/task/{id}/{file}"));
 }

@@ -29,7 +29,7 @@ public static class WorkerPoolServices
         {
             _ = options.Configure(configure);
         }
-        services.TryAddSingleton<IValidateOptions<WorkerPoolOptions<TWorker>>, OptionsJudge<TWorker>>();
+        services.TryAddSingleton<IValidateOptions<WorkerPoolOptions<TWorker>>, OptionsJudge<WorkerPoolOptions<TWorker>>>();
         services.TryAddSingleton(provider => new WorkerPool<TWorker>(
             () => factory is not null ? factory(provider) : ActivatorUtilities.CreateInstance<TWorker>(provider),
             provider.GetRequiredService<IOptions<WorkerPoolOptions<TWorker>>>().Value,
@@ -67,7 +67,7 @@ public static class WorkerPoolServices
         ArgumentException.ThrowIfNullOrEmpty(name);
         ArgumentNullException.ThrowIfNull(configure);
         _ = services.AddOptions<ProcessPoolOptions>(name).Configure(options => options.Name = name).Configure(configure).ValidateOnStart();
-        services.TryAddSingleton<IValidateOptions<ProcessPoolOptions>, ProcessOptionsJudge>();
+        services.TryAddSingleton<IValidateOptions<ProcessPoolOptions>, OptionsJudge<ProcessPoolOptions>>();
         _ = services.AddKeyedSingleton(name, static (provider, key) =>
             new ProcessPool(provider.GetRequiredService<IOptionsMonitor<ProcessPoolOptions>>().Get((string)key!), provider.GetService<ILoggerFactory>()));
         _ = services.AddSingleton(provider => provider.GetRequiredKeyedService<ProcessPool>(name));
@@ -93,12 +93,6 @@ public static class WorkerPoolServices
             tags: null));
     }
 
-    private sealed class ProcessOptionsJudge : IValidateOptions<ProcessPoolOptions>
-    {
-        public ValidateOptionsResult Validate(string? name, ProcessPoolOptions options) =>
-            options.Validate() is { Count: > 0 } faults ? ValidateOptionsResult.Fail(faults) : ValidateOptionsResult.Success;
-    }
-
     private sealed class ProcessPoolStart(ProcessPool pool, bool waits) : IHostedService
     {
         public Task StartAsync(CancellationToken cancellationToken) => waits ? pool.WaitUntilReadyAsync(cancellationToken) : Task.CompletedTask;
@@ -106,9 +100,10 @@ public static class WorkerPoolServices
         public Task StopAsync(CancellationToken cancellationToken) => Task.CompletedTask;
     }
 
-    private sealed class OptionsJudge<TWorker> : IValidateOptions<WorkerPoolOptions<TWorker>>
+    private sealed class OptionsJudge<TOptions> : IValidateOptions<TOptions>
+        where TOptions : WorkerPoolOptions
     {
-        public ValidateOptionsResult Validate(string? name, WorkerPoolOptions<TWorker> options) =>
+        public ValidateOptionsResult Validate(string? name, TOptions options) =>
             options.Validate() is { Count: > 0 } faults ? ValidateOptionsResult.Fail(faults) : ValidateOptionsResult.Success;
     }
 

@@ -37,7 +37,7 @@ internal static class ProcessFacts
     /// <param name="reader">What prints the stacks of a .NET process whose number follows; null: it is looked for.</param>
     public static async Task<string> DescribeAsync(int id, string? reader)
     {
-        string state = Line(Read(id, "status"), "State:");
+        string state = KernelText.Line(Read(id, "status"), "State:");
         string waits = Read(id, "wchan");
         string where = waits is "" or "0" ? "" : $", waiting in {waits}";
         string facts = string.Create(CultureInfo.InvariantCulture, $"Its process is {id}, state {(state.Length == 0 ? "not known" : state)}{where}.");
@@ -99,18 +99,5 @@ internal static class ProcessFacts
     private static string? Find(string name) =>
         (Environment.GetEnvironmentVariable("PATH") ?? "").Split(':', StringSplitOptions.RemoveEmptyEntries).Select(folder => Path.Join(folder, name)).FirstOrDefault(File.Exists);
 
-    private static string Line(string text, string name) =>
-        text.Split('\n').FirstOrDefault(line => line.StartsWith(name, StringComparison.Ordinal))?[name.Length..].Trim() ?? "";
-
-    private static string Read(int id, string file)
-    {
-        try
-        {
-            return File.ReadAllText(string.Create(CultureInfo.InvariantCulture, $"/proc/{id}/{file}")).Trim();
-        }
-        catch (Exception error) when (error is IOException or UnauthorizedAccessException)
-        {
-            return "";
-        }
-    }
+    private static string Read(int id, string file) => KernelText.Read(string.Create(CultureInfo.InvariantCulture, $"/proc/{id}/{file}"));
 }

@@ -211,7 +211,7 @@ public sealed class WorkerProcess : IMortal, IAsyncDisposable
         }
         catch (SocketException error)
         {
-            if (await Task.WhenAny(_death.Task, Task.Delay(s_nearlyDead, ct)).ConfigureAwait(false) == _death.Task)
+            if (await WaitForExitAsync(s_nearlyDead).ConfigureAwait(false))
             {
                 throw await DiedAsync().ConfigureAwait(false);
             }
@@ -281,7 +281,7 @@ public sealed class WorkerProcess : IMortal, IAsyncDisposable
             _killedFor = _killedFor == WorkerEnd.None ? WorkerEnd.Closed : _killedFor;      // whatever it is that ends it
         }
         Signal(Posix.SigTerm);
-        if (await Task.WhenAny(_death.Task, Task.Delay(_options.StopLimit)).ConfigureAwait(false) != _death.Task)
+        if (!await WaitForExitAsync(_options.StopLimit).ConfigureAwait(false))
         {
             _voice.HadToBeKilled(ProcessId);
             Signal(Posix.SigKill);
