@@ -185,6 +185,7 @@ public abstract partial class EndToEndList
         const int BlockSize = 65_536;
         string tag = NewTag();
         using WireClient client = await ConnectStreamingAsync();
+        client.SendBufferSize = BlockSize;      // or the sockets on the way may take it all
         await client.WriteHeadAsync("POST", $"/hash?tag={tag}&wait=1", $"Content-Length: {size}");
         byte[] body = DeterministicBytes.Create(size);
         int sent = 0;

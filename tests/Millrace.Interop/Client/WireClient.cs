@@ -36,6 +36,15 @@ public sealed class WireClient : IDisposable
 
     public IPEndPoint LocalEndPoint => (IPEndPoint)_socket.LocalEndPoint!;
 
+    /// <summary>
+    /// How many bytes the system holds before a write waits. A server's receive window grows with what it is sent
+    /// for each round trip, to 32 MiB where the system lets it: behind a small buffer it stays small.
+    /// </summary>
+    public int SendBufferSize
+    {
+        set => _socket.SendBufferSize = value;
+    }
+
     public static async Task<WireClient> ConnectAsync(IPEndPoint endPoint)
     {
         var socket = new Socket(endPoint.AddressFamily, SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
