@@ -211,7 +211,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
         get
         {
             using ExchangeUse use = Use();
-            return Exchange.Answer.HasEnded;
+            return Exchange.Answer.IsWritten;
         }
     }
 

@@ -15,7 +15,7 @@ internal abstract partial class ClosingConnection<TKernel>
     private long _overdueMs;             // ... and the one before it
 
     // A next request may have begun behind the one that has ended: its head is waited for. Or the end of that one's body.
-    protected void SetIdleDeadline()
+    protected void BeginIdling()
     {
         if (IsMidRequest)
         {
@@ -191,7 +191,7 @@ internal abstract partial class ClosingConnection<TKernel>
         if (!IsTcp && Loop.IsDraining && !IsClosing && !IsMidRequest)
         {
             LeaveIfDraining(mayFollow: false);
-            SetIdleDeadline();
+            BeginIdling();
         }
     }
 

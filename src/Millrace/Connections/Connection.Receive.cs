@@ -332,7 +332,8 @@ internal abstract partial class Connection<TKernel>
             return Continue(driver);
         }
 
-        SetIdleDeadline();
+        _lastActiveMs = Loop.NowMs;     // now that the peer has its answer, its next request may be on its way
+        BeginIdling();
         return Continue(driver);
     }
 }

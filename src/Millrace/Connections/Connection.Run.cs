@@ -40,7 +40,7 @@ internal abstract partial class Connection<TKernel>
             return SendToWorker(driver, exchange);
         }
 
-        GoTo(Stage.Running);
+        GoTo(Stage.Inline);
         _owner.Lend();
         exchange.IsInline = true;
         bool isHeldInPlace = _held.IsInPlace;      // the driver that takes the loop over copies it, if there is one
@@ -85,7 +85,7 @@ internal abstract partial class Connection<TKernel>
         }
         catch (Exception error)
         {
-            if (mine && Stage == Stage.Running)
+            if (mine && Stage == Stage.Inline)
             {
                 GoTo(Stage.Away);
             }
@@ -183,7 +183,7 @@ internal abstract partial class Connection<TKernel>
         exchange.EnsureEnded();
         exchange.Life.SealInline();
         NoteIfBroken(exchange);
-        bool keepsOpen = !exchange.IsBroken && KeepsOpen(exchange) && !exchange.Life.HasLostPeer && (!Loop.IsDraining || ClosesInOrder(exchange));
+        bool keepsOpen = !exchange.IsBroken && KeepsOpen(exchange) && !exchange.Life.IsUseless && (!Loop.IsDraining || ClosesInOrder(exchange));
         LeaveGate();
         CountEnd(exchange);
         _ownRates = exchange.OwnRates;
@@ -214,7 +214,7 @@ internal abstract partial class Connection<TKernel>
         if (keepsOpen)
         {
             LeaveIfDraining(mayFollow: false);
-            SetIdleDeadline();
+            BeginIdling();
         }
         else
         {
@@ -314,7 +314,7 @@ internal abstract partial class Connection<TKernel>
 
         GoTo(_pending is null ? Stage.Receiving : Stage.Sending);
 
-        bool keepsOpen = _restKeepsOpen && !exchange.Life.HasLostPeer && (!Loop.IsDraining || hasNext || ClosesInOrder(exchange)) && !_isBrokenOff;
+        bool keepsOpen = _restKeepsOpen && !exchange.Life.IsUseless && (!Loop.IsDraining || hasNext || ClosesInOrder(exchange)) && !_isBrokenOff;
         if (exchange.Reset())
         {
             driver.Return(exchange);
@@ -345,7 +345,7 @@ internal abstract partial class Connection<TKernel>
             return SendPending(driver);
         }
 
-        SetIdleDeadline();
+        BeginIdling();
         return AfterTurn(driver);
     }
 

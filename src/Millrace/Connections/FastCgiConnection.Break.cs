@@ -15,7 +15,7 @@ internal sealed partial class FastCgiConnection<TKernel>
 
     protected override void OnExchangeEnded(bool keepsOpen)
     {
-        _isTaken = false;
+        _isDispatched = false;
         if (!keepsOpen && MayGoOn)
         {
             return;         // it is not over before its peer has been told
@@ -51,7 +51,7 @@ internal sealed partial class FastCgiConnection<TKernel>
             BeginParams();
         }
 
-        SetIdleDeadline();
+        BeginIdling();
         return true;
     }
 

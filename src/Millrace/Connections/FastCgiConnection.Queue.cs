@@ -14,7 +14,7 @@ internal sealed partial class FastCgiConnection<TKernel>
 
     protected override bool ProcessWhileWaiting(LoopDriver driver, byte[] buffer, int start, int end)
     {
-        Debug.Assert(_isTaken && !IsRunning);
+        Debug.Assert(_isDispatched && !IsRunning);
         Exchange exchange = Exchange!;
         while (start < end && !IsClosed && !_sequence.HasNext && !exchange.Life.IsGivenUp && Take(driver, buffer, ref start, end))
         {
@@ -43,7 +43,7 @@ internal sealed partial class FastCgiConnection<TKernel>
     // Clients that leave at once leave a chain of requests behind, which are read when the handler of the first one has ended: of those in one read none but the last is run.
     private void TakeNextInstead(LoopDriver driver)
     {
-        if (_isTaken)
+        if (_isDispatched)
         {
             NoteInput();
             AbortTaken("The front server has given the request up for another one.");

@@ -52,7 +52,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
 
     protected override bool IsRestComing => _sequence.IsRestComing;
 
-    protected override bool IsAtRest => !_sequence.IsMidRequest && !_sequence.HasNext && !_isTaken;
+    protected override bool IsAtRest => !_sequence.IsMidRequest && !_sequence.HasNext && !_isDispatched;
 
     protected override byte Knowledge { get => _sequence.Knowledge; set => _sequence.Knowledge = value; }
 
@@ -64,8 +64,8 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
     private bool HasHead => _sequence.State is SequenceState.Stdin or SequenceState.Whole;
 
     private ResponseProgress Progress =>
-        !_isTaken ? ResponseProgress.None
-        : Exchange!.Answer.HasEnded || Exchange.Life.IsGivenUp ? ResponseProgress.Over
+        !_isDispatched ? ResponseProgress.None
+        : Exchange!.Answer.IsWritten || Exchange.Life.IsGivenUp ? ResponseProgress.Over
         : Exchange.Answer.IsWholeToPeer ? ResponseProgress.Whole
         : ResponseProgress.Awaited;
 
@@ -73,7 +73,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
 
     protected override void NoteBroken(Exchange exchange)
     {
-        if (!exchange.Life.HasLostPeer)
+        if (!exchange.Life.IsUseless)
         {
             BreakWhenTaken(IsTcp && !exchange.IsUnanswered ? BreakSign.Reset : BreakSign.Bytes);
             _endsAtRecord = !IsTcp || exchange.File.BytesLeft == 0;
@@ -85,7 +85,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
 
     protected override bool Process(LoopDriver driver, byte[] buffer, int start, int end)
     {
-        Debug.Assert(!_isTaken);
+        Debug.Assert(!_isDispatched);
         _sequence.NoteRead();
         bool wasRestComing = IsRestComing;
         while (start < end && !IsClosed)
@@ -269,7 +269,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
 
     private void TakeAbort(LoopDriver driver)
     {
-        if (_isTaken)
+        if (_isDispatched)
         {
             AbortTaken("The front server aborted the request.");
         }
@@ -344,8 +344,8 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
     private bool Start(LoopDriver driver, byte[] buffer, int start, int end)
     {
         Hold(buffer.AsSpan(start, end - start));
-        Debug.Assert(HasHead && !_isTaken);
-        _isTaken = true;
+        Debug.Assert(HasHead && !_isDispatched);
+        _isDispatched = true;
         ResetDiscarded();
         Exchange!.BeginBehindOutput();      // what has been answered behind its head
         return Dispatch(driver, Exchange);
@@ -369,7 +369,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
     // A request that was being received and will not be run: the time for its head is none for the connection.
     private void DropRequest(LoopDriver driver)
     {
-        _isTaken = false;
+        _isDispatched = false;
         _sequence.Drop();
         SetDeadline(Options.IdleTimeout);
         _params.Drop();
@@ -388,12 +388,12 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
         _params.Drop();
         _query.Drop();
 
-        if (Exchange is { } exchange && (!_isTaken || wasQueued))
+        if (Exchange is { } exchange && (!_isDispatched || wasQueued))
         {
             exchange.Reset();
             Exchange = null;
         }
 
-        _isTaken = false;       // what is still answered in this turn goes nowhere
+        _isDispatched = false;       // what is still answered in this turn goes nowhere
     }
 }

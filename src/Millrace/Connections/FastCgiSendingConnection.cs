@@ -15,7 +15,7 @@ internal abstract class FastCgiSendingConnection<TKernel> : Connection<TKernel>
     private const int ControlMax = 16 * 1024;
 
     private protected readonly FastCgiFraming _frames;
-    private protected bool _isTaken; // the request in progress has a place: it runs, or waits for its turn (Stage.Queued)
+    private protected bool _isDispatched; // the request in progress has a place: it runs, or waits for its turn (Stage.Queued)
     private bool _midRecord;         // part of a record has left, the rest waits
     private OutputBuffer? _control;  // answers to management records that wait for a record boundary, or for room in the socket
     private OutputBuffer? _behind;   // END_REQUEST for requests that came under the id in progress
@@ -25,7 +25,7 @@ internal abstract class FastCgiSendingConnection<TKernel> : Connection<TKernel>
         : base(loop, descriptor, isTcp, frames) => _frames = frames;
 
     /// <summary>The request in progress has been given to its handler, and the loop has not taken note of its end yet.</summary>
-    private protected bool IsRunning => _isTaken && Stage != Stage.Queued;
+    private protected bool IsRunning => _isDispatched && Stage != Stage.Queued;
 
     // The sign of the break (FastCgiFraming.BrokenOff), at once. Behind the rest of a record of which the peer has a part: nginx takes an end within a record for the end of the response.
     protected sealed override bool WriteLast(Exchange? exchange, OutputBuffer output, OutputBuffer last)
@@ -64,7 +64,7 @@ internal abstract class FastCgiSendingConnection<TKernel> : Connection<TKernel>
     // only behind its own end: at once when that has left before, or else when the loop has the connection again.
     private protected void SendControl(LoopDriver driver, ReadOnlySpan<byte> record, bool isOfItsId = false)
     {
-        if (!_isTaken || (Stage == Stage.Queued && !isOfItsId))
+        if (!_isDispatched || (Stage == Stage.Queued && !isOfItsId))
         {
             driver.Output.Append(record);
             return;
@@ -141,7 +141,7 @@ internal abstract class FastCgiSendingConnection<TKernel> : Connection<TKernel>
     private SendResult SendBehind()
     {
         SendResult result = SendControl();
-        while (_control is null && !_isTaken && (_behind ?? _late) is not null)
+        while (_control is null && !_isDispatched && (_behind ?? _late) is not null)
         {
             (_control, _behind, _late) = (_behind ?? _late, null, _behind is null ? null : _late);
             result = SendControl();

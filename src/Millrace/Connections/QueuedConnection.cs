@@ -102,7 +102,7 @@ internal abstract class QueuedConnection<TKernel> : ClosingConnection<TKernel>
         }
 
         OnExchangeEnded(keepsOpen: !IsClosing);
-        SetIdleDeadline();
+        BeginIdling();
         return AfterTurn(driver);
     }
 

@@ -79,7 +79,7 @@ internal abstract partial class SendingConnection<TKernel>
                 exchange.Output.Clear();
             }
 
-            keepsOpen &= sent != SendResult.Broken && !exchange.Life.HasLostPeer;
+            keepsOpen &= sent != SendResult.Broken && !exchange.Life.IsUseless;
             _rest = rest = exchange.TakeUnsent();
             if (keepsOpen && rest is null && !_hasLeftBefore)
             {
@@ -196,7 +196,7 @@ internal abstract partial class SendingConnection<TKernel>
     // Before the peer has the whole answer, and thinks of its next request. Who sends what is left of the response, with its end.
     private void EndReceivingBehindEnd(Exchange? exchange, OutputBuffer output)
     {
-        if (exchange is { Answer.HasEnded: true } && !output.IsEmpty && EndsReceivingBehind(exchange))
+        if (exchange is { Answer.IsWritten: true } && !output.IsEmpty && EndsReceivingBehind(exchange))
         {
             EndReceiving();
         }

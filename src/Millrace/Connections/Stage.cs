@@ -1,7 +1,7 @@
 // What a connection is doing. Its loop's field: who else may do what meanwhile is in the word (Ownership.cs).
 //
 //                 handler called          ended in its turn
-//   Receiving ─────────────────▶ Running ──────────────────▶ Receiving
+//   Receiving ─────────────────▶ Inline ───────────────────▶ Receiving
 //     │  ▲  ▲                       │ goes on elsewhere
 //     │  │  └──────── Away ◀────────┘                    or from Receiving at once: to a worker
 //     │  │              │ not all of it has left
@@ -9,9 +9,9 @@
 //     │  └─────────── Sending
 //     │ no place      │ the last answer
 //     ├────▶ Queued   ▼
-//     └─────────▶ Lingering ──▶ Closed                   Closed: from every stage; from Running and Away by a fault of the server alone
+//     └─────────▶ Lingering ──▶ Closed                   Closed: from every stage; from Inline and Away by a fault of the server alone
 //
-// By way of Receiving, which lasts no longer than the method: from Sending to Lingering, and from Queued to Running or Away. Receiving goes to Sending
+// By way of Receiving, which lasts no longer than the method: from Sending to Lingering, and from Queued to Inline or Away. Receiving goes to Sending
 // too, where an answer that ended in its turn does not all leave. Lingering begins once more when a sign has been shown, and goes back to Receiving where
 // the peer waits no longer for the response that failed.
 
@@ -25,8 +25,8 @@ internal enum Stage : byte
     /// <summary>A whole head has been read, and the limit of concurrent requests is reached.</summary>
     Queued,
 
-    /// <summary>The handler is in its first, synchronous part on the loop. (That an exchange or a request runs means more: it has a handler, in this stage or Away.)</summary>
-    Running,
+    /// <summary>The handler is in its first, synchronous part on the loop. (An exchange, or a request, runs where it has a handler: in this stage or Away.)</summary>
+    Inline,
 
     /// <summary>The exchange has outlived its turn. Still so when it has given the connection back, until the loop settles: then the word says that the loop owns it, and its exchange may serve another one.</summary>
     Away,
@@ -79,9 +79,9 @@ internal static class Stages
     /// <summary>Whether a connection may go from one stage to another.</summary>
     public static bool MayFollow(this Stage next, Stage now) => (now, next) switch
     {
-        (Stage.Receiving, Stage.Queued or Stage.Running or Stage.Away or Stage.Sending or Stage.Lingering or Stage.Closed) => true,
+        (Stage.Receiving, Stage.Queued or Stage.Inline or Stage.Away or Stage.Sending or Stage.Lingering or Stage.Closed) => true,
         (Stage.Queued, Stage.Receiving or Stage.Closed) => true,
-        (Stage.Running, Stage.Receiving or Stage.Away or Stage.Closed) => true,
+        (Stage.Inline, Stage.Receiving or Stage.Away or Stage.Closed) => true,
         (Stage.Away, Stage.Receiving or Stage.Sending or Stage.Closed) => true,
         (Stage.Sending, Stage.Receiving or Stage.Closed) => true,
         (Stage.Lingering, Stage.Lingering or Stage.Receiving or Stage.Closed) => true,

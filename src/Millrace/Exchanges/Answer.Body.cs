@@ -173,7 +173,7 @@ internal sealed partial class Answer
 
     public void CheckNotEnded()
     {
-        if (HasEnded | HasFileFailed)
+        if (IsWritten | HasFileFailed)
         {
             ThrowNotWritable();
         }

@@ -50,7 +50,7 @@ internal sealed partial class Answer(Exchange exchange)
     public bool HasStarted => _stage >= AnswerStage.Begun;
 
     /// <summary>The application writes nothing more of it: its end has been written, or is about to be.</summary>
-    public bool HasEnded => _stage is AnswerStage.Ending or AnswerStage.Ended;
+    public bool IsWritten => _stage is AnswerStage.Ending or AnswerStage.Ended;
 
     /// <summary>HEAD, 204, 205, 304 and a 2xx to CONNECT have no body, whatever the application writes.</summary>
     public bool SuppressesBody { get; private set; }
@@ -90,7 +90,7 @@ internal sealed partial class Answer(Exchange exchange)
         }
 
         CheckDeclared(coming);
-        Enter(HasEnded ? AnswerStage.Ended : AnswerStage.Begun);
+        Enter(IsWritten ? AnswerStage.Ended : AnswerStage.Begun);
         Headers.Fix();
         WriteHead();
         if (_early.Length > 0)
@@ -141,7 +141,7 @@ internal sealed partial class Answer(Exchange exchange)
     /// <summary>From here on nothing may be written but the end itself.</summary>
     public void StopWriting()
     {
-        if (!HasEnded)
+        if (!IsWritten)
         {
             Enter(HasStarted ? AnswerStage.Ended : AnswerStage.Ending);
         }

@@ -124,7 +124,7 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
         using (sending.Hold())
         {
             FlushState flush = exchange.Order.Flush.State;
-            if (flush == FlushState.Leaving)
+            if (flush == FlushState.Blocked)
             {
                 return new ValueTask(exchange.Order.Flush.Task);       // all there is leaves before it goes on
             }
@@ -167,7 +167,7 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
         using (sending.Hold())
         {
             BeginEnd();
-            if (exchange.Order.Flush.State == FlushState.Leaving)
+            if (exchange.Order.Flush.State == FlushState.Blocked)
             {
                 return;     // the loop is sending all there is
             }
@@ -204,7 +204,7 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
 
     private void BeginEnd()
     {
-        Debug.Assert(exchange.Answer.HasEnded);
+        Debug.Assert(exchange.Answer.IsWritten);
         if (_end == EndSending.NotBegun)
         {
             _end = EndSending.Begun;
@@ -212,7 +212,7 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
     }
 
     // Who has given a request up by a record waits for its end.
-    private bool IsOwed => !exchange.Life.IsUnwanted || (exchange.Answer.HasEnded && exchange.Life.IsGivenUp);
+    private bool IsOwed => !exchange.Life.IsUnwanted || (exchange.Answer.IsWritten && exchange.Life.IsGivenUp);
 
     // Under the lock. What was flushed has been sent.
     private void NoteSent()
@@ -249,7 +249,7 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
             }
 
             int end = Volatile.Read(ref _deferredEnd);
-            if (end > exchange.Output.Start && IsOwed && exchange.Order.Flush.State != FlushState.Leaving)
+            if (end > exchange.Output.Start && IsOwed && exchange.Order.Flush.State != FlushState.Blocked)
             {
                 exchange.Connection.SendUpTo(exchange, exchange.Output, end);
                 if (exchange.Output.Start < end && IsOwed)
@@ -261,7 +261,7 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
             }
 
             _deferredEnd = 0;
-            if (exchange.Order.Flush.State != FlushState.Leaving)
+            if (exchange.Order.Flush.State != FlushState.Blocked)
             {
                 NoteSent();
                 exchange.Connection.SendBesides(exchange);
@@ -308,7 +308,7 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
                 return exchange.Order.Flush.TryEnd();     // what was flushed is of no use to anybody
             }
 
-            if (exchange.Order.Flush.State != FlushState.Leaving)
+            if (exchange.Order.Flush.State != FlushState.Blocked)
             {
                 SendDeferred();     // whoever waited may be writing on: no more than was meant to leave
                 return false;

@@ -52,7 +52,7 @@ internal sealed partial class Exchange
 
     private void EndOnce()
     {
-        if (Answer.HasEnded)
+        if (Answer.IsWritten)
         {
             return;
         }
@@ -131,7 +131,7 @@ internal sealed partial class Exchange
     public void Fail(Exception error)
     {
         Gate.Close();
-        if (Answer.HasEnded)
+        if (Answer.IsWritten)
         {
             FailBehindEnd(error);
             return;
@@ -210,7 +210,7 @@ internal sealed partial class Exchange
             return;
         }
 
-        EndFailure = Answer.HasEnded ? error : null;
+        EndFailure = Answer.IsWritten ? error : null;
         BreakUnlessWhole();
         AppStatus = 1;
         ErrorLine ??= Line(error);
@@ -223,7 +223,7 @@ internal sealed partial class Exchange
 
     private void ReplaceByError(Exception error)
     {
-        EndFailure = Answer.HasEnded ? error : null;
+        EndFailure = Answer.IsWritten ? error : null;
         if (error is BadHttpRequestException bad)
         {
             Rejection = bad;

@@ -196,7 +196,7 @@ internal sealed partial class Exchange : RequestInProgress
     /// <summary>The handler has ended, and nothing that it ran for may escape to whoever called it.</summary>
     public void EnsureEnded()
     {
-        if (!Answer.HasEnded)
+        if (!Answer.IsWritten)
         {
             Break(new InvalidOperationException("The request handler failed without ending its response."));
         }

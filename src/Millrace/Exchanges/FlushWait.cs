@@ -1,6 +1,6 @@
 // A handler that waits until what it flushed has left.
 //
-//   None --Begin--> Leaving --TryEnd--> Resuming --TryFinish--> None
+//   None --Begin--> Blocked --TryEnd--> Resuming --TryFinish--> None
 //
 // Begin and TryEnd are called within the send lock. Whoever TryEnd has said yes to sees to TryFinish, once, when he has left the lock:
 // it runs the code that waits. The exchange serves no other request before that.
@@ -16,7 +16,7 @@ internal enum FlushState
     None,
 
     /// <summary>Until bytes have left: the loop sends all there is.</summary>
-    Leaving,
+    Blocked,
 
     /// <summary>Only until somebody tells it.</summary>
     Resuming,
@@ -43,13 +43,13 @@ internal struct FlushWait
 
         var flushed = new TaskCompletionSource();
         _flushed = flushed;
-        Volatile.Write(ref _state, (int)FlushState.Leaving);
+        Volatile.Write(ref _state, (int)FlushState.Blocked);
         return flushed.Task;
     }
 
     public bool TryEnd()
     {
-        if (State != FlushState.Leaving)
+        if (State != FlushState.Blocked)
         {
             return false;
         }
@@ -62,7 +62,7 @@ internal struct FlushWait
     public bool TryFinish([NotNullWhen(true)] out TaskCompletionSource? flushed)
     {
         flushed = _flushed;
-        Debug.Assert(State != FlushState.Leaving);
+        Debug.Assert(State != FlushState.Blocked);
         return (FlushState)Interlocked.Exchange(ref _state, (int)FlushState.None) != FlushState.None;
     }
 }

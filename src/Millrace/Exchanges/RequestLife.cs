@@ -74,7 +74,7 @@ internal struct RequestLife(ExchangeServices services)
     public readonly bool IsUnwanted => _worth != ResponseWorth.Wanted;
 
     /// <summary>Nothing of the response reaches anybody: nor would that of a next request on its connection.</summary>
-    public readonly bool HasLostPeer => _worth == ResponseWorth.Useless;
+    public readonly bool IsUseless => _worth == ResponseWorth.Useless;
 
     /// <inheritdoc cref="ResponseWorth.GivenUp"/>
     public readonly bool IsGivenUp => _worth == ResponseWorth.GivenUp;

@@ -38,7 +38,7 @@ internal static class SilentEnd
     /// <summary>The handler has ended behind its time limit. What it has left off is as if it had let the exception pass.</summary>
     public static void Report(Exchange exchange)
     {
-        if (exchange.Life.HasTimedOut && !exchange.Answer.HasEnded && HasLeftOff(exchange))
+        if (exchange.Life.HasTimedOut && !exchange.Answer.IsWritten && HasLeftOff(exchange))
         {
             exchange.Report(new OperationCanceledException("The time limit of the request had passed, and its handler ended without going on."));
         }

@@ -97,7 +97,7 @@ public sealed class ExchangeGuardsTests
         Assert.True(wait.TryFinish(out TaskCompletionSource? flushed));
         Task second = wait.Begin();
         flushed.SetResult();
-        Assert.Equal((true, false, FlushState.Leaving), (first.IsCompleted, second.IsCompleted, wait.State));
+        Assert.Equal((true, false, FlushState.Blocked), (first.IsCompleted, second.IsCompleted, wait.State));
     }
 
     [Fact]
@@ -153,7 +153,7 @@ public sealed class ExchangeGuardsTests
         using LoopServices services = Services();
         var exchange = new Exchange(services);
         exchange.EnsureEnded();
-        Assert.Equal((true, true), (exchange.IsBroken, exchange.Answer.HasEnded));
+        Assert.Equal((true, true), (exchange.IsBroken, exchange.Answer.IsWritten));
     }
 
     // Of two that were told that there is room only one finds it.

@@ -291,6 +291,32 @@ public abstract class DrainTests(Way way) : SharedTests(way)
             });
     }
 
+    [Fact]
+    public void Whoever_has_just_read_the_last_of_a_long_answer_in_a_drain_is_not_held_to_be_quiet_Unix() => RunOverUnix(
+        static async call =>
+        {
+            await Call.Echo(call);
+            if (call.Path == "/long")
+            {
+                call.Write(new byte[500_000]);
+            }
+        },
+        static bench =>
+        {
+            Caller caller = bench.Connect();
+            bench.Reads = false;
+            bench.Send(caller, caller.Request("/long"));
+            bench.Drain();
+            bench.PassInDrain(TimeSpan.FromMilliseconds(400));
+            bench.Reads = true;
+            bench.Settle();
+            Assert.StartsWith("GET /long\n", Assert.Single(caller.Answers).BodyText, StringComparison.Ordinal);
+            bench.PassInDrain(TimeSpan.FromMilliseconds(200));
+            bench.Send(caller, caller.Request("/second"));
+            Assert.StartsWith("GET /second\n", caller.Answers[^1].BodyText, StringComparison.Ordinal);
+            Assert.True(caller.IsAtEnd);
+        });
+
     // Over TCP nobody can end a connection so that nothing is on its way to it: what lies in the socket is served all the same.
     [Theory]
     [InlineData("quiet")]
