@@ -33,7 +33,13 @@ internal sealed partial class Daemon
     public void BeginToWrite() => _states = new StateFile(_folders);
 
     // Any thread, and not while it holds a lock of an application's.
-    private void Note() => _states?.Write(() => StateWith([.. _apps.Select(static app => app.Saved with { Output = [] })]));
+    private void Note()
+    {
+        if (_states?.Write(() => StateWith([.. _apps.Select(static app => app.Saved with { Output = [] })])) is { } why)
+        {
+            _console.Steady.Say($"what this daemon runs cannot be written down in {_folders.Sockets} ({why}): should it be killed now, the next one would not find the processes that serve. Make room there; the next change is written again");
+        }
+    }
 
     /// <summary>What another program has to know, as it is now: for one that is only to say whether it understands it.</summary>
     public DaemonState State => StateWith([.. _apps.Select(static app => app.Saved)]);

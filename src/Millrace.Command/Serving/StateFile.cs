@@ -1,5 +1,5 @@
 // What a daemon runs, as a file in the folder of its sockets: for the next one where this one ends without a word. Each state is a file of its own, and the one before
-// it goes when that is whole: a daemon that is killed in the middle leaves one that is.
+// it goes when that is whole: a daemon that is killed in the middle leaves one that is. A second file keeps room for the next state where somebody fills the disk.
 
 using System.Globalization;
 using System.Text.RegularExpressions;
@@ -10,37 +10,54 @@ namespace Millrace.Command.Serving;
 internal sealed partial class StateFile
 {
     private const int SizeMax = 256 * 1024 * 1024;
+    private const int RoomMin = 64 * 1024;
+    private const string RoomName = "state-room";
 
     private readonly Lock _lock = new();
     private readonly DaemonFolders _folders;
+    private readonly Action<OwnFolder, string, byte[]> _write;
     private long _number;
+    private int _room;
+    private bool _isFailing;
     private bool _isOver;
 
-    public StateFile(DaemonFolders folders)
+    /// <param name="folders">Where it lies.</param>
+    /// <param name="write">Makes a file in it, with these bytes; null: <see cref="OwnFolder.Write"/>.</param>
+    /// <exception cref="IOException">The folder of the sockets cannot be opened.</exception>
+    public StateFile(DaemonFolders folders, Action<OwnFolder, string, byte[]>? write = null)
     {
         _folders = folders;
+        _write = write ?? (static (folder, name, bytes) => folder.Write(name, bytes));
         using var folder = OwnFolder.Open(folders.Sockets);
         _number = folder.Names.Select(NumberOf).DefaultIfEmpty(0).Max();
+        folder.Remove(RoomName);        // of a daemon that was killed: who knows how large
     }
 
-    /// <summary>Writes what is now. Where there is no room, or somebody has the folder removed, the last one stays, or none.</summary>
-    public void Write(Func<DaemonState> state)
+    /// <summary>Writes what is now. Where there is no room, or somebody has the folder removed, the last one stays, or none, and the next change is written again.</summary>
+    /// <returns>Why it has not been written, where the last one was; else null.</returns>
+    public string? Write(Func<DaemonState> state)
     {
         lock (_lock)
         {
             if (_isOver)
             {
-                return;
+                return null;
             }
             try
             {
                 using var folder = OwnFolder.Open(_folders.Sockets);
-                folder.Write(NameOf(++_number), state().Write());
+                byte[] bytes = state().Write();
+                WriteNext(folder, bytes);
                 RemoveAll(folder, before: _number);
+                KeepRoom(folder, bytes.Length);
+                _isFailing = false;
+                return null;
             }
-            catch (Exception)       // whatever it is: this daemon goes on, and the next change is written again
+            catch (Exception error)       // whatever it is: this daemon goes on, and nothing of this is to keep anybody from what he does
             {
-                // Nothing of this is to keep anybody from what he does.
+                bool isKnown = _isFailing;
+                _isFailing = true;
+                return isKnown ? null : error.Message;
             }
         }
     }
@@ -55,6 +72,7 @@ internal sealed partial class StateFile
             {
                 using var folder = OwnFolder.Open(_folders.Sockets);
                 RemoveAll(folder, before: long.MaxValue);
+                folder.Remove(RoomName);
             }
             catch (Exception error) when (error is IOException or CommandFailure)
             {
@@ -89,6 +107,41 @@ internal sealed partial class StateFile
         }
         strangers = [];
         return null;
+    }
+
+    private void WriteNext(OwnFolder folder, byte[] bytes)
+    {
+        try
+        {
+            _write(folder, NameOf(++_number), bytes);
+        }
+        catch (IOException) when (_room > 0)
+        {
+            folder.Remove(RoomName);
+            _room = 0;
+            _write(folder, NameOf(_number), bytes);
+        }
+    }
+
+    // For one that is twice as long.
+    private void KeepRoom(OwnFolder folder, int length)
+    {
+        int wanted = (int)Math.Clamp(2L * length, RoomMin, SizeMax);
+        if (_room >= wanted)
+        {
+            return;
+        }
+        folder.Remove(RoomName);
+        _room = 0;
+        try
+        {
+            _write(folder, RoomName, new byte[wanted]);
+            _room = wanted;
+        }
+        catch (IOException)
+        {
+            // The disk is full: this state has found its place all the same.
+        }
     }
 
     private static void RemoveAll(OwnFolder folder, long before)

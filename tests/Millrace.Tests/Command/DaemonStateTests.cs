@@ -68,7 +68,7 @@ public sealed class DaemonStateTests : IDisposable
         var file = new StateFile(new DaemonFolders(new DaemonPlaces(Path.Combine(_folder, "control.sock"), "/code")));
         file.Write(() => State(events: 1));
         file.Write(() => State(events: 2));
-        string last = Assert.Single(Directory.GetFiles(_folder));
+        string last = Assert.Single(Directory.GetFiles(_folder, "*.json"));
         Assert.Equal(UnixFileMode.UserRead | UnixFileMode.UserWrite, File.GetUnixFileMode(last));
         WriteOwn(Path.Combine(_folder, "state-9.json"), Encoding.UTF8.GetString(State(events: 3).Write()[..50]));       // its writer has been killed
         Assert.Equal(2, StateFile.Read(_folder, out _)!.Apps[0].Events.Count);
@@ -78,6 +78,40 @@ public sealed class DaemonStateTests : IDisposable
         Assert.Equal(4, StateFile.Read(_folder, out _)!.Apps[0].Events.Count);
         file.End();
         file.Write(() => State(events: 5));
+        Assert.Empty(Directory.GetFiles(_folder));
+    }
+
+    [Fact]
+    public void A_disk_that_somebody_fills_has_room_for_a_state_yet_and_when_that_is_gone_too_it_is_said_once()
+    {
+        File.SetUnixFileMode(_folder, UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.UserExecute);
+        long free = long.MaxValue;
+        void Write(OwnFolder folder, string name, byte[] bytes)
+        {
+            if (Directory.GetFiles(_folder).Sum(static path => new FileInfo(path).Length) + bytes.Length > free)
+            {
+                throw new IOException("No space left on device");
+            }
+            folder.Write(name, bytes);
+        }
+        var file = new StateFile(new DaemonFolders(new DaemonPlaces(Path.Combine(_folder, "control.sock"), "/code")), Write);
+        Assert.Null(file.Write(static () => State(events: 1)));
+        free = Directory.GetFiles(_folder).Sum(static path => new FileInfo(path).Length);
+
+        Assert.Null(file.Write(static () => State(events: 2)));
+        Assert.Equal(2, StateFile.Read(_folder, out _)!.Apps[0].Events.Count);
+
+        free = 0;
+        Assert.Equal("No space left on device", file.Write(static () => State(events: 3)));
+        Assert.Null(file.Write(static () => State(events: 4)));
+        Assert.Equal(2, StateFile.Read(_folder, out _)!.Apps[0].Events.Count);
+
+        free = long.MaxValue;
+        Assert.Null(file.Write(static () => State(events: 5)));
+        Assert.Equal(5, StateFile.Read(_folder, out _)!.Apps[0].Events.Count);
+        free = 0;
+        Assert.NotNull(file.Write(static () => State(events: 6)));
+        file.End();
         Assert.Empty(Directory.GetFiles(_folder));
     }
 
