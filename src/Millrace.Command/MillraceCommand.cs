@@ -83,6 +83,7 @@ internal static class MillraceCommand
             ServeVerb.Create(console),
             CheckVerb.Create(console),
             UnitVerb.Create(console),
+            PoolVerb.Create(console),
             RouteVerb.Create(console),
             StacksVerb.Create(console),
             TakeoverVerb.Create(console),

@@ -103,4 +103,7 @@ internal sealed partial class Log(ILogger logger, string pool)
 
     [LoggerMessage(19, LogLevel.Error, "Pool {Pool}: process {Process} has been killed: {Why}. Another takes its place. {Facts}")]
     private partial void ProcessGivenUp(string pool, int process, string why, string facts);
+
+    [LoggerMessage(20, LogLevel.Warning, "`millrace pool` cannot ask this process: {Why}")]
+    public static partial void NoControl(ILogger logger, string why);
 }

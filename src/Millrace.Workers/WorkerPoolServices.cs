@@ -7,6 +7,7 @@ using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Options;
+using Millrace.Workers.Control;
 
 namespace Millrace.Workers;
 
@@ -91,6 +92,18 @@ public static class WorkerPoolServices
                 provider.GetRequiredKeyedService<ProcessPool>(name), provider.GetRequiredService<IOptionsMonitor<ProcessPoolOptions>>().Get(name).QueueMax),
             failureStatus: null,
             tags: null));
+    }
+
+    /// <summary>Lets `millrace pool` see all pools of this application, and do to them what <see cref="IWorkerPool"/> can: over a Unix socket that nobody but this process's user, and root, can connect to.
+    /// Where it cannot be made the log says why, and the application goes on without.</summary>
+    /// <param name="services">Where to.</param>
+    /// <param name="path">The socket's, in a folder that is there. Null: the number of the process with <c>.sock</c>, where `millrace pool` looks: in <c>/run/millrace-pools</c> for root, else in
+    /// <c>$XDG_RUNTIME_DIR/millrace-pools</c>, else in <c>/tmp/millrace-pools-UID</c>.</param>
+    /// <returns><paramref name="services"/>.</returns>
+    public static IServiceCollection AddPoolControl(this IServiceCollection services, string? path = null)
+    {
+        ArgumentNullException.ThrowIfNull(services);
+        return services.AddSingleton<IHostedService>(provider => new PoolControl(provider.GetServices<IWorkerPool>(), provider, path, provider.GetService<ILoggerFactory>()));
     }
 
     private sealed class ProcessPoolStart(ProcessPool pool, bool waits) : IHostedService

@@ -51,7 +51,7 @@ public sealed partial class DocumentTests
     {
         string[] messages =
         [
-            .. typeof(Log).GetMethods(BindingFlags.Instance | BindingFlags.NonPublic).Select(static method => method.GetCustomAttribute<LoggerMessageAttribute>()).OfType<LoggerMessageAttribute>()
+            .. typeof(Log).GetMethods(BindingFlags.Instance | BindingFlags.Static | BindingFlags.Public | BindingFlags.NonPublic).Select(static method => method.GetCustomAttribute<LoggerMessageAttribute>()).OfType<LoggerMessageAttribute>()
                 .OrderBy(static message => message.EventId).Select(static message => string.Create(CultureInfo.InvariantCulture, $"| {message.EventId} | {message.Level} | {message.Message} |")),
         ];
         Assert.NotEmpty(messages);

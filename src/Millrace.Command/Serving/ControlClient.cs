@@ -152,7 +152,7 @@ internal sealed class ControlClient : IDisposable
     {
         try
         {
-            if (JsonSerializer.Deserialize(await BytesAsync(response, ct), type) is { } answer && isWhole(answer))
+            if (JsonSerializer.Deserialize(await PrivateSocket.BytesAsync(response, AnswerMax, ct), type) is { } answer && isWhole(answer))
             {
                 return answer;
             }
@@ -162,22 +162,6 @@ internal sealed class ControlClient : IDisposable
             // See below.
         }
         throw new CommandFailure(ExitCode.Failure, string.Create(CultureInfo.InvariantCulture, $"What listens on {_path} has answered {(int)response.StatusCode}, and not as a daemon does. There is no application of such a name, it has stopped meanwhile, or is none."));
-    }
-
-    private static async Task<byte[]> BytesAsync(HttpResponseMessage response, CancellationToken ct)
-    {
-        await using var stream = await response.Content.ReadAsStreamAsync(ct);
-        using var all = new MemoryStream();
-        byte[] part = new byte[PartMax];
-        for (int count; (count = await stream.ReadAsync(part, ct)) > 0;)
-        {
-            if (all.Length + count > AnswerMax)
-            {
-                throw new IOException("The answer is too long.");
-            }
-            all.Write(part, 0, count);
-        }
-        return all.ToArray();
     }
 
     private async Task<HttpResponseMessage> SendAsync(HttpMethod method, string what, CancellationToken ct, byte[]? body = null)

@@ -8,6 +8,8 @@ namespace Millrace.Command.Serving;
 
 internal static class PrivateSocket
 {
+    private const int PartMax = 16 * 1024;
+
     /// <summary>A client of what speaks HTTP there, whatever the host of a request; time limits are the caller's.</summary>
     public static HttpClient HttpClient(string path) => new(new SocketsHttpHandler
     {
@@ -19,6 +21,27 @@ internal static class PrivateSocket
     {
         Timeout = Timeout.InfiniteTimeSpan,
     };
+
+    /// <summary>All of an answer's body: whoever answers may be anybody.</summary>
+    /// <param name="response">The answer, of which the head has been read.</param>
+    /// <param name="most">Bytes.</param>
+    /// <param name="ct">Gives it up.</param>
+    /// <exception cref="IOException">There is more, or it breaks off.</exception>
+    public static async Task<byte[]> BytesAsync(HttpResponseMessage response, int most, CancellationToken ct)
+    {
+        await using var stream = await response.Content.ReadAsStreamAsync(ct);
+        using var all = new MemoryStream();
+        byte[] part = new byte[PartMax];
+        for (int count; (count = await stream.ReadAsync(part, ct)) > 0;)
+        {
+            if (all.Length + count > most)
+            {
+                throw new IOException("The answer is too long.");
+            }
+            all.Write(part, 0, count);
+        }
+        return all.ToArray();
+    }
 
     /// <exception cref="SocketException">Nobody listens there, or it is not to be used, or it is somebody else's (<see cref="SocketError.AccessDenied"/>).</exception>
     public static async Task<Stream> ConnectAsync(string path, CancellationToken ct)

@@ -10,20 +10,16 @@ internal static class StatusTable
 {
     private static readonly string[] s_heads = ["APP", "STATE", "GEN", "PROCESSES", "UP", "MEMORY", "REQ/S", "ACTIVE", "P50", "P99", "RESTARTS", "ADDRESSES"];
 
-    private const int WidthMax = 80;
-
     /// <param name="status">What the daemon has said.</param>
     /// <param name="now">For how long something has been up.</param>
     /// <param name="colour">Whether colours mean something there.</param>
     public static string Of(DaemonStatus status, DateTimeOffset now, bool colour)
     {
-        // Whoever has answered may be another user: nothing of it commands the terminal.
-        string[][] rows = [s_heads, .. status.Apps.Select(app => Array.ConvertAll(Row(app, now), static cell => CommandConsole.Readable(cell)))];
-        int[] widths = [.. Enumerable.Range(0, s_heads.Length).Select(column => rows.Max(row => row[column].Length))];
+        string[] lines = TextTable.Lines([s_heads, .. status.Apps.Select(app => Row(app, now))]);
         var text = new StringBuilder();
-        for (int i = 0; i < rows.Length; i++)
+        for (int i = 0; i < lines.Length; i++)
         {
-            string line = string.Join("  ", rows[i].Select((cell, column) => column == s_heads.Length - 1 ? cell : cell.PadRight(Math.Min(widths[column], WidthMax))));
+            string line = lines[i];
             text.AppendLine(colour ? Coloured(line, i == 0 ? null : status.Apps[i - 1].State) : line);
             if (i > 0 && status.Apps[i - 1].Limits is { } limits)
             {

@@ -18,6 +18,11 @@ internal static partial class Posix
     private const int Stream = 1;                   // SOCK_STREAM
     private const int CloseOnExecute = 0x80000;     // SOCK_CLOEXEC, EFD_CLOEXEC
     private const int AddressSize = 110;            // sizeof(struct sockaddr_un)
+    private const uint OwnSocket = 0x180;           // 0600
+    private const uint OwnFolder = 0x1C0;           // 0700
+    private const int IsThere = 17;                 // EEXIST
+    private const int NothingBehind = 6;            // ENXIO
+    private const int DoNotBlock = 0x800;           // O_NONBLOCK
     private const int ThisFolder = -100;            // AT_FDCWD
     private const int PathOnly = 0x200000;          // O_PATH
     private const int OpenProcessNumber = 434;      // pidfd_open(2): the same on x64 and arm64
@@ -160,6 +165,31 @@ internal static partial class Posix
         return Encoding.UTF8.GetString(path.AsSpan(0, path.Length - 1));
     }
 
+    /// <summary>Makes a folder that is closed to others, unless something is there.</summary>
+    /// <exception cref="IOException">It cannot be made.</exception>
+    public static void MakeOwnFolder(string path)
+    {
+        if (MakeFolder(path, OwnFolder) != 0 && Marshal.GetLastPInvokeError() != IsThere)
+        {
+            throw Failure($"The folder {path} cannot be made");
+        }
+    }
+
+    /// <summary>Whether an entry of a folder is a socket: one cannot be opened, as nothing else here cannot (open(2), ENXIO).</summary>
+    public static bool IsSocket(int folder, string name)
+    {
+        int descriptor = OpenAt(folder, name, DoNotBlock | s_noLink | CloseOnExecute);
+        if (descriptor >= 0)
+        {
+            Close(descriptor);
+            return false;
+        }
+        return Marshal.GetLastPInvokeError() == NothingBehind;
+    }
+
+    /// <summary>The user whose rights this process has.</summary>
+    public static uint User => EffectiveUser();
+
     /// <summary>A descriptor that stands for a folder, wherever it is moved to, and for none that takes its place.</summary>
     /// <exception cref="IOException">There is none, or it is a link.</exception>
     public static int OpenFolder(string path) => OpenAt(ThisFolder, path, PathOnly | s_folderOnly | s_noLink | CloseOnExecute) is >= 0 and var descriptor ? descriptor : throw Failure($"The folder {path} cannot be opened");
@@ -167,7 +197,7 @@ internal static partial class Posix
     /// <summary>Removes an entry of a folder.</summary>
     public static void Remove(int folder, string name) => _ = UnlinkAt(folder, name, 0);
 
-    /// <summary>A Unix socket that listens, which no child inherits.</summary>
+    /// <summary>A Unix socket that listens, which no child inherits and nobody but its user can connect to.</summary>
     /// <param name="path">Where to; nothing is there.</param>
     /// <param name="backlog">Connections that may wait.</param>
     /// <exception cref="IOException">It cannot be made.</exception>
@@ -187,6 +217,7 @@ internal static partial class Posix
         {
             throw Failure("A socket cannot be made");
         }
+        _ = ChangeMode(socket, OwnSocket);      // the file that bind makes has what the socket has, less the umask
         if (Bind(socket, address, AddressSize) != 0 || Listen(socket, backlog) != 0)
         {
             IOException failure = Failure($"The socket {path} cannot be made");
@@ -253,6 +284,15 @@ internal static partial class Posix
 
     [LibraryImport("libc", EntryPoint = "mkdtemp", SetLastError = true)]
     private static unsafe partial byte* MakeTemporaryFolder(byte* template);
+
+    [LibraryImport("libc", EntryPoint = "mkdir", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
+    private static partial int MakeFolder(string path, uint mode);
+
+    [LibraryImport("libc", EntryPoint = "fchmod")]
+    private static partial int ChangeMode(int descriptor, uint mode);
+
+    [LibraryImport("libc", EntryPoint = "geteuid")]
+    private static partial uint EffectiveUser();
 
     [LibraryImport("libc", EntryPoint = "openat", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     private static partial int OpenAt(int folder, string path, int flags);

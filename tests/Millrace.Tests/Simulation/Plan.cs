@@ -100,6 +100,10 @@ internal sealed class Plan
     /// <summary>Byte of the connection's stream where its head ends.</summary>
     public long HeadEnd { get; set; }
 
+    /// <summary>What its length announces has all been written when its handler begins to wait for an abort: a front server that begins the next request then has its answer, and gives nothing up.</summary>
+    public bool IsWholeBeforeAbort =>
+        DeclaresLength && Array.FindIndex(Acts, static act => act.Act == Act.WaitForAbort) is >= 0 and var at && PlanMaker.WrittenBy(Acts[..at]) == WrittenLength;
+
     /// <summary>The application asks for the connection to end with this response.</summary>
     public bool AsksToClose => Acts.Any(static act => act.Act == Act.AskToClose);
 

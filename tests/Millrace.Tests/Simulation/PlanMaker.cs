@@ -145,7 +145,7 @@ internal static class PlanMaker
         return acts.Exists(static each => each.Act is Act.Abort or Act.SendShortFile or Act.SendBrokenFile) || (started && acts.Exists(static each => each.Act == Act.Throw));
     }
 
-    private static int WrittenBy(List<(Act Act, int Count)> acts) => acts.Sum(static each => each.Act is Act.Write or Act.WriteAsync or Act.SendFile ? each.Count : 0);
+    public static int WrittenBy(IReadOnlyList<(Act Act, int Count)> acts) => acts.Sum(static each => each.Act is Act.Write or Act.WriteAsync or Act.SendFile ? each.Count : 0);
 
     private static (Act Act, int Count) Draw(SeededRandom random) => random.Below(20) switch
     {

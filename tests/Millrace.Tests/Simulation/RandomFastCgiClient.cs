@@ -155,7 +155,7 @@ internal sealed class RandomFastCgiClient : RandomClient
                 return false;
             case Trouble.Aborts:
                 plan.IsDisturbed = true;
-                gaveUp = mayGiveUp && Random.Chance(50);
+                gaveUp = mayGiveUp && Random.Chance(50) && !plan.IsWholeBeforeAbort;
                 int cut = Random.Between(gaveUp ? paramsEnd + 1 : 1, records.Count);
                 WriteRequest(records[..cut], plan, paramsEnd, disturbs: true);
                 if (!gaveUp)
