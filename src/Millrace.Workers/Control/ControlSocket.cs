@@ -37,7 +37,7 @@ internal sealed class ControlSocket : IDisposable
         string name = path is null ? string.Create(CultureInfo.InvariantCulture, $"{Environment.ProcessId}{Ending}") : Path.GetFileName(path);
         if (path is null)
         {
-            Posix.MakeOwnFolder(folderPath);
+            Posix.MakeOwnFolder(Path.GetDirectoryName(folderPath)!, Path.GetFileName(folderPath));
         }
         int folder = Posix.OpenFolder(folderPath);
         try

@@ -165,13 +165,16 @@ internal static partial class Posix
         return Encoding.UTF8.GetString(path.AsSpan(0, path.Length - 1));
     }
 
-    /// <summary>Makes a folder that is closed to others, unless something is there.</summary>
+    /// <summary>Makes a folder in another one that is closed to others, unless something is there.</summary>
     /// <exception cref="IOException">It cannot be made.</exception>
-    public static void MakeOwnFolder(string path)
+    public static void MakeOwnFolder(string parent, string name)
     {
-        if (MakeFolder(path, OwnFolder) != 0 && Marshal.GetLastPInvokeError() != IsThere)
+        int folder = OpenFolder(parent);
+        IOException? failure = MakeFolder(folder, name, OwnFolder) == 0 || Marshal.GetLastPInvokeError() == IsThere ? null : Failure($"The folder {name} in {parent} cannot be made");
+        Close(folder);
+        if (failure is not null)
         {
-            throw Failure($"The folder {path} cannot be made");
+            throw failure;
         }
     }
 
@@ -285,8 +288,8 @@ internal static partial class Posix
     [LibraryImport("libc", EntryPoint = "mkdtemp", SetLastError = true)]
     private static unsafe partial byte* MakeTemporaryFolder(byte* template);
 
-    [LibraryImport("libc", EntryPoint = "mkdir", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
-    private static partial int MakeFolder(string path, uint mode);
+    [LibraryImport("libc", EntryPoint = "mkdirat", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
+    private static partial int MakeFolder(int folder, string name, uint mode);
 
     [LibraryImport("libc", EntryPoint = "fchmod")]
     private static partial int ChangeMode(int descriptor, uint mode);

@@ -87,7 +87,7 @@ public sealed class BorderTests
     }
 
     // The same of the command. What stands beside the folders calls the verbs, and is known to all.
-    private static readonly string[] s_foldersOfCommand = ["Terminals", "FrontEnds", "Running", "Stacks", "Completing", "Fetching", "Routing", "Serving", "Verbs"];
+    private static readonly string[] s_foldersOfCommand = ["Terminals", "FrontEnds", "Running", "Stacks", "Completing", "Fetching", "Routing", "Serving", "Pools", "Verbs"];
 
     public static TheoryData<string> FoldersOfCommand => [.. s_foldersOfCommand];
 
