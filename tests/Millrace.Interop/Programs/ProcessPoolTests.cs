@@ -1,6 +1,7 @@
 // A pool of php-cgi processes behind MapFastCgi, and what becomes of it when they crash, hang, leak, or are left by their visitors. The scripts count how often they are called.
 using System.Diagnostics;
 using System.Globalization;
+using Millrace.Interop.Command;
 using Millrace.Interop.FrontEnds;
 using Millrace.Workers;
 
@@ -113,6 +114,33 @@ public sealed class ProcessPoolTests : IDisposable
         }
 
         await UntilAsync(() => Ends(app, WorkerEnd.Exited) == 20);
+    }
+
+    [Fact]
+    public async Task A_NET_process_that_hangs_is_killed_at_its_limit_and_its_managed_stacks_are_in_the_log()
+    {
+        Write("pid", "");
+        Write("hang", "");
+        await using PhpApp app = await StartAsync(static options =>
+        {
+            (options.Command, options.Min, options.Max, options.CallLimit) = ("dotnet", 1, 1, TimeSpan.FromSeconds(3));
+            options.Arguments.Add("exec");
+            options.Arguments.Add(CommandProcess.AssemblyOf("tests/Millrace.Interop.Responder", "Millrace.Interop.Responder"));
+            options.StackCommand = $"dotnet {CommandProcess.AssemblyOf("src/Millrace.Command", "Millrace.Command")} stacks";
+        });
+        (int status, string first) = await GetAsync(app, "/pid.php");
+        Assert.Equal((200, $"process {app.Pool.GetStatus().Workers[0].ProcessId}"), (status, first));
+
+        var watch = Stopwatch.StartNew();
+        Assert.Equal(504, (await GetAsync(app, "/hang.php")).Status);
+        Assert.InRange(watch.Elapsed.TotalSeconds, 2.9, 3.5);
+
+        await UntilAsync(() => app.Said.All.Any(static line => line.StartsWith("15 ", StringComparison.Ordinal)));
+        string said = app.Said.All.First(static line => line.StartsWith("15 ", StringComparison.Ordinal));
+        Assert.Contains("Report.WaitForThePrinter()", said, StringComparison.Ordinal);
+        (status, string next) = await GetAsync(app, "/pid.php");
+        Assert.Equal(200, status);
+        Assert.NotEqual(first, next);
     }
 
     [Fact]
