@@ -65,6 +65,7 @@ internal sealed partial record CompletedVerb(string Name, string Summary, IReadO
         ["FILE"] = ValueKind.ServeFile,
         ["PATH"] = ValueKind.Anything,
         ["ARGUMENTS"] = ValueKind.File,
+        ["POOL"] = ValueKind.Anything,
         ["N"] = ValueKind.Anything,
         ["--urls"] = ValueKind.Address,
         ["--control"] = ValueKind.File,

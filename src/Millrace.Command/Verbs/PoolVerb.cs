@@ -19,7 +19,7 @@ internal static class PoolVerb
 
     public static System.CommandLine.Command Create(CommandConsole console)
     {
-        var action = new Argument<string>("ACTION") { Description = "What to do" };
+        var action = new Argument<string>("ACTION") { Description = "list, kill, recycle, resize, hold, release or swap", HelpName = "ACTION" };
         action.AcceptOnlyFromAmong("list", "kill", "recycle", "resize", "hold", "release", "swap");
         var pool = new Argument<string?>("POOL") { Description = "Name of a pool; all of them are listed without", Arity = ArgumentArity.ZeroOrOne };
         var numbers = new Argument<int[]>("N") { Description = "kill, recycle: the worker; resize: how many workers, or at least and at most", Arity = new ArgumentArity(0, 2) };
