@@ -192,16 +192,24 @@ internal abstract partial class SendingConnection<TKernel>
     /// <summary>The peer, or the server, has no use for the response in progress any more. The loop, which keeps the exchange from ending.</summary>
     protected void BreakOffNow(Exchange exchange)
     {
-        exchange.MarkBroken();
-        exchange.Life.LosePeer();
         if (!exchange.Sending.TryHold(out SteadyLock.Holder held))
         {
+            exchange.MarkBroken();
+            exchange.Life.LosePeer();
             ShutSocket(reset: IsTcp);      // whoever sends the file finds that, and breaks off
             return;
         }
 
         using (held)
         {
+            exchange.Life.LosePeer();
+            if (exchange.Sender.IsEndSent)
+            {
+                EndBehindAnswer();
+                return;
+            }
+
+            exchange.MarkBroken();
             BreakOff(exchange, atOnce: true);
         }
     }

@@ -165,6 +165,8 @@ internal sealed partial class Answer(Exchange exchange)
         {
             exchange.Connection.Framing.WriteEnd(exchange, exchange.Output);
         }
+
+        exchange.Sender.BeginEnd();
     }
 
     public void CloseChunk()

@@ -25,6 +25,7 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
 {
     private int _deferredEnd;       // output up to here was flushed but not sent yet; 0 when nothing was
     private EndSending _end;        // from Begun on under the lock
+    private bool _isHandlerOver;    // nothing of what still happens can be told any more that its peer has gone
 
     /// <summary>The end of the response has left, and something still happens after it. Under the send lock.</summary>
     public bool IsEndSent => _end == EndSending.Sent;
@@ -136,6 +137,10 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
                     Volatile.Write(ref _deferredEnd, exchange.Output.End);   // the loop goes on, with nobody to tell
                     exchange.Connection.WantWritable(exchange);
                 }
+                else
+                {
+                    NoteSent();
+                }
 
                 return default;
             }
@@ -155,6 +160,7 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
                 return WaitWritable();
             }
 
+            NoteSent();
             exchange.ReleaseOutput();
             return default;
         }
@@ -194,18 +200,20 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
     public void DeferEnd()
     {
         BeginEnd();
+        _isHandlerOver = true;
         Volatile.Write(ref _deferredEnd, exchange.Output.End);
         Interlocked.MemoryBarrier();
-        if (!exchange.IsInline)
+        if (IsEndSent || !exchange.IsInline)
         {
-            SendEnd();      // it was taken over just now
+            SendEnd();      // it was completed before, or taken over just now
         }
     }
 
-    private void BeginEnd()
+    /// <summary>The last byte of the response has been written: whatever is sent from here on may end with it. One that is not whole ends otherwise.</summary>
+    public void BeginEnd()
     {
         Debug.Assert(exchange.Answer.IsWritten);
-        if (_end == EndSending.NotBegun)
+        if (_end == EndSending.NotBegun && !exchange.IsBroken)
         {
             _end = EndSending.Begun;
         }
@@ -220,7 +228,12 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
         if (_end == EndSending.Begun && exchange.Output.IsEmpty)
         {
             _end = EndSending.Sent;
-            exchange.Life.StopCancelling();
+            Interlocked.MemoryBarrier();
+            if (_isHandlerOver)
+            {
+                exchange.Life.StopCancelling();
+            }
+
             exchange.Connection.OnEndSent(exchange);
         }
     }
@@ -357,5 +370,6 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
     {
         _deferredEnd = 0;
         _end = EndSending.NotBegun;
+        _isHandlerOver = false;
     }
 }

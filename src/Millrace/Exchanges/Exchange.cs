@@ -175,6 +175,12 @@ internal sealed partial class Exchange : RequestInProgress
         {
             using (Sending.Hold())
             {
+                if (Sender.IsEndSent)
+                {
+                    Life.Cancel();     // nothing is missing of what its peer has, and the next request on the connection may be somebody else's
+                    return;
+                }
+
                 using (Life.Hold())
                 {
                     if (!Life.TryDrop())
