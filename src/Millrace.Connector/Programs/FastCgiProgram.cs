@@ -94,6 +94,11 @@ internal sealed class FastCgiProgram : IDisposable
             {
                 await HandOverAsync(context, file.Path, file.File).ConfigureAwait(false);
             }
+            else if (context.Response.HasStarted)
+            {
+                // Kestrel sends what has been written since the last flush with the next response only, where Content-Length is known.
+                await context.Response.BodyWriter.FlushAsync(context.RequestAborted).ConfigureAwait(false);
+            }
         }
         catch (ConnectorException error)
         {

@@ -93,6 +93,7 @@ public sealed class PhpSite : IAsyncLifetime
         Write("error.php", "<?php throw new Exception('secret of the site');");
         Write("warn.php", "<?php error_log(\"forged\\n[2020] info: all is well\"); echo 'warned';");
         Write("long.php", "<?php header('Content-Type: text/plain'); for ($i = 0; $i < 3000; $i++) echo str_repeat(chr(97 + $i % 26), 1000);");
+        Write("length.php", "<?php header('Content-Type: text/plain'); header('Content-Length: ' . $_GET['n']); while (ob_get_level()) ob_end_flush(); echo str_repeat('a', (int)$_GET['n'] - 1), 'z';");
         Write("slow.php", "<?php header('Content-Type: text/plain'); while (ob_get_level()) ob_end_flush(); echo 'first'; flush(); sleep(60); echo 'second';");
         Write("accel.php", "<?php header('X-Accel-Redirect: ' . $_GET['to']); header('Content-Type: text/csv'); header('X-Kept: yes'); echo 'never seen';");
         Write("sendfile.php", "<?php header('X-Sendfile: ' . $_GET['to']); echo 'never seen';");

@@ -122,6 +122,20 @@ public sealed class PhpTests(PhpSite site) : IClassFixture<PhpSite>
         Assert.True(body.AsSpan().SequenceEqual(found.Body));
     }
 
+    // Kestrel ends a response of known length with its handler, and sends what is not flushed with the next one.
+    [Theory]
+    [MemberData(nameof(Kinds))]
+    public async Task An_answer_whose_length_the_script_says_arrives_to_its_last_byte_on_a_connection_that_is_kept(PhpKind kind, bool onMillrace)
+    {
+        await using PhpApp app = await site.StartAppAsync(kind, onMillrace);
+        using var client = new HttpClient { Timeout = TimeSpan.FromSeconds(20) };
+        foreach (int length in (int[])[1, 8_192, 20_000, 100_000, 300_000, 1_000_000])
+        {
+            string found = await client.GetStringAsync(new Uri($"http://{app.EndPoint}/length.php?n={length}"));
+            Assert.Equal((length, 'z'), (found.Length, found[^1]));
+        }
+    }
+
     [Theory]
     [InlineData(64 * 1024, 200)]
     [InlineData((64 * 1024) + 1, 413)]
