@@ -12,13 +12,12 @@ namespace Millrace.Connector;
 
 internal sealed class FastCgiProgram : IDisposable
 {
-    private static readonly FileExtensionContentTypeProvider s_types = new();
-
     private readonly FastCgiProgramOptions _options;
     private readonly ConnectionPool? _pool;
     private readonly ProcessPool? _processes;
     private readonly ScriptMap? _map;
     private readonly SentFiles _sent;
+    private readonly FileExtensionContentTypeProvider _types = new();
     private readonly string _address;
     private readonly string? _rest;
     private readonly ILogger _logger;
@@ -46,6 +45,10 @@ internal sealed class FastCgiProgram : IDisposable
         _logger = logger;
         _map = options.Root is null ? null : new ScriptMap(options);
         _sent = new SentFiles(options);
+        foreach (var (suffix, type) in options.FileTypes)
+        {
+            _types.Mappings[suffix] = type;
+        }
     }
 
     public void Dispose() => _pool?.Dispose();
@@ -88,7 +91,7 @@ internal sealed class FastCgiProgram : IDisposable
         using var request = new ProgramRequest(context, _options);
         try
         {
-            await request.PrepareAsync(place, target, _pool?.KeepsConnections ?? true).ConfigureAwait(false);
+            await request.PrepareAsync(place, target, _pool?.KeepsConnections ?? true, _options.TakeBodyFirst ?? _processes is not null).ConfigureAwait(false);
             await AskAsync(context, request).ConfigureAwait(false);
             if (request.HandedOver is { } file)
             {
@@ -188,10 +191,10 @@ internal sealed class FastCgiProgram : IDisposable
         }
         HttpResponse response = context.Response;
         response.ContentLength = null;
-        await SendAsync(context, found, response.ContentType ?? (s_types.TryGetContentType(found, out string? type) ? type : "application/octet-stream")).ConfigureAwait(false);
+        await SendAsync(context, found, response.ContentType ?? (_types.TryGetContentType(found, out string? type) ? type : "application/octet-stream")).ConfigureAwait(false);
     }
 
-    private static Task SendAsync(HttpContext context, string file)
+    private Task SendAsync(HttpContext context, string file)
     {
         if (!HttpMethods.IsGet(context.Request.Method) && !HttpMethods.IsHead(context.Request.Method))
         {
@@ -199,7 +202,7 @@ internal sealed class FastCgiProgram : IDisposable
             context.Response.Headers.Allow = "GET, HEAD";
             return Task.CompletedTask;
         }
-        if (!s_types.TryGetContentType(file, out string? type))
+        if (!_types.TryGetContentType(file, out string? type))
         {
             context.Response.StatusCode = StatusCodes.Status404NotFound;
             return Task.CompletedTask;

@@ -25,6 +25,10 @@ public sealed class FastCgiProgramOptions
     /// <summary>Whether files that are no scripts are sent. Only those of a known type, and none whose name, or whose folder's, begins with '.' (but <c>.well-known</c>). Default true.</summary>
     public bool ServeFiles { get; set; } = true;
 
+    /// <summary>Types of files by what their names end in (<c>.odt</c>), beside those that ASP.NET Core knows, or instead. Default: what visitors bring to sites in PHP and ASP.NET Core does not know, such as
+    /// <c>.odt</c>, <c>.flac</c>, <c>.mkv</c>, <c>.vtt</c>, <c>.7z</c>, <c>.heic</c>.</summary>
+    public IDictionary<string, string> FileTypes { get; } = new Dictionary<string, string>(FileTypeList.Further, StringComparer.OrdinalIgnoreCase);
+
     /// <summary>Whether a symbolic link may lead out of <see cref="Root"/>. Default false.</summary>
     public bool FollowLinks { get; set; }
 
@@ -68,6 +72,10 @@ public sealed class FastCgiProgramOptions
     /// <summary>Bytes of what the program prints (STDERR) that reach the log for each request. Range 0 to 1,048,576. Default 16,384.</summary>
     public int ErrorBytesMax { get; set; } = 16 * 1024;
 
+    /// <summary>Whether the body of a request is taken in before the program begins, so that a visitor who sends slowly holds none of its processes; what is beyond 64 KiB is in a temporary file meanwhile.
+    /// The server limits the length. Null: for a pool of processes, and not for an address. Default null.</summary>
+    public bool? TakeBodyFirst { get; set; }
+
     /// <summary>Bytes of a body whose length the visitor does not say, which has to be known before the program begins; a longer one is answered 413. Range 0 to 1 TiB. Default 32 MiB.</summary>
     public long UnknownLengthMax { get; set; } = 32 * 1024 * 1024;
 
@@ -82,6 +90,10 @@ public sealed class FastCgiProgramOptions
         if (Root is null && SendFileRoots.Count == 0 && ScriptRoot is not null)
         {
             found.Add("ScriptRoot needs Root.");
+        }
+        foreach (string suffix in FileTypes.Keys.Where(static suffix => suffix.Length < 2 || suffix[0] != '.'))
+        {
+            found.Add($"FileTypes has {suffix}; what a name ends in begins with '.'.");
         }
         if (Suffixes.Count == 0 || Suffixes.Any(static suffix => suffix.Length < 2 || suffix[0] != '.' || !suffix.Skip(1).All(char.IsAsciiLetterOrDigit)))
         {

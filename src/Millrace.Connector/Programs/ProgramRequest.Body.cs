@@ -14,17 +14,18 @@ internal sealed partial class ProgramRequest
 {
     private bool HasBody => _context.Features.Get<IHttpRequestBodyDetectionFeature>() is not { CanHaveBody: false } && _context.Request.ContentLength != 0;
 
-    // A program reads as many bytes as CONTENT_LENGTH says: a body of unknown length is taken in first.
-    private async ValueTask<long?> LengthAsync()
+    // A program reads as many bytes as CONTENT_LENGTH says: a body of unknown length is always taken in first.
+    private async ValueTask<long> TakeBodyAsync()
     {
         HttpRequest request = _context.Request;
-        if (!HasBody)
+        bool isKnown = request.ContentLength is not null;       // the server has judged it
+        if (isKnown && request.BodyReader.TryRead(out ReadResult read))
         {
-            return request.ContentLength;
-        }
-        if (request.ContentLength is { } known)
-        {
-            return known;
+            request.BodyReader.AdvanceTo(read.Buffer.Start);
+            if (read.IsCompleted)
+            {
+                return read.Buffer.Length;      // it is all there
+            }
         }
         request.EnableBuffering(64 * 1024, long.MaxValue);        // what is too long is noticed below
         byte[] buffer = ArrayPool<byte>.Shared.Rent(PieceMax);
@@ -34,7 +35,7 @@ internal sealed partial class ProgramRequest
             for (int count; (count = await request.Body.ReadAsync(buffer, _context.RequestAborted).ConfigureAwait(false)) > 0;)
             {
                 length += count;
-                if (length > _options.UnknownLengthMax)
+                if (!isKnown && length > _options.UnknownLengthMax)
                 {
                     throw new TooLargeException();
                 }
@@ -45,6 +46,7 @@ internal sealed partial class ProgramRequest
             ArrayPool<byte>.Shared.Return(buffer);
         }
         request.Body.Position = 0;
+        _taken = PipeReader.Create(request.Body, new StreamPipeReaderOptions(bufferSize: PieceMax, leaveOpen: true));
         return length;
     }
 
@@ -56,7 +58,7 @@ internal sealed partial class ProgramRequest
             _writer.EndEmptyStream(RecordType.Stdin);
             return null;
         }
-        PipeReader body = _context.Request.BodyReader;
+        PipeReader body = _taken ?? _context.Request.BodyReader;
         if (body.TryRead(out ReadResult read))
         {
             if (read.IsCompleted && read.Buffer.Length <= PieceMax)

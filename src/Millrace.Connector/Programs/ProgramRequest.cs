@@ -25,6 +25,7 @@ internal sealed partial class ProgramRequest : IDisposable
     private EndRequest? _ended;
     private Task? _upload;
     private PipeReader? _body;
+    private PipeReader? _taken;     // of a body that has been taken in
     private CancellationToken _leaving;
     private CancellationTokenSource? _stopping;     // of a connection whose end is waited for; null: it is closed to stop
     private TaskCompletionSource? _released;        // null: it has not begun
@@ -56,12 +57,14 @@ internal sealed partial class ProgramRequest : IDisposable
     /// <param name="prefix">See <see cref="ProgramVariables.Write"/>.</param>
     /// <param name="target">The script.</param>
     /// <param name="keepsConnection">Whether the program is to keep the connection.</param>
+    /// <param name="takesBodyFirst">Whether all of the body is to be there before the program begins.</param>
     /// <exception cref="TooLargeException">The body is too long.</exception>
-    public async Task PrepareAsync(string prefix, ScriptTarget target, bool keepsConnection)
+    public async Task PrepareAsync(string prefix, ScriptTarget target, bool keepsConnection, bool takesBodyFirst)
     {
         _dropsBody = HttpMethods.IsHead(_context.Request.Method);
         _writer.WriteBegin(keepsConnection);
-        ProgramVariables.Write(_writer, _context, _options, prefix, target, await LengthAsync().ConfigureAwait(false));
+        long? length = HasBody && (takesBodyFirst || _context.Request.ContentLength is null) ? await TakeBodyAsync().ConfigureAwait(false) : _context.Request.ContentLength;
+        ProgramVariables.Write(_writer, _context, _options, prefix, target, length);
         _body = TakeSmallBody();
     }
 
@@ -119,6 +122,7 @@ internal sealed partial class ProgramRequest : IDisposable
     {
         _writer.Dispose();
         _silence.Dispose();
+        _taken?.Complete();
     }
 
     // False: the connection was one that the program had just ended, and nothing of the request can have been acted upon, or may be twice.
@@ -245,7 +249,7 @@ internal sealed partial class ProgramRequest : IDisposable
     {
         if (_upload is { } upload)
         {
-            _context.Request.BodyReader.CancelPendingRead();
+            _body!.CancelPendingRead();
             await upload.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         }
     }

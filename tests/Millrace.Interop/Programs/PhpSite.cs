@@ -99,6 +99,7 @@ public sealed class PhpSite : IAsyncLifetime
         Write("sendfile.php", "<?php header('X-Sendfile: ' . $_GET['to']); echo 'never seen';");
         Write("style.css", "body { color: red }");
         Write("readme.unknown", "of no known type");
+        Write("paper.odt", "a paper");
         Write(".env", "secret");
         Write(".git/config.txt", "secret");
         Write("upload/a.jpg", "<?php echo 'uploaded code runs';");

@@ -153,6 +153,21 @@ public sealed class PhpTests(PhpSite site) : IClassFixture<PhpSite>
         }
     }
 
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task A_body_that_is_taken_in_first_arrives_whole(bool onMillrace)
+    {
+        await using PhpApp app = await site.StartAppAsync(PhpKind.Fpm, onMillrace, configure: static options => options.TakeBodyFirst = true);
+        foreach (int length in (int[])[0, 1, 40_000, 100_000, 3_000_000])
+        {
+            byte[] body = new byte[length];
+            new Random(length).NextBytes(body);
+            WireResponse found = await PhpSite.AskAsync(app.EndPoint, "POST", "/echo.php", body);
+            Assert.True(body.AsSpan().SequenceEqual(found.Body));
+        }
+    }
+
     [Fact]
     public async Task Connections_are_kept_where_that_is_wanted()
     {
@@ -199,6 +214,16 @@ public sealed class PhpTests(PhpSite site) : IClassFixture<PhpSite>
         Assert.Equal(304, (await PhpSite.AskAsync(app.EndPoint, "GET", "/style.css", null, "If-None-Match: " + whole.Header("ETag"))).Status);
         Assert.Equal(405, (await PhpSite.AskAsync(app.EndPoint, "POST", "/style.css", [1])).Status);
         Assert.Equal(404, (await PhpSite.AskAsync(app.EndPoint, "GET", "/readme.unknown")).Status);
+    }
+
+    [Fact]
+    public async Task Types_that_ASP_NET_Core_does_not_know_can_be_added_and_some_are()
+    {
+        await using PhpApp app = await site.StartAppAsync(PhpKind.Fpm, configure: static options => options.FileTypes[".unknown"] = "text/x-unknown");
+        WireResponse paper = await PhpSite.AskAsync(app.EndPoint, "GET", "/paper.odt");
+        Assert.Equal((200, "a paper", "application/vnd.oasis.opendocument.text"), (paper.Status, paper.Text, paper.Header("Content-Type")));
+        WireResponse added = await PhpSite.AskAsync(app.EndPoint, "GET", "/readme.unknown");
+        Assert.Equal((200, "text/x-unknown"), (added.Status, added.Header("Content-Type")));
     }
 
     private static async Task<Dictionary<string, string>> VariablesAsync(System.Net.IPEndPoint endPoint, string target, params string[] headers)

@@ -2,6 +2,8 @@
 using System.Diagnostics;
 using System.Globalization;
 using Millrace.Interop.Command;
+using System.IO.Pipelines;
+using System.Security.Cryptography;
 using Millrace.Interop.FrontEnds;
 using Millrace.Workers;
 
@@ -19,6 +21,7 @@ public sealed class ProcessPoolTests : IDisposable
         Write("hang", "while (true) {}");
         Write("sleep", "usleep((int)$_GET['ms'] * 1000); echo 'slept';");
         Write("leak", "ini_set('memory_limit', '-1'); $kept = str_repeat('x', 300 << 20); sleep(60);");
+        Write("hash", "echo hash('sha256', file_get_contents('php://input'));");
         Write("flood", "for ($i = 0; $i < 20000; $i++) error_log(\"line $i\"); echo 'flooded';");
     }
 
@@ -280,6 +283,29 @@ public sealed class ProcessPoolTests : IDisposable
         await UntilAsync(() => app.Pool.GetStatus().Workers is [{ State: WorkerState.Idle }]);
         Assert.Equal(200, (await GetAsync(app, "/pid.php")).Status);
         Assert.Equal(1, Calls("sleep"));
+    }
+
+    [Fact]
+    public async Task A_visitor_who_sends_slowly_holds_no_process()
+    {
+        await using PhpApp app = await StartAsync(static options => (options.Min, options.Max, options.WaitLimit) = (1, 1, TimeSpan.FromMilliseconds(500)));
+        byte[] body = new byte[3_000_000];
+        new Random(9).NextBytes(body);
+        var pipe = new Pipe(new PipeOptions(pauseWriterThreshold: 0));
+        using var request = new HttpRequestMessage(HttpMethod.Post, $"http://{app.EndPoint}/hash.php") { Content = new StreamContent(pipe.Reader.AsStream()) };
+        request.Content.Headers.ContentLength = body.Length;
+        Task<HttpResponseMessage> slow = _client.SendAsync(request);
+        await pipe.Writer.WriteAsync(body.AsMemory(0, 2_000_000));
+        for (var watch = Stopwatch.StartNew(); watch.Elapsed < TimeSpan.FromSeconds(2);)
+        {
+            Assert.Equal(200, (await GetAsync(app, "/pid.php")).Status);
+        }
+        Assert.Equal(0, Calls("hash"));
+
+        await pipe.Writer.WriteAsync(body.AsMemory(2_000_000));
+        await pipe.Writer.CompleteAsync();
+        using HttpResponseMessage response = await slow;
+        Assert.Equal(Convert.ToHexStringLower(SHA256.HashData(body)), await response.Content.ReadAsStringAsync());
     }
 
     [Fact]
