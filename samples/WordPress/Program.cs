@@ -27,6 +27,7 @@ if (fpm is null)
 var app = builder.Build();
 
 app.MapGet("/", () => Results.Content("<!doctype html><title>Mill</title><h1>The mill</h1><p><a href=/blog/>Its blog</a>", "text/html"));
+app.MapGet("/favicon.ico", () => Results.Redirect("/blog/wp-includes/images/w-logo-blue-white-bg.png"));
 
 app.Map("/blog/wp-content/uploads/{**path:regex(\\.php(/|$))}", () => Results.NotFound());      // what visitors have brought is never run
 MapPhp("/blog/wp-content/{**path}", content, fallback: null);

@@ -212,6 +212,7 @@ internal sealed class FastCgiProgram : IDisposable
 
     private static Task SendAsync(HttpContext context, string file, string type)
     {
+        file = RealPath.Of(file) ?? file;       // a link has a length and a time of its own, and leads elsewhere from a folder that is one
         var info = new FileInfo(file);
         DateTimeOffset changed = info.LastWriteTimeUtc;
         var tag = new EntityTagHeaderValue(FormattableString.Invariant($"\"{changed.ToUnixTimeMilliseconds():x}-{info.Length:x}\""));

@@ -1,6 +1,5 @@
-// A MariaDB of Debian for these tests alone: made in a temporary folder, reached over a Unix socket there and over nothing else. It does not run as root: where the tests do, it runs as the user mysql.
+// A MariaDB of Debian for these tests alone: made in a temporary folder, reached over a Unix socket there and over nothing else. It has the user of the tests, be that root.
 
-using System.Diagnostics;
 using Millrace.Interop.Command;
 using Millrace.Interop.FrontEnds;
 
@@ -8,10 +7,11 @@ namespace Millrace.Browser.Php;
 
 public sealed class MariaDb : IAsyncLifetime
 {
-    private const string Package = "mariadb-server";
+    private const string Package = "mariadb-server-core";
     private static readonly TimeSpan s_limit = TimeSpan.FromSeconds(60);
+    private static readonly string[] s_user = Environment.IsPrivilegedProcess ? ["--user=root"] : [];       // it does not run as root unless it is told to
 
-    private readonly TemporaryDirectory _folder = new("sql", searchable: true);
+    private readonly TemporaryDirectory _folder = new("sql");
     private CommandProcess? _server;
 
     /// <summary>Where it listens. Its user root needs no password.</summary>
@@ -19,24 +19,19 @@ public sealed class MariaDb : IAsyncLifetime
 
     public async ValueTask InitializeAsync()
     {
-        string program = Programs.Find("mariadbd", Package);
         string data = Path.Combine(_folder.Path, "data");
-        if (Environment.IsPrivilegedProcess)
-        {
-            await RunAsync("chown", "mysql", _folder.Path);
-        }
-        await RunAsync([.. s_user, Programs.Find("mariadb-install-db", Package), "--no-defaults", $"--datadir={data}", "--auth-root-authentication-method=normal", "--skip-test-db"]);
+        await RunAsync(Programs.Find("mariadb-install-db", Package), ["--no-defaults", .. s_user, $"--datadir={data}", "--auth-root-authentication-method=normal", "--skip-test-db"]);
         _server = CommandProcess.StartProgram(
-            "env",
+            Programs.Find("mariadbd", Package),
             [
-                .. s_user, program, "--no-defaults", $"--datadir={data}", $"--socket={Socket}", $"--pid-file={Path.Combine(_folder.Path, "sql.pid")}", $"--tmpdir={_folder.Path}", "--skip-networking",
+                "--no-defaults", .. s_user, $"--datadir={data}", $"--socket={Socket}", $"--pid-file={Path.Combine(_folder.Path, "sql.pid")}", $"--tmpdir={_folder.Path}", "--skip-networking",
                 "--skip-log-bin", "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M",
             ]);
         await _server.WaitForErrorAsync("ready for connections");
     }
 
     /// <summary>Makes an empty database.</summary>
-    public Task CreateAsync(string name) => RunAsync(Programs.Find("mariadb", "mariadb-client"), "--no-defaults", $"--socket={Socket}", "--user=root", "--execute", $"CREATE DATABASE {name}");
+    public Task CreateAsync(string name) => RunAsync(Programs.Find("mariadb", "mariadb-client-core"), ["--no-defaults", $"--socket={Socket}", "--user=root", "--execute", $"CREATE DATABASE {name}"]);
 
     public async ValueTask DisposeAsync()
     {
@@ -47,11 +42,9 @@ public sealed class MariaDb : IAsyncLifetime
         _folder.Dispose();
     }
 
-    private static readonly string[] s_user = Environment.IsPrivilegedProcess ? ["setpriv", "--reuid=mysql", "--regid=mysql", "--clear-groups", "--"] : [];
-
-    private static async Task RunAsync(params string[] command)
+    private static async Task RunAsync(string program, string[] arguments)
     {
-        await using CommandProcess process = CommandProcess.StartProgram("env", command);
-        Assert.True(await process.WaitForExitAsync(s_limit) == 0, $"{string.Join(' ', command)}: {process.Output} {process.Error}");
+        await using CommandProcess process = CommandProcess.StartProgram(program, arguments);
+        Assert.True(await process.WaitForExitAsync(s_limit) == 0, $"{program}: {process.Output} {process.Error}");
     }
 }

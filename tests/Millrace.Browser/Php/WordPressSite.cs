@@ -149,10 +149,11 @@ internal sealed partial class WordPressSite : IAsyncDisposable
             require_once ABSPATH . 'wp-settings.php';
             """);
 
-        // Neither pictures of visitors from gravatar.com nor mail to the owner.
+        // Neither pictures of visitors from gravatar.com, nor the editor's welcome with one from w.org, nor mail to the owner.
         File.WriteAllText(Path.Combine(Content, "mu-plugins/offline.php"), """
             <?php
             add_filter('pre_option_show_avatars', '__return_zero');
+            add_filter('get_user_metadata', fn($value, $user, $key) => $key == 'wp_persisted_preferences' ? [['core/edit-post' => ['welcomeGuide' => false], '_modified' => gmdate('c')]] : $value, 10, 3);
             function wp_mail() { return true; }
             """);
     }

@@ -111,6 +111,10 @@ public sealed class PhpSite : IAsyncLifetime
         File.WriteAllText(Path.Combine(_directory.Path, "secret.csv"), "secret");
         File.CreateSymbolicLink(Path.Combine(Root, "link.php"), Path.Combine(Private, "outside.php"));
         File.CreateSymbolicLink(Path.Combine(Root, "inside.php"), Path.Combine(Root, "sub/index.php"));
+        Directory.CreateDirectory(Path.Combine(Root, "sub/deep"));
+        File.CreateSymbolicLink(Path.Combine(Root, "linked.css"), "style.css");
+        File.CreateSymbolicLink(Path.Combine(Root, "sub/deep/linked.css"), "../../style.css");
+        Directory.CreateSymbolicLink(Path.Combine(Root, "linked"), "sub/deep");
         File.CreateSymbolicLink(Path.Combine(Private, "link.csv"), Path.Combine(_directory.Path, "secret.csv"));
     }
 

@@ -216,6 +216,21 @@ public sealed class PhpTests(PhpSite site) : IClassFixture<PhpSite>
         Assert.Equal(404, (await PhpSite.AskAsync(app.EndPoint, "GET", "/readme.unknown")).Status);
     }
 
+    [Theory]
+    [InlineData("/linked.css", false)]
+    [InlineData("/linked.css", true)]
+    [InlineData("/linked/linked.css", false)]       // from where it really lies
+    [InlineData("/linked/linked.css", true)]
+    public async Task A_link_is_sent_as_the_file_that_it_leads_to(string target, bool onMillrace)
+    {
+        await using PhpApp app = await site.StartAppAsync(PhpKind.Fpm, onMillrace);
+        WireResponse file = await PhpSite.AskAsync(app.EndPoint, "GET", "/style.css");
+        WireResponse link = await PhpSite.AskAsync(app.EndPoint, "GET", target);
+        Assert.Equal((200, file.Text, file.Header("ETag"), file.Header("Last-Modified")), (link.Status, link.Text, link.Header("ETag"), link.Header("Last-Modified")));
+        WireResponse part = await PhpSite.AskAsync(app.EndPoint, "GET", target, null, "Range: bytes=-7");
+        Assert.Equal((206, file.Text[^7..]), (part.Status, part.Text));
+    }
+
     [Fact]
     public async Task Types_that_ASP_NET_Core_does_not_know_can_be_added_and_some_are()
     {
