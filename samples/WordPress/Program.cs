@@ -17,6 +17,7 @@ if (fpm is null)
     builder.Services.AddProcessPool("php", options =>
     {
         (options.Command, options.Min, options.Max) = ("php-cgi", 2, 4);     // WordPress asks itself now and then: one process would wait for itself
+        options.AbortLimit = options.CallLimit;      // it begins its cron with a request that it does not wait for
         foreach (string setting in (string[])[$"upload_max_filesize={UploadMax}", $"post_max_size={RequestMax}"])
         {
             options.Arguments.Add("-d");

@@ -80,6 +80,7 @@ public sealed class WordPressTests(Chromium chromium, MariaDb database) : IClass
 
     private static async Task LogInAsync(IPage page)
     {
+        await Visible(page, "#user_login:focus");       // its script takes the focus a moment later
         await page.FillAsync("#user_login", "miller");
         await page.FillAsync("#user_pass", Password);
         await page.ClickAsync("#wp-submit");
