@@ -70,6 +70,7 @@ public sealed class WordPressTests(Chromium chromium, MariaDb database) : IClass
     {
         await page.GotoAsync(site.ToString());
         await page.ClickAsync("text=Its blog");
+        await Visible(page, "#pass-strength-result.strong");       // its script proposes a password, a moment after the page has been loaded
         await page.FillAsync("#weblog_title", "Mühlen-Blog");
         await page.FillAsync("#user_login", "miller");
         await page.FillAsync("#pass1", Password);
