@@ -109,6 +109,7 @@ internal sealed partial class Daemon : IAsyncDisposable
 
     public async ValueTask DisposeAsync()
     {
+        _states?.Keep();
         await _ending.CancelAsync();
         Interlocked.MemoryBarrier();        // a reload that is under way shows its applications here, or sees there that it is over
         await Task.WhenAll(_apps.Select(app => _folders.Stored.IsKept ? app.EndForNextAsync() : app.DisposeAsync().AsTask()));

@@ -11,6 +11,9 @@ namespace Millrace.Command.Serving;
 /// <param name="add">Is given each line, and may take its time.</param>
 internal sealed class OutputPump(PipeStream pipe, byte[] before, Func<string, ValueTask> add) : IDisposable
 {
+    // A process has the other end, and may have done to the pipe what it likes: a read of one that blocks cannot be given up.
+    private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(5);
+
     private readonly PipeText _text = new(pipe, before);
     private readonly SafePipeHandle _handle = pipe.SafePipeHandle;
     private LineReader? _lines;
@@ -27,10 +30,18 @@ internal sealed class OutputPump(PipeStream pipe, byte[] before, Func<string, Va
     public void Begin() => _running = Task.Run(RunAsync);
 
     /// <summary>Nothing is read any more, until it is to go on.</summary>
+    /// <exception cref="TimeoutException">The pipe blocks. <see cref="GoOn"/> is to follow.</exception>
     public async Task PauseAsync()
     {
         await _pause.CancelAsync();
-        await _running;
+        try
+        {
+            await _running.WaitAsync(s_patience);
+        }
+        catch (TimeoutException)
+        {
+            throw new TimeoutException("a process has made the pipe of its output block, so that nobody else can go on reading where the daemon has ended");
+        }
     }
 
     /// <summary>What has been read, and not been passed on; asked while it pauses.</summary>
@@ -40,9 +51,10 @@ internal sealed class OutputPump(PipeStream pipe, byte[] before, Func<string, Va
     {
         if (!_ended.Task.IsCompleted)
         {
+            var before = _running;
             _pause.Dispose();
             _pause = new CancellationTokenSource();
-            Begin();
+            _running = Task.Run(async () => await before || await RunAsync());
         }
     }
 

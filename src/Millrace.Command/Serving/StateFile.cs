@@ -19,6 +19,7 @@ internal sealed partial class StateFile
     private long _number;
     private int _room;
     private bool _isFailing;
+    private bool _isKept;
     private bool _isOver;
 
     /// <param name="folders">Where it lies.</param>
@@ -39,7 +40,7 @@ internal sealed partial class StateFile
     {
         lock (_lock)
         {
-            if (_isOver)
+            if (_isOver || _isKept)
             {
                 return null;
             }
@@ -59,6 +60,15 @@ internal sealed partial class StateFile
                 _isFailing = true;
                 return isKnown ? null : error.Message;
             }
+        }
+    }
+
+    /// <summary>The daemon is about to end: what there is stays as it is until then. One that is killed meanwhile has not stopped its applications because somebody wanted that.</summary>
+    public void Keep()
+    {
+        lock (_lock)
+        {
+            _isKept = true;
         }
     }
 

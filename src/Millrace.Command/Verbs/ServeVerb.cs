@@ -45,17 +45,18 @@ internal static class ServeVerb
         OwnDirectory.Prepare(Path.GetDirectoryName(places.Control)!, group: null, OwnFolder, OwnFolder);
         using var socket = Listen(places, state);
         using var sockets = state is null ? SocketsOfOne.Take(places.Control) : SocketsOfOne.Resume(state.Lock);
+        using var manager = ServiceManager.OfProcess();
+        var stopping = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        Daemon? daemon = null;      // a signal may come before it is there: to take over what another one has left takes its time
+        ControlServer? control = null;
+        using var signals = new DaemonSignals(() => stopping.TrySetResult(), () => daemon?.Kill(), own => _ = daemon is null ? Task.CompletedTask : ReloadAsync(console, daemon, manager, control));
+        Posix.TakeWaitingSignals();
         var left = state ?? await new Adoption(Path.GetDirectoryName(places.Control)!, console.Steady.Say).TakeAsync();
         SocketsOfOne.RemoveLeft(places.Control, (left?.Instances ?? []).Select(static instance => instance.Id).ToHashSet());
-        var daemon = left is null ? new Daemon(file!, console) : Resume(left, console, file);
+        daemon = left is null ? new Daemon(file!, console) : Resume(left, console, file);
         daemon.BeginToWrite();
-        using var manager = ServiceManager.OfProcess();
         daemon.Stored = StoredSockets.Of(manager, state is null ? Environment.GetEnvironmentVariable : static _ => null, Environment.ProcessId);
-        var stopping = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
         using var upgrading = new Upgrading(image, console, manager, stopping.Task);
-        ControlServer? control = null;
-        using var signals = new DaemonSignals(() => stopping.TrySetResult(), daemon.Kill, own => _ = ReloadAsync(console, daemon, manager, control));
-        Posix.TakeWaitingSignals();
         await using var listening = control = await ControlServer.StartAsync(socket, daemon, () => stopping.TrySetResult(), upgrading);
         upgrading.Attach(daemon, control, sockets);
         console.Steady.Say(state is null

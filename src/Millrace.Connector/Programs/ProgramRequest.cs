@@ -25,6 +25,7 @@ internal sealed partial class ProgramRequest : IDisposable
     private EndRequest? _ended;
     private Task? _upload;
     private PipeReader? _body;
+    private ArrayBufferWriter<byte>? _first;        // of the response's body, until it begins: what fails before that leaves nothing behind
     private PipeReader? _taken;     // of a body that has been taken in
     private CancellationToken _leaving;
     private CancellationTokenSource? _stopping;     // of a connection whose end is waited for; null: it is closed to stop
@@ -274,11 +275,13 @@ internal sealed partial class ProgramRequest : IDisposable
             if (_ended is { } end)
             {
                 Conclude(end);
+                ShowFirst();
                 return;
             }
             if (_head.IsRead)
             {
                 _silence.CancelAfter(Timeout.InfiniteTimeSpan);       // it is the visitor who is waited for
+                ShowFirst();
                 await _context.Response.BodyWriter.FlushAsync(_leaving).ConfigureAwait(false);
                 NoteLife();
             }
@@ -320,8 +323,24 @@ internal sealed partial class ProgramRequest : IDisposable
         {
             throw new ConnectorException(ConnectorFault.BrokenResponse, "Its response is broken: it has more bytes than its Content-Length says.");
         }
-        _context.Response.BodyWriter.Write(content);
+        if (_context.Response.HasStarted)
+        {
+            _context.Response.BodyWriter.Write(content);
+        }
+        else
+        {
+            (_first ??= new ArrayBufferWriter<byte>()).Write(content);
+        }
         _written += content.Length;
+    }
+
+    private void ShowFirst()
+    {
+        if (_first is { WrittenCount: > 0 } first)
+        {
+            _context.Response.BodyWriter.Write(first.WrittenSpan);
+            first.ResetWrittenCount();
+        }
     }
 
     private void TakeEnd(in RecordPart part, ReadOnlySpan<byte> content)

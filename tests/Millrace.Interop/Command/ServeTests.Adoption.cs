@@ -97,6 +97,47 @@ public sealed partial class ServeTests
         await Assert.ThrowsAsync<HttpRequestException>(() => _client.GetAsync(stopped + "/title"));
     }
 
+    // As a container engine or systemd does it that does not wait for long.
+    [Fact]
+    public async Task What_a_daemon_that_was_to_end_has_stopped_serves_again_when_it_was_killed_before_it_had_ended()
+    {
+        Write(App("shop", _shop), App("blog", _blog));
+        var daemon = await StartAsync();
+        int blog = ProcessesOf("blog", await StatusAsync()).Single();
+        using var upload = new System.Net.Sockets.TcpClient();
+        await upload.ConnectAsync(IPEndPoint.Parse(_shop["http://".Length..]));
+        await upload.GetStream().WriteAsync("POST /count HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nbegun"u8.ToArray());
+        await Task.Delay(500);
+        daemon.Signal(CommandProcess.SigTerm);
+        await WaitForAsync(() => Task.FromResult(HasEnded(blog)));
+        daemon.Signal(CommandProcess.SigKill);
+        await daemon.WaitForExitAsync();
+
+        await StartAsync(waitFor: "serves in its place");
+        await WaitForAsync(async () => StatesOf(await StatusAsync()).All(static state => state.Contains("serving", StringComparison.Ordinal)));
+        Assert.Equal("", await _client.GetStringAsync(_shop + "/title"));
+        Assert.Equal("", await _client.GetStringAsync(_blog + "/title"));
+    }
+
+    [Fact]
+    public async Task A_daemon_that_is_told_to_end_while_it_takes_processes_over_ends_them_and_itself()
+    {
+        Write(App("shop", _shop), App("blog", _blog));
+        var daemon = await StartAsync();
+        int[] processes = [.. ProcessesOf("shop", await StatusAsync()), .. ProcessesOf("blog", await StatusAsync())];
+        daemon.Signal(CommandProcess.SigKill);
+        await daemon.WaitForExitAsync();
+        Assert.Equal(0, Kill(processes[0], SigStop));       // it does not answer, and is waited for
+
+        daemon = CommandProcess.Millrace("serve", File);
+        _daemons.Add(daemon);
+        await Task.Delay(2_000);
+        daemon.Signal(CommandProcess.SigTerm);
+
+        Assert.Equal(0, await daemon.WaitForExitAsync());
+        Assert.All(processes, static process => Assert.True(HasEnded(process)));
+    }
+
     [Fact]
     public async Task A_process_that_does_not_answer_the_next_daemon_is_ended_and_replaced_and_one_that_was_on_its_way_ends_by_itself()
     {

@@ -200,6 +200,26 @@ public sealed class HostileProgramTests
         Assert.Single(app.Said.All);
     }
 
+    // A browser could take text that has lost its type for what it looks like.
+    [Theory]
+    [InlineData("Content-Length: 100\r\n", 0, 502)]
+    [InlineData("", 2, 503)]        // FCGI_OVERLOADED
+    [InlineData("", 99, 502)]
+    public async Task Nothing_of_an_answer_that_has_failed_before_it_began_is_in_the_one_in_its_place(string length, byte end, int status)
+    {
+        foreach (bool onMillrace in (bool[])[false, true])
+        {
+            await using var program = new ScriptedProgram(async talk =>
+            {
+                await talk.ReadHeadAsync();
+                await talk.WriteAtOnceAsync((6, [.. Encoding.ASCII.GetBytes($"Content-Type: text/plain\r\n{length}\r\n<script>alert(1)</script>")]), (3, [0, 0, 0, 0, end, 0, 0, 0]));
+            });
+            await using PhpApp app = await AppAsync(program, onMillrace: onMillrace);
+            WireResponse found = await PhpSite.AskAsync(app.EndPoint, "GET", "/x");
+            Assert.Equal((status, ""), (found.Status, found.Text));
+        }
+    }
+
     // ---- streams ----
 
     [Theory]

@@ -1,9 +1,9 @@
 // A pool of php-cgi processes behind MapFastCgi, and what becomes of it when they crash, hang, leak, or are left by their visitors. The scripts count how often they are called.
 using System.Diagnostics;
 using System.Globalization;
-using Millrace.Interop.Command;
 using System.IO.Pipelines;
 using System.Security.Cryptography;
+using Millrace.Interop.Command;
 using Millrace.Interop.FrontEnds;
 using Millrace.Workers;
 

@@ -88,7 +88,19 @@ internal sealed class ScriptedProgram : IAsyncDisposable
             }
         }
 
-        public async Task WriteAsync(byte type, byte[] content)
+        public Task WriteAsync(byte type, byte[] content) => WriteAtOnceAsync((type, content));
+
+        /// <summary>Records in one write.</summary>
+        public async Task WriteAtOnceAsync(params (byte Type, byte[] Content)[] records)
+        {
+            byte[] all = [.. records.SelectMany(static record => RecordOf(record.Type, record.Content))];
+            for (int sent = 0; sent < all.Length;)
+            {
+                sent += await socket.SendAsync(all.AsMemory(sent), ct);
+            }
+        }
+
+        private static byte[] RecordOf(byte type, byte[] content)
         {
             byte[] record = new byte[8 + content.Length];
             record[0] = 1;
@@ -96,10 +108,7 @@ internal sealed class ScriptedProgram : IAsyncDisposable
             record[3] = 1;
             BinaryPrimitives.WriteUInt16BigEndian(record.AsSpan(4), (ushort)content.Length);
             content.CopyTo(record, 8);
-            for (int sent = 0; sent < record.Length;)
-            {
-                sent += await socket.SendAsync(record.AsMemory(sent), ct);
-            }
+            return record;
         }
 
         public Task PrintAsync(string text) => WriteAsync(6, Encoding.Latin1.GetBytes(text));

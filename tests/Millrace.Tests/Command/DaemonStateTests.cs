@@ -76,8 +76,11 @@ public sealed class DaemonStateTests : IDisposable
         file = new StateFile(new DaemonFolders(new DaemonPlaces(Path.Combine(_folder, "control.sock"), "/code")));
         file.Write(() => State(events: 4));
         Assert.Equal(4, StateFile.Read(_folder, out _)!.Apps[0].Events.Count);
-        file.End();
+        file.Keep();        // the daemon begins to end: what it does from now on nobody has asked for
         file.Write(() => State(events: 5));
+        Assert.Equal(4, StateFile.Read(_folder, out _)!.Apps[0].Events.Count);
+        file.End();
+        file.Write(() => State(events: 6));
         Assert.Empty(Directory.GetFiles(_folder));
     }
 
