@@ -292,6 +292,9 @@ internal abstract partial class Connection<TKernel>
         return true;
     }
 
+    /// <summary>Where the next request begins cannot be known any more. It may have shown since the exchange has looked.</summary>
+    protected virtual bool IsInputLost => false;
+
     // An exchange that could not give the connection back by itself: the loop ends it.
     private bool TakeBack(LoopDriver driver)
     {
@@ -314,7 +317,7 @@ internal abstract partial class Connection<TKernel>
 
         GoTo(_pending is null ? Stage.Receiving : Stage.Sending);
 
-        bool keepsOpen = _restKeepsOpen && !exchange.Life.IsUseless && (!Loop.IsDraining || hasNext || ClosesInOrder(exchange)) && !_isBrokenOff;
+        bool keepsOpen = _restKeepsOpen && !IsInputLost && !exchange.Life.IsUseless && (!Loop.IsDraining || hasNext || ClosesInOrder(exchange)) && !_isBrokenOff;
         if (exchange.Reset())
         {
             driver.Return(exchange);

@@ -202,6 +202,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
                 break;
             case SequenceEvent.NextBegun:
                 NoteInput();
+                LeaveBody();
                 break;
             case SequenceEvent.NextBegunInstead:
                 Loop.Counters.Aborts++;
@@ -262,6 +263,15 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
         if (!Exchange!.Body.Complete())
         {
             Loop.Counters.Refused(Refusal.BodyShort);
+        }
+    }
+
+    // The answer is whole, and the next request has begun: what is lacking of this one's body does not come any more.
+    private void LeaveBody()
+    {
+        if (Exchange is { Body.State: BodyState.Open } exchange)
+        {
+            exchange.Body.Break(new IOException("The front server began its next request before the end of the request body (FastCGI 1.0 §5.3)."));
         }
     }
 

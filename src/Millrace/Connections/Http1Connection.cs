@@ -258,6 +258,8 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
 
     // ---- between requests ----
 
+    protected override bool IsInputLost => _sequence.State == SequenceState.Closing;
+
     protected override void OnExchangeEnded(bool keepsOpen)
     {
         if (keepsOpen)

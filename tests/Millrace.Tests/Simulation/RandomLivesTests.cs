@@ -152,6 +152,15 @@ public sealed class RandomLivesTests
 
     // Most of what these peers send is padding, and records for nobody: their bodies are slower than their bytes.
     [Theory]
+    [InlineData(62002441)]
+    [InlineData(62033083)]
+    public void A_body_that_a_front_server_leaves_for_its_next_request_comes_to_an_end(int seed) => LivesWell(seed);
+
+    [Theory]
+    [InlineData(62013433)]
+    public void A_chunk_that_is_none_ends_the_connection_also_where_its_handler_ends_at_that_moment(int seed) => LivesWell(seed);
+
+    [Theory]
     [InlineData(25_002_070)]
     public void A_body_is_as_slow_as_its_own_bytes(int seed) => LivesWell(seed);
 
