@@ -1,6 +1,7 @@
 // What follows a response. The next one; and behind one that failed, before anything shows that it did, a web server that has given it up by
 // then, and goes on with the connection: HAProxy gives it to its next client when one goes away, and expects it to be there.
 
+using Millrace.Exchanges;
 using Millrace.Loops;
 using Millrace.Protocols.FastCgi;
 
@@ -72,6 +73,15 @@ internal sealed partial class FastCgiConnection<TKernel>
                     start = at;
                     return true;
             }
+        }
+    }
+
+    // The answer is whole, and the next request has begun: what is lacking of this one's body does not come any more.
+    private void LeaveBody()
+    {
+        if (Exchange is { Body.State: BodyState.Open } exchange)
+        {
+            exchange.Body.Break(new IOException("The front server began its next request before the end of the request body (FastCGI 1.0 §5.3)."));
         }
     }
 }

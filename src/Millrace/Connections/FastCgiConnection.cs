@@ -266,15 +266,6 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
         }
     }
 
-    // The answer is whole, and the next request has begun: what is lacking of this one's body does not come any more.
-    private void LeaveBody()
-    {
-        if (Exchange is { Body.State: BodyState.Open } exchange)
-        {
-            exchange.Body.Break(new IOException("The front server began its next request before the end of the request body (FastCGI 1.0 §5.3)."));
-        }
-    }
-
     // ---- the others ----
 
     private void TakeAbort(LoopDriver driver)
