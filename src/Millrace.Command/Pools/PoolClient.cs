@@ -11,8 +11,6 @@ namespace Millrace.Command.Pools;
 
 internal sealed class PoolClient(string path) : IDisposable
 {
-    private const int AnswerMax = 16 * 1024 * 1024;
-
     private readonly HttpClient _client = PrivateSocket.HttpClient(path);
 
     /// <summary>How long a process may take to say how it is.</summary>
@@ -51,7 +49,7 @@ internal sealed class PoolClient(string path) : IDisposable
         {
             using var request = new HttpRequestMessage(method, new Uri("http://pools/" + what, new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true }));
             using var response = await _client.SendAsync(request, HttpCompletionOption.ResponseHeadersRead, ct);
-            if (JsonSerializer.Deserialize(await PrivateSocket.BytesAsync(response, AnswerMax, ct), type) is { } answer && isWhole(answer))
+            if (JsonSerializer.Deserialize(await PrivateSocket.BytesAsync(response, ControlClient.AnswerMax, ct), type) is { } answer && isWhole(answer))
             {
                 return answer;
             }

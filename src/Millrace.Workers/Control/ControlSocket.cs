@@ -45,7 +45,7 @@ internal sealed class ControlSocket : IDisposable
             if (path is null)
             {
                 RequireOwn(folder, folderPath);
-                foreach (string one in Directory.GetFiles(InFolder(folder, ""), "*" + Ending).Select(static one => Path.GetFileName(one)))
+                foreach (string one in Directory.GetFiles(Posix.PathIn(folder, ""), "*" + Ending).Select(static one => Path.GetFileName(one)))
                 {
                     _ = RemoveStale(folder, one);       // of processes that were killed
                 }
@@ -54,7 +54,7 @@ internal sealed class ControlSocket : IDisposable
             {
                 throw new IOException($"Somebody listens on {path} already.");
             }
-            return new ControlSocket(folder, name, Posix.Listen(InFolder(folder, name), Backlog));
+            return new ControlSocket(folder, name, Posix.Listen(Posix.PathIn(folder, name), Backlog));
         }
         catch
         {
@@ -71,7 +71,7 @@ internal sealed class ControlSocket : IDisposable
     [SupportedOSPlatform("linux")]
     private static void RequireOwn(int folder, string path)
     {
-        if ((File.GetUnixFileMode(InFolder(folder, ".")) & Others) != 0)
+        if ((File.GetUnixFileMode(Posix.PathIn(folder, ".")) & Others) != 0)
         {
             throw new IOException($"The folder {path} is open to others. Remove it, or give the control socket another path.");
         }
@@ -87,7 +87,7 @@ internal sealed class ControlSocket : IDisposable
         using var socket = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified) { Blocking = false };
         try
         {
-            socket.Connect(new UnixDomainSocketEndPoint(InFolder(folder, name)));
+            socket.Connect(new UnixDomainSocketEndPoint(Posix.PathIn(folder, name)));
             return false;
         }
         catch (SocketException error) when (error.SocketErrorCode == SocketError.ConnectionRefused)
@@ -100,6 +100,4 @@ internal sealed class ControlSocket : IDisposable
             return error.SocketErrorCode != SocketError.WouldBlock;     // a full queue is somebody's
         }
     }
-
-    private static string InFolder(int folder, string name) => string.Create(CultureInfo.InvariantCulture, $"/proc/self/fd/{folder}/{name}");
 }

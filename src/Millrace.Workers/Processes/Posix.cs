@@ -1,5 +1,6 @@
 // What .NET has no word for: a child whose descriptors 0, 1 and 2 are ours to choose, and what becomes of it. No decisions here.
 
+using System.Globalization;
 using System.Runtime.InteropServices;
 using System.Text;
 
@@ -196,6 +197,9 @@ internal static partial class Posix
     /// <summary>A descriptor that stands for a folder, wherever it is moved to, and for none that takes its place.</summary>
     /// <exception cref="IOException">There is none, or it is a link.</exception>
     public static int OpenFolder(string path) => OpenAt(ThisFolder, path, PathOnly | s_folderOnly | s_noLink | CloseOnExecute) is >= 0 and var descriptor ? descriptor : throw Failure($"The folder {path} cannot be opened");
+
+    /// <summary>The path of an entry of a folder that is open, for this process alone: it leads there, whoever may have exchanged what the folder's own path leads to.</summary>
+    public static string PathIn(int folder, string name) => string.Create(CultureInfo.InvariantCulture, $"/proc/self/fd/{folder}/{name}");
 
     /// <summary>Removes an entry of a folder.</summary>
     public static void Remove(int folder, string name) => _ = UnlinkAt(folder, name, 0);

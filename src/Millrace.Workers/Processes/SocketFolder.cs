@@ -23,7 +23,7 @@ internal sealed class SocketFolder : IDisposable
     public string NextName() => Interlocked.Increment(ref _count).ToString(CultureInfo.InvariantCulture);
 
     /// <summary>The path of a name, for this process alone.</summary>
-    public string PathOf(string name) => string.Create(CultureInfo.InvariantCulture, $"/proc/self/fd/{_descriptor}/{name}");
+    public string PathOf(string name) => Posix.PathIn(_descriptor, name);
 
     public UnixDomainSocketEndPoint EndPointOf(string name) => new(PathOf(name));
 
