@@ -18,6 +18,9 @@ internal sealed class Client(ClientPrefix prefix)
 
     /// <summary>Until when the values in its cookie are good; null: there are none.</summary>
     public DateTimeOffset? SealedUntil { get; set; }
+
+    /// <summary>The serial of the seal around them.</summary>
+    public uint Seal { get; set; }
 }
 
 internal interface IContestant
@@ -53,38 +56,50 @@ internal sealed class RealStore : IContestant, IDisposable
     public void Begin(Client client)
     {
         client.Key = SessionToken.New().Key;
-        client.SealedUntil = _isSealed ? _time.GetUtcNow() + s_idle : null;
-        if (!_isSealed)
+        if (_isSealed)
         {
-            Write(client, WriteCondition.Absent, isCopy: false);
+            Seal(client);
+        }
+        else
+        {
+            Write(client, WriteCondition.Absent, 0, 0);
         }
     }
 
     public bool Return(Client client, bool isChange)
     {
         bool isThere = _store.Load(client.Key) is not null;
-        bool isInCookie = !isThere && client.SealedUntil >= _time.GetUtcNow() && !_spent.Contains(client.Key);
+        bool isInCookie = !isThere && client.SealedUntil >= _time.GetUtcNow() && !_spent.Contains(client.Key, client.Seal);
         if (isInCookie || (isThere && isChange))
         {
-            Write(client, isThere ? WriteCondition.Any : WriteCondition.Absent, isCopy: isInCookie && !isChange);
+            uint before = isInCookie ? client.Seal : 0;
+            bool isResealed = isChange && _isSealed && _store.IsNearlyFull;
+            if (isResealed)
+            {
+                Seal(client);
+            }
+            Write(client, isThere ? WriteCondition.Any : WriteCondition.Absent, isResealed || !isChange ? client.Seal : 0, before);
         }
         return isThere || isInCookie;
     }
 
     public void Dispose() => _store.Dispose();
 
-    private void Write(Client client, WriteCondition condition, bool isCopy)
+    private void Seal(Client client)
     {
-        TimeSpan left = client.SealedUntil is { } until && until > _time.GetUtcNow() ? until - _time.GetUtcNow() : TimeSpan.Zero;
-        _ = _store.WriteAsync(new SessionWrite(client.Key, new byte[ValueBytes], condition, null, s_idle, client.Prefix, isCopy, left), default).AsTask().GetAwaiter().GetResult();
+        client.SealedUntil = _time.GetUtcNow() + s_idle;
+        client.Seal = SessionSeal.NewSerial();
     }
+
+    private void Write(Client client, WriteCondition condition, uint seal, uint before) =>
+        _ = _store.WriteAsync(new SessionWrite(client.Key, new byte[ValueBytes], condition, null, s_idle, client.Prefix, seal, before), default).AsTask().GetAwaiter().GetResult();
 
     // What the store itself needs depends on the budget.
     private static long BudgetFor(int places)
     {
         long sessions = (long)places * KeptSession.BytesOf(ValueBytes);
         long budget = sessions;
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < 16; i++)
         {
             budget = sessions + FrequencySketch.BytesOf((int)(budget / 512)) + SpentSeals.BytesOf(budget);
         }

@@ -31,10 +31,11 @@ internal static class SessionApp
         });
         app.UseSession();
         app.MapGet("/hello", static () => "Hello, World!");
-        app.MapGet("/write", static (HttpContext context) =>
+        app.MapGet("/count", static (HttpContext context) =>
         {
-            context.Session.SetInt32("n", 1);
-            return "1";
+            int visits = (context.Session.GetInt32("n") ?? 0) + 1;
+            context.Session.SetInt32("n", visits);
+            return visits.ToString(System.Globalization.CultureInfo.InvariantCulture);
         });
         app.MapGet("/read", static (HttpContext context) => context.Session.GetInt32("n")?.ToString(System.Globalization.CultureInfo.InvariantCulture) ?? "-");
         app.MapGet("/memory", static () => GC.GetTotalMemory(forceFullCollection: true).ToString(System.Globalization.CultureInfo.InvariantCulture));

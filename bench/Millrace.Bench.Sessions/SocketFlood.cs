@@ -1,5 +1,5 @@
-// Visitors and a flood over real sockets. Visitors that have used their session twice come back at any time of the flood and behind it; new ones begin throughout it. Prints one JSON
-// object for bench/run.
+// Visitors and a flood over real sockets. Each page counts the visits of its session, so that it changes each time. Visitors that have used theirs twice come back at any time of the flood
+// and behind it; new ones begin throughout it. Prints one JSON object for bench/run.
 
 using System.Diagnostics;
 using System.Globalization;
@@ -53,10 +53,10 @@ internal static class SocketFlood
             await connection.GetAsync("/read", old[number % old.Length], client);
             return;
         }
-        (_, string? cookie) = await connection.GetAsync("/write", null, client);
-        for (int i = 0; cookie is not null && i < attack switch { "once" => 1, "many" => Often, _ => 0 }; i++)
+        (_, string? cookie) = await connection.GetAsync("/count", null, client);
+        for (int i = 0; i < attack switch { "once" => 1, "many" => Often, _ => 0 }; i++)
         {
-            await connection.GetAsync("/read", cookie, client);
+            cookie = (await connection.GetAsync("/count", cookie, client)).Cookie ?? cookie;
         }
     }
 
@@ -105,7 +105,7 @@ internal static class SocketFlood
         for (int i = 0; i < count; i++)
         {
             string client = string.Create(CultureInfo.InvariantCulture, $"80.{Random.Shared.Next(8)}.{Random.Shared.Next(256)}.1");
-            (_, string? cookie) = await connection.GetAsync("/write", null, client);
+            (_, string? cookie) = await connection.GetAsync("/count", null, client);
             visits[i] = new Visit(cookie!, client);
         }
         for (int i = 0; i < returns; i++)
@@ -123,19 +123,23 @@ internal static class SocketFlood
 
     private sealed class Visit(string cookie, string client)
     {
+        private int _visits = 1;
         private bool _isLost;
 
-        public string Cookie { get; } = cookie;
+        public string Cookie { get; private set; } = cookie;
 
         // Once.
         public async Task<bool> IsLostAsync(HttpConnection connection)
         {
-            if (_isLost || (await connection.GetAsync("/read", Cookie, client)).Body == "1")
+            if (_isLost)
             {
                 return false;
             }
-            _isLost = true;
-            return true;
+            (string body, string? cookie) = await connection.GetAsync("/count", Cookie, client);
+            Cookie = cookie ?? Cookie;
+            _visits++;
+            _isLost = body != _visits.ToString(CultureInfo.InvariantCulture);
+            return _isLost;
         }
     }
 }

@@ -66,16 +66,16 @@ internal sealed partial class MillraceSession
     };
 
     // Or will be: the head is made when the request has ended.
-    private bool IsInCookie() => _sealedRevision == _values.Revision ||
-        (!_mustStore && _cookie is { IsHeadOpen: true } && _scheme.MayBeSealed(_values.ToBytes().Length));
+    private bool IsInCookie() => !_mustStore && (_sealedRevision == _values.Revision || (_cookie is { IsHeadOpen: true } && _scheme.MayBeSealed(_values.ToBytes().Length)));
 
     private async ValueTask<SessionWriteResult> WriteAsync(byte[] values, CancellationToken ct)
     {
         WriteCondition condition = _origin == Origin.Store ? WriteCondition.Unchanged : WriteCondition.Absent;
         object? expected = _tag;
+        bool isMerged = false;
         for (int i = 0; ; i++)
         {
-            SessionWriteResult result = await _scheme.Services.WriteAsync(Write(values, condition, expected), _scheme.Options.IOTimeout, ct).ConfigureAwait(false);
+            SessionWriteResult result = await _scheme.Services.WriteAsync(Write(values, condition, expected, isMerged), _scheme.Options.IOTimeout, ct).ConfigureAwait(false);
             if (result.Outcome != WriteOutcome.Conflict || condition == WriteCondition.Any)
             {
                 return result;
@@ -98,6 +98,7 @@ internal sealed partial class MillraceSession
             if (await _scheme.Services.LoadAnewAsync(_key, _scheme.Options.IOTimeout, ct).ConfigureAwait(false) is { HasEnded: false } current)
             {
                 values = _values.AppliedTo(current.Values.Span).ToBytes();
+                isMerged = true;
                 condition = WriteCondition.Unchanged;
                 expected = current.Tag;
                 if (values.Length > _scheme.Options.EffectiveSessionBytesMax)
@@ -108,11 +109,15 @@ internal sealed partial class MillraceSession
         }
     }
 
-    private SessionWrite Write(byte[] values, WriteCondition condition, object? expected) => new(
-        Key, values, condition, expected, _scheme.Options.IdleTimeout, _cookie?.Client ?? default,
-        IsCopyOfSeal: _origin == Origin.Seal && !_values.IsChanged,
-        SealedUntilMax: _isSealHeld || _sealedRevision >= 0 ? _scheme.SealValidity : TimeSpan.Zero,
-        Replaces: _replaced);
+    private SessionWrite Write(byte[] values, WriteCondition condition, object? expected, bool isMerged)
+    {
+        uint seal = isMerged ? 0 : _origin == Origin.Seal && !_values.IsChanged ? _sealBefore : _sealedRevision == _values.Revision ? _seal : 0;
+        if (_seal != 0 && seal != _seal)
+        {
+            _scheme.Services.Spent.Add(Key, _seal);     // the response has it, and it is not what is stored
+        }
+        return new SessionWrite(Key, values, condition, expected, _scheme.Options.IdleTimeout, _cookie?.Client ?? default, seal, _sealBefore, _replaced);
+    }
 
     private void Stored(SessionWriteResult result, int bytes)
     {

@@ -48,6 +48,8 @@ internal sealed partial class MillraceSession : ISession
     private object? _tag;
     private SessionKey? _replaced;  // before Renew
     private int _sealedRevision = -1;
+    private uint _seal;             // the serial of what the response takes along
+    private uint _sealBefore;       // and of what these values were taken from
     private bool _hasEnded;
 
     public MillraceSession(SessionScheme scheme, HttpContext context)
@@ -173,6 +175,7 @@ internal sealed partial class MillraceSession : ISession
         _tag = null;
         _isFromSeal = false;
         _sealedRevision = -1;
+        _seal = _sealBefore = 0;
         _cookie.TryRegister(this);
         _cookie.Refresh();
     }
@@ -236,14 +239,16 @@ internal sealed partial class MillraceSession : ISession
             _sealedRevision = -1;
             return null;
         }
-        if (_origin == Origin.New && !_mustStore)
+        bool isFirst = _origin == Origin.New && !_mustStore;
+        if (isFirst || MayBeResealed())
         {
             byte[] values = _values.ToBytes();
             if (_scheme.MayBeSealed(values.Length))
             {
                 _sealedRevision = _values.Revision;
-                _scheme.Services.Counters.Sealed();
-                return $"{_token}.{_scheme.Services.Seal.Close(_token, values, _scheme.Services.Store.Epoch)}";
+                _seal = SessionSeal.NewSerial();
+                _scheme.Services.Counters.Sealed(isFirst);
+                return $"{_token}.{_scheme.Services.Seal.Close(_token, values, _scheme.Services.Store.Epoch, _seal)}";
             }
         }
         return _token.ToString();
@@ -308,17 +313,18 @@ internal sealed partial class MillraceSession : ISession
 
     private bool TryUnseal(string seal)
     {
-        if (_scheme.Unseal(_token, _key, seal) is not { } values)
+        if (_scheme.Unseal(_token, _key, seal) is not { } unsealed)
         {
             return false;
         }
-        if (!_values.TryRead(values.Span))
+        if (!_values.TryRead(unsealed.Values.Span))
         {
             _values = new SessionValues();
             return false;
         }
         _origin = Origin.Seal;
         _isFromSeal = true;
+        _sealBefore = unsealed.Serial;
         return true;
     }
 
@@ -345,10 +351,13 @@ internal sealed partial class MillraceSession : ISession
         return _cookie?.TryRegister(this) ?? _tryEstablish!();
     }
 
+    // The store may have to let the session go before its client is back.
+    private bool MayBeResealed() => _origin != Origin.Unavailable && (_values.IsChanged || _replaced is not null) && _values.Count > 0 && _cookie is not null && _scheme.IsResealing;
+
     // A cookie that is written again has what has been changed; one that is longer than it need be is replaced.
     private void Change()
     {
-        if (_isSealHeld && _origin == Origin.Store && _values.IsChanged)
+        if ((_isSealHeld && _origin == Origin.Store && _values.IsChanged) || MayBeResealed())
         {
             _cookie?.TryRegister(this);
         }

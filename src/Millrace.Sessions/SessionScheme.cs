@@ -28,13 +28,16 @@ internal sealed class SessionScheme
 
     public bool IsLocal => Services.Store.IsLocal;
 
+    /// <summary>What has been changed goes along in the client's cookie as well as into the store, which may have to let it go.</summary>
+    public bool IsResealing => Services.Store.IsNearlyFull;
+
     public bool MayBeSealed(int bytes) => bytes <= Options.SealedBytesMax && Options.SealedBytesMax > 0;
 
     /// <summary>Values of another session, that store has nothing of, as its client has them in its cookie; null if they are of no use.</summary>
-    public ReadOnlyMemory<byte>? Unseal(SessionToken token, SessionKey key, string seal)
+    public UnsealedValues? Unseal(SessionToken token, SessionKey key, string seal)
     {
-        SealState state = Services.Seal.Open(token, seal, Services.Store.Epoch, SealValidity, out ReadOnlyMemory<byte> values);
-        bool isSpent = state == SealState.Good && Services.Spent.Contains(key);
+        SealState state = Services.Seal.Open(token, seal, Services.Store.Epoch, SealValidity, out UnsealedValues values);
+        bool isSpent = state == SealState.Good && Services.Spent.Contains(key, values.Serial);
         if (state == SealState.Good && !isSpent)
         {
             return values;

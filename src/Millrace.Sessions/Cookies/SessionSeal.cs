@@ -1,9 +1,10 @@
-// A new session's first values on their way through the client, so that the server need not keep what may never come back.
+// Values of a session on their way through the client: the first ones, so that the server need not keep what may never come back, and later ones while the server is short of room.
 //
-//   DataProtection( version 1 | epoch 8 | token 16 | sealed at, seconds since 1970 8 | values )      in base64url
+//   DataProtection( version 1 | epoch 8 | token 16 | sealed at, seconds since 1970 8 | serial 4 | values )      in base64url
 //
 // The token binds the values to their session: a seal behind another token opens nothing. The epoch is the store's: one that forgets its sessions
-// when the process ends accepts no seal from before, which could show what has been changed since.
+// when the process ends accepts no seal from before, which could show what has been changed since. The serial tells the seals of one session apart: SpentSeals knows those whose values
+// are no longer true.
 
 using System.Buffers.Binary;
 using System.Buffers.Text;
@@ -28,12 +29,16 @@ internal enum SealState
     OfAnotherEpoch,
 }
 
+internal readonly record struct UnsealedValues(ReadOnlyMemory<byte> Values, uint Serial);
+
 internal sealed class SessionSeal
 {
-    public const string Purpose = "Millrace.Sessions.Seal.v1";
+    public const string Purpose = "Millrace.Sessions.Seal.v2";
 
-    private const byte Version = 1;
-    private const int HeadSize = 1 + 8 + SessionToken.Size + 8;
+    private const byte Version = 2;
+    private const int SealedAt = 1 + 8 + SessionToken.Size;
+    private const int Serial = SealedAt + 8;
+    private const int HeadSize = Serial + 4;
 
     // A clock of another machine may be ahead.
     private const int AheadSecondsMax = 60;
@@ -47,19 +52,23 @@ internal sealed class SessionSeal
         _time = time;
     }
 
-    public string Close(SessionToken token, ReadOnlySpan<byte> values, long epoch)
+    /// <summary>A serial for the next one: not 0, which is none.</summary>
+    public static uint NewSerial() => (uint)Random.Shared.NextInt64(1, 1L << 32);
+
+    public string Close(SessionToken token, ReadOnlySpan<byte> values, long epoch, uint serial)
     {
         byte[] plain = new byte[HeadSize + values.Length];
         plain[0] = Version;
         BinaryPrimitives.WriteInt64BigEndian(plain.AsSpan(1), epoch);
         token.Write(plain.AsSpan(9));
-        BinaryPrimitives.WriteInt64BigEndian(plain.AsSpan(9 + SessionToken.Size), _time.GetUtcNow().ToUnixTimeSeconds());
+        BinaryPrimitives.WriteInt64BigEndian(plain.AsSpan(SealedAt), _time.GetUtcNow().ToUnixTimeSeconds());
+        BinaryPrimitives.WriteUInt32BigEndian(plain.AsSpan(Serial), serial);
         values.CopyTo(plain.AsSpan(HeadSize));
         return Base64Url.EncodeToString(_protector.Protect(plain));
     }
 
     /// <summary>What is in it. Never throws for what a client has sent.</summary>
-    public SealState Open(SessionToken token, string seal, long epoch, TimeSpan validity, out ReadOnlyMemory<byte> values)
+    public SealState Open(SessionToken token, string seal, long epoch, TimeSpan validity, out UnsealedValues values)
     {
         values = default;
         if (!TryUnprotect(seal, out byte[] plain) || plain.Length < HeadSize || plain[0] != Version)
@@ -74,12 +83,12 @@ internal sealed class SessionSeal
         {
             return SealState.OfAnotherEpoch;
         }
-        long age = _time.GetUtcNow().ToUnixTimeSeconds() - BinaryPrimitives.ReadInt64BigEndian(plain.AsSpan(9 + SessionToken.Size));
+        long age = _time.GetUtcNow().ToUnixTimeSeconds() - BinaryPrimitives.ReadInt64BigEndian(plain.AsSpan(SealedAt));
         if (age < -AheadSecondsMax || age > (long)validity.TotalSeconds)
         {
             return SealState.Expired;
         }
-        values = plain.AsMemory(HeadSize);
+        values = new UnsealedValues(plain.AsMemory(HeadSize), BinaryPrimitives.ReadUInt32BigEndian(plain.AsSpan(Serial)));
         return SealState.Good;
     }
 

@@ -30,6 +30,7 @@ internal sealed class SessionCounters
     private readonly long[] _rejections = new long[Enum.GetValues<WriteRejection>().Length];
     private readonly long[] _evictions = new long[Enum.GetValues<EvictionReason>().Length];
     private long _sealed;
+    private long _resealed;
     private long _stored;
     private long _promoted;
     private long _conflicts;
@@ -42,6 +43,8 @@ internal sealed class SessionCounters
     public Action<EvictionReason, int>? AgeOfEvicted { get; set; }
 
     public long SealedTotal => Volatile.Read(ref _sealed);
+
+    public long ResealedTotal => Volatile.Read(ref _resealed);
 
     public long StoredTotal => Volatile.Read(ref _stored);
 
@@ -63,8 +66,9 @@ internal sealed class SessionCounters
 
     public long Total(EvictionReason reason) => Volatile.Read(ref _evictions[(int)reason]);
 
-    /// <summary>The first values of a session went into its cookie.</summary>
-    public void Sealed() => Interlocked.Increment(ref _sealed);
+    /// <summary>The values of a session went into its cookie.</summary>
+    /// <param name="isFirst">It begins so; if not, it has been changed while its store is nearly full.</param>
+    public void Sealed(bool isFirst) => Interlocked.Increment(ref isFirst ? ref _sealed : ref _resealed);
 
     /// <summary>The first values of a session went to the store.</summary>
     public void Stored() => Interlocked.Increment(ref _stored);

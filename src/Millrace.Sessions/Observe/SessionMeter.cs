@@ -16,6 +16,7 @@ internal sealed class SessionMeter : IDisposable
         _meter = new Meter(Name);
         _meter.CreateObservableCounter("millrace.sessions.created", () => Created(counters), "{session}", "Sessions that have begun, by where their first values went.");
         _meter.CreateObservableCounter("millrace.sessions.promoted", () => counters.PromotedTotal, "{session}", "Sessions that have come back with their cookie and are in the store since.");
+        _meter.CreateObservableCounter("millrace.sessions.resealed", () => counters.ResealedTotal, "{cookie}", "Cookies that a session's values went along in since its store was nearly full.");
         _meter.CreateObservableCounter("millrace.sessions.conflicts", () => counters.ConflictsTotal, "{write}", "Writes that found the session changed by another request.");
         _meter.CreateObservableCounter("millrace.sessions.rejected", () => Rejected(counters), "{write}", "Writes that were not stored, by reason.");
         _meter.CreateObservableCounter("millrace.sessions.cookies.refused", () => Refused(counters), "{cookie}", "Cookies that opened nothing, by reason.");

@@ -4,7 +4,7 @@
 //                   |          ^  |                          |
 //       the one that is used    |  +--> out       too many    |
 //       less goes out: it, or   +-----------------------------+
-//       the oldest in Probation
+//       the oldest in Probation, which begins anew there if it stays
 //
 // A flood of new sessions passes through the window and meets its like in Probation; what has been used again is out of its reach. Whoever has more than a client's share is the
 // first to go: its own oldest for its new ones.
@@ -88,6 +88,7 @@ internal sealed class EvictionPolicy
     public void Replace(KeptSession session, KeptSession before)
     {
         session.IsEstablished = before.IsEstablished;
+        session.Uses = before.Uses;
         Segment segment = before.IsEstablished ? Segment.Protected : before.Segment;
         for (int i = _sketch.Estimate(before.Key); i > 0; i--)
         {
@@ -107,6 +108,7 @@ internal sealed class EvictionPolicy
         }
         _sketch.Count(session.Key);
         session.IsEstablished = true;
+        session.Uses = (byte)Math.Min(session.Uses + 1, byte.MaxValue);
         _clients.Remove(session);
         Segment next = session.Segment == Segment.Window ? Segment.Window : Segment.Protected;
         Leave(session);
@@ -152,6 +154,11 @@ internal sealed class EvictionPolicy
             if (Bytes > _budget)
             {
                 Remove(victim is null || !Beats(candidate, victim) ? candidate : victim, EvictionReason.Pressure);
+                if (victim is { Segment: Segment.Probation })
+                {
+                    Leave(victim);      // the next one meets another: a strong one keeps no weak ones there behind its back
+                    Enter(victim, Segment.Probation);
+                }
             }
         }
         while (Bytes > _budget && Weakest() is { } weakest)
@@ -187,7 +194,15 @@ internal sealed class EvictionPolicy
         {
             return candidate.IsEstablished;     // counters may collide, and one that was used again while it was in the window lies in Probation
         }
-        return !_byFrequency || _sketch.Estimate(candidate.Key) > _sketch.Estimate(victim.Key);
+        int now = Volatile.Read(ref candidate.LastUsed);
+        return !_byFrequency || Frequency(candidate, now) > Frequency(victim, now);
+    }
+
+    // The sketch forgets by the number of uses: soon, in a flood. What is kept has its own count, of which half goes with every quarter of the idle time that it was not used.
+    private int Frequency(KeptSession session, int now)
+    {
+        int quarters = Math.Clamp((now - Volatile.Read(ref session.LastUsed)) / Math.Max(session.IdleTimeout / 4, 1), 0, 8);
+        return Math.Max(_sketch.Estimate(session.Key), session.Uses >> quarters);
     }
 
     private void Enter(KeptSession session, Segment segment)

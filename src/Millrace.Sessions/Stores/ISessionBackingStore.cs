@@ -11,6 +11,9 @@ public interface ISessionBackingStore
     /// <summary>Whether calls end at once, without input or output.</summary>
     bool IsLocal { get; }
 
+    /// <summary>A session that is kept now may soon have to go: what has been changed is sealed into the client's cookie as well, where it is small enough.</summary>
+    bool IsNearlyFull => false;
+
     /// <summary>The values of a session.</summary>
     /// <param name="key">The session.</param>
     /// <returns>Null if there is none.</returns>
@@ -52,11 +55,11 @@ public readonly record struct StoredSession(ReadOnlyMemory<byte> Values, object?
 /// <param name="Expected">For <see cref="WriteCondition.Unchanged"/>: the <see cref="StoredSession.Tag"/> of what must be there.</param>
 /// <param name="IdleTimeout">How long the session may be idle from now on.</param>
 /// <param name="Client">Who it belongs to, as far as an address says.</param>
-/// <param name="IsCopyOfSeal">The client holds the same values: they are not lost with the store's copy.</param>
-/// <param name="SealedUntilMax">For how long from now the client may hold values of this session, at most.</param>
+/// <param name="Seal">The serial of the seal in the client's cookie that has these same values, which are not lost with the store's copy then; 0 for none.</param>
+/// <param name="SealBefore">The serial of the seal that the request came with, where its values were taken from that; 0 for none. Unless it is <paramref name="Seal"/> it is spent with this write.</param>
 /// <param name="Replaces">The session had another key until now, under which it ends.</param>
 public sealed record SessionWrite(
-    SessionKey Key, byte[] Values, WriteCondition Condition, object? Expected, TimeSpan IdleTimeout, ClientPrefix Client, bool IsCopyOfSeal, TimeSpan SealedUntilMax, SessionKey? Replaces = null);
+    SessionKey Key, byte[] Values, WriteCondition Condition, object? Expected, TimeSpan IdleTimeout, ClientPrefix Client, uint Seal = 0, uint SealBefore = 0, SessionKey? Replaces = null);
 
 /// <summary>What must be there for a write to happen.</summary>
 public enum WriteCondition

@@ -25,8 +25,8 @@ internal sealed class KeptSession
     /// <summary>Seconds of the store's clock.</summary>
     public int LastUsed;
 
-    /// <summary>Until when a client may hold values of it, in seconds of the store's clock.</summary>
-    public int SealedUntil;
+    /// <summary>The serial of the seal in which the client has the same values; 0 for none.</summary>
+    public uint Seal;
 
     /// <summary>Seconds.</summary>
     public int Created;
@@ -46,8 +46,8 @@ internal sealed class KeptSession
     /// <summary>It was used again after it had been stored.</summary>
     public bool IsEstablished;
 
-    /// <summary>The client holds the same values.</summary>
-    public bool IsCopyOfSeal;
+    /// <summary>How often, each second once; 255 and more.</summary>
+    public byte Uses;
 
     public int Bytes => BytesOf(Values.Length);
 

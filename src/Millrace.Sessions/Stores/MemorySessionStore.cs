@@ -54,6 +54,9 @@ internal sealed class MemorySessionStore : ISessionBackingStore, ISessionStoreFi
     /// <inheritdoc/>
     public bool IsLocal => true;
 
+    /// <inheritdoc/>
+    public bool IsNearlyFull => Bytes > BudgetBytes - (BudgetBytes / 8);
+
     public int Live => _sessions.Count;
 
     public long Bytes => FixedBytes + Volatile.Read(ref _bytes);
@@ -161,7 +164,7 @@ internal sealed class MemorySessionStore : ISessionBackingStore, ISessionStoreFi
         {
             return new SessionWriteResult(WriteOutcome.Conflict, there!.Values);
         }
-        if (there is null && write.Condition != WriteCondition.Absent && _spent.Contains(write.Key))
+        if (there is null && (write.Condition == WriteCondition.Absent ? write.SealBefore != 0 && _spent.Contains(write.Key, write.SealBefore) : _spent.Contains(write.Key)))
         {
             return new SessionWriteResult(WriteOutcome.Ended, null);
         }
@@ -171,16 +174,30 @@ internal sealed class MemorySessionStore : ISessionBackingStore, ISessionStoreFi
             {
                 _policy.Remove(session, EvictionReason.Expired);
             }
+            Spend(write, 0);
             Add(write, now);
         }
         else
         {
-            there.IsCopyOfSeal = false;
+            Spend(write, there.Seal);
+            there.Seal = write.Seal;
             there.LastUsed = now;
             there.IdleTimeout = (int)write.IdleTimeout.TotalSeconds;
             _policy.Change(there, write.Values);
         }
         return new SessionWriteResult(WriteOutcome.Stored, write.Values);
+    }
+
+    // Seals with other values than the session has now. Each is noted at the moment when it becomes untrue, and not when the session has to go.
+    private void Spend(SessionWrite write, uint before)
+    {
+        foreach (uint seal in (ReadOnlySpan<uint>)[before, write.SealBefore])
+        {
+            if (seal != 0 && seal != write.Seal)
+            {
+                _spent.Add(write.Key, seal);
+            }
+        }
     }
 
     private void Add(SessionWrite write, int now)
@@ -192,8 +209,7 @@ internal sealed class MemorySessionStore : ISessionBackingStore, ISessionStoreFi
             LastUsed = now,
             Created = now,
             IdleTimeout = (int)write.IdleTimeout.TotalSeconds,
-            SealedUntil = now + (int)write.SealedUntilMax.TotalSeconds,
-            IsCopyOfSeal = write.IsCopyOfSeal,
+            Seal = write.Seal,
         };
         _sessions[write.Key] = session;
         if (write.Replaces is { } before && _sessions.TryGetValue(before, out KeptSession? replaced))
@@ -238,7 +254,7 @@ internal sealed class MemorySessionStore : ISessionBackingStore, ISessionStoreFi
         _sessions.TryRemove(new KeyValuePair<SessionKey, KeptSession>(session.Key, session));
         int now = Now;
         _counters.Evicted(reason, session.IsEstablished, now - session.Created);
-        if (reason == EvictionReason.Ended || (!session.IsCopyOfSeal && session.SealedUntil > now))
+        if (reason == EvictionReason.Ended)
         {
             _spent.Add(session.Key);
         }

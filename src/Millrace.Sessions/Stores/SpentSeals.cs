@@ -1,91 +1,78 @@
-// Sessions of which a client may still hold values that are no longer true, and of which the store has nothing any more: renewed, or evicted after a change. Two Bloom filters that
-// take turns: fixed memory, and what is not in them is surely not spent. One in a hundred that is taken for spent wrongly, when a million are, loses its values as with an eviction.
+// Seals that a client may still hold although their values are no longer true, since the session was changed; and sessions of which no seal is good any more, since they have ended. A seal
+// that seems to be spent and is not is as good as a session that had to go.
 
 namespace Millrace.Sessions.Stores;
 
 internal sealed class SpentSeals
 {
-    private const int Probes = 4;
-    private const int BytesMin = 64 << 10;
-    private const int BytesMax = 2 << 20;
+    // A flood is as large for a small budget.
+    private const long BytesMin = 2 << 20;
+    private const long BytesMax = 16 << 20;
+    private const int PartOfBudget = 16;
+    private const int PartOfBudgetMax = 4;
 
-    private readonly int _words;
-    private readonly TimeSpan _validity;
-    private readonly TimeProvider _time;
+    // Sessions end less often than they change. They have a filter of their own, so that the many seals do not make them seem to have ended.
+    private const int PartOfEnded = 16;
+
+    private readonly ForgettingFilter _seals;
+    private readonly ForgettingFilter _ended;
     private readonly Lock _lock = new();
-    private ulong[]? _current;
-    private ulong[]? _before;
-    private long _turned;
 
-    /// <param name="budgetBytes">Of all sessions; the filters get a 64th of it each, from 64 KiB to 2 MiB.</param>
+    /// <param name="budgetBytes">Of all sessions; each of two filters gets a 16th of it, from 2 to 16 MiB, but no more than a quarter.</param>
     /// <param name="validity">How long a client may hold values: so long each is remembered at least.</param>
     /// <param name="time">The clock.</param>
     public SpentSeals(long budgetBytes, TimeSpan validity, TimeProvider time)
     {
-        _words = (int)System.Numerics.BitOperations.RoundUpToPowerOf2((ulong)Math.Clamp(budgetBytes / 64, BytesMin, BytesMax)) / sizeof(ulong);
-        _validity = validity;
-        _time = time;
+        _seals = new ForgettingFilter(BytesOfOne(budgetBytes), validity, time);
+        _ended = new ForgettingFilter(BytesOfOne(budgetBytes) / PartOfEnded, validity, time);
     }
 
-    /// <summary>Memory that is taken when both are in use.</summary>
-    public static long BytesOf(long budgetBytes) => 2L * (long)System.Numerics.BitOperations.RoundUpToPowerOf2((ulong)Math.Clamp(budgetBytes / 64, BytesMin, BytesMax));
+    /// <summary>Memory that is taken when all are in use.</summary>
+    public static long BytesOf(long budgetBytes) => 2 * (BytesOfOne(budgetBytes) + (BytesOfOne(budgetBytes) / PartOfEnded));
 
+    /// <summary>The session has ended: none of its seals is good.</summary>
     public void Add(SessionKey key)
     {
         lock (_lock)
         {
-            Turn();
-            _current ??= new ulong[_words];
-            for (int i = 0; i < Probes; i++)
-            {
-                (int word, ulong bit) = Place(key, i);
-                _current[word] |= bit;
-            }
+            _ended.Add(key, 0);
         }
     }
 
+    /// <summary>The session has other values than this seal.</summary>
+    public void Add(SessionKey key, uint seal)
+    {
+        lock (_lock)
+        {
+            _seals.Add(key, seal);
+        }
+    }
+
+    /// <summary>The session has ended.</summary>
     public bool Contains(SessionKey key)
     {
-        if (Volatile.Read(ref _current) is null && Volatile.Read(ref _before) is null)
+        if (!_ended.MayHold)
         {
             return false;
         }
         lock (_lock)
         {
-            Turn();
-            return Has(_current, key) || Has(_before, key);
+            return _ended.Contains(key, 0);
         }
     }
 
-    private void Turn()
+    /// <summary>The seal is of no use.</summary>
+    public bool Contains(SessionKey key, uint seal)
     {
-        long now = _time.GetTimestamp();
-        TimeSpan since = _time.GetElapsedTime(_turned, now);
-        if (_turned == 0 || since >= _validity)
+        if (!_ended.MayHold && !_seals.MayHold)
         {
-            _before = _turned == 0 || since >= 2 * _validity ? null : _current;
-            _current = null;
-            _turned = now;
+            return false;
         }
-    }
-
-    private bool Has(ulong[]? filter, SessionKey key)
-    {
-        for (int i = 0; filter is not null && i < Probes; i++)
+        lock (_lock)
         {
-            (int word, ulong bit) = Place(key, i);
-            if ((filter[word] & bit) == 0)
-            {
-                return false;
-            }
+            return _seals.Contains(key, seal) || _ended.Contains(key, 0);
         }
-        return filter is not null;
     }
 
-    // A key is a hash of something random: its parts are as good as four hashes.
-    private (int Word, ulong Bit) Place(SessionKey key, int probe)
-    {
-        uint part = probe switch { 0 => (uint)key.High, 1 => (uint)(key.High >> 32), 2 => (uint)key.Low, _ => (uint)(key.Low >> 32) };
-        return ((int)((part >> 6) & (uint)(_words - 1)), 1UL << (int)(part & 63));
-    }
+    private static long BytesOfOne(long budgetBytes) => Math.Min(Math.Clamp(budgetBytes / PartOfBudget, BytesMin, BytesMax), budgetBytes / PartOfBudgetMax) / sizeof(ulong) * sizeof(ulong);
 }

@@ -61,7 +61,7 @@ public sealed class PostgreSqlTests(Database database) : IClassFixture<Database>
         SessionKey before = SessionToken.New().Key, after = SessionToken.New().Key;
         await WriteAsync(store, before, [1], WriteCondition.Absent);
 
-        await store.WriteAsync(new SessionWrite(after, [1], WriteCondition.Absent, null, s_idle, default, false, TimeSpan.Zero, before), default);
+        await store.WriteAsync(new SessionWrite(after, [1], WriteCondition.Absent, null, s_idle, default, Replaces: before), default);
 
         Assert.True(store.Load(before)!.Value.HasEnded);
         Assert.False(store.Load(after)!.Value.HasEnded);
@@ -174,7 +174,7 @@ public sealed class PostgreSqlTests(Database database) : IClassFixture<Database>
         }));
 
     private static Task<SessionWriteResult> WriteAsync(PostgreSqlSessionStore store, SessionKey key, byte[] values, WriteCondition condition, object? expected = null, TimeSpan? idle = null) =>
-        store.WriteAsync(new SessionWrite(key, values, condition, expected, idle ?? s_idle, default, false, TimeSpan.Zero), default).AsTask();
+        store.WriteAsync(new SessionWrite(key, values, condition, expected, idle ?? s_idle, default), default).AsTask();
 
     private PostgreSqlSessionStore NewStore(string table = "millrace_sessions") =>
         new(new PostgreSqlSessionOptions { ConnectionString = database.ConnectionString, Table = table }, TimeProvider.System);

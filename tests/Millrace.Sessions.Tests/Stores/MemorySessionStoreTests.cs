@@ -177,23 +177,89 @@ public sealed class MemorySessionStoreTests
     }
 
     [Fact]
-    public void A_session_whose_client_still_holds_older_values_is_remembered_as_spent_when_it_goes()
+    public void Who_has_been_there_for_long_stays_before_those_of_a_flood_that_come_back_twice()
     {
         using var rig = new MemoryStoreRig(Budget);
-        SessionKey changed = rig.Add(100, sealedFor: MemoryStoreRig.Idle);
-        SessionKey asItCame = rig.Add(100, isCopyOfSeal: true, sealedFor: MemoryStoreRig.Idle);
-        SessionKey neverSealed = rig.Add(100);
-
-        Flood(rig, 3 * rig.Places(100), 100);
-        int flood = rig.Places(100);
-        for (int i = 0; i < 3 * flood && (rig.Has(changed) || rig.Has(asItCame) || rig.Has(neverSealed)); i++)
+        SessionKey[] visitors = [.. Enumerable.Range(0, rig.Places(100) / 10).Select(_ => rig.Add(100))];
+        for (int i = 0; i < 16; i++)
         {
-            Busy(rig);
+            rig.UseAll(visitors);
         }
 
-        Assert.True(rig.Spent.Contains(changed));
-        Assert.False(rig.Spent.Contains(asItCame));
-        Assert.False(rig.Spent.Contains(neverSealed));
+        for (int i = 0; i < 2 * rig.Places(100) / 50; i++)
+        {
+            SessionKey[] some = [.. Enumerable.Range(0, 50).Select(_ => rig.Add(100))];
+            rig.UseAll(some);
+            rig.UseAll(some);
+        }
+
+        Assert.All(visitors, visitor => Assert.True(rig.Has(visitor)));
+    }
+
+    [Fact]
+    public void Who_has_not_been_there_for_most_of_the_idle_time_goes_before_those_who_are()
+    {
+        using var rig = new MemoryStoreRig(Budget);
+        SessionKey[] away = [.. Enumerable.Range(0, rig.Places(100) / 10).Select(_ => rig.Add(100))];
+        for (int i = 0; i < 7; i++)
+        {
+            rig.UseAll(away);
+        }
+        rig.Time.Advance(0.8 * MemoryStoreRig.Idle);
+
+        for (int i = 0; i < 2 * rig.Places(100) / 50; i++)
+        {
+            SessionKey[] some = [.. Enumerable.Range(0, 50).Select(_ => rig.Add(100))];
+            rig.UseAll(some);
+            rig.UseAll(some);
+        }
+
+        Assert.All(away, visitor => Assert.False(rig.Has(visitor)));
+    }
+
+    [Fact]
+    public void A_seal_is_spent_as_soon_as_the_session_has_other_values()
+    {
+        using var rig = new MemoryStoreRig(Budget);
+        SessionKey asItCame = rig.Add(100, seal: 1, sealBefore: 1);
+        SessionKey changedAtOnce = rig.Add(100, sealBefore: 1);
+        SessionKey changedLater = rig.Add(100, seal: 1, sealBefore: 1);
+        rig.Write(changedLater, new byte[100], WriteCondition.Any);
+        SessionKey resealed = rig.Add(100, seal: 1, sealBefore: 1);
+        rig.Write(resealed, new byte[100], WriteCondition.Any, seal: 2);
+        rig.Write(resealed, new byte[100], WriteCondition.Any, seal: 3);
+
+        Assert.False(rig.Spent.Contains(asItCame, 1));
+        Assert.True(rig.Spent.Contains(changedAtOnce, 1));
+        Assert.True(rig.Spent.Contains(changedLater, 1));
+        Assert.True(rig.Spent.Contains(resealed, 1));
+        Assert.True(rig.Spent.Contains(resealed, 2));
+        Assert.False(rig.Spent.Contains(resealed, 3));
+        Assert.False(rig.Spent.Contains(resealed));
+    }
+
+    [Fact]
+    public void What_a_spent_seal_had_is_not_stored()
+    {
+        using var rig = new MemoryStoreRig(Budget);
+        SessionKey key = SessionToken.New().Key;
+        rig.Spent.Add(key, 7);
+
+        Assert.Equal(WriteOutcome.Ended, rig.Write(key, new byte[1], WriteCondition.Absent, sealBefore: 7).Outcome);
+        Assert.Equal(WriteOutcome.Stored, rig.Write(key, new byte[1], WriteCondition.Absent, sealBefore: 8).Outcome);
+    }
+
+    [Fact]
+    public void It_is_nearly_full_from_seven_eighths_of_the_budget_on()
+    {
+        using var rig = new MemoryStoreRig(Budget);
+        while (rig.Store.Bytes <= Budget - (Budget / 8))
+        {
+            Assert.False(rig.Store.IsNearlyFull);
+            rig.Add(100);
+        }
+
+        Assert.True(rig.Store.IsNearlyFull);
     }
 
     [Fact]
@@ -273,8 +339,10 @@ public sealed class MemoryBudgetTests(ITestOutputHelper output)
         for (int i = 0; i < 2 * rig.Places(bytes); i++)
         {
             ClientPrefix client = isFromManyNetworks ? ClientPrefix.Of(new IPAddress([10, (byte)(i >> 8), (byte)i, 1])) : default;
-            rig.Add(bytes, client, sealedFor: MemoryStoreRig.Idle);
+            rig.Add(bytes, client, sealBefore: 1);
         }
+        rig.Time.Advance(MemoryStoreRig.Idle);
+        rig.Spent.Add(SessionToken.New().Key);      // in the other filter
 
         long taken = GC.GetTotalMemory(forceFullCollection: true) - before;
         output.WriteLine($"{rig.Store.Live:N0} sessions of {bytes} bytes: counted {rig.Store.Bytes:N0}, taken {taken:N0}, {100.0 * taken / rig.Store.Bytes:F1} %");

@@ -32,17 +32,17 @@ internal sealed class MemoryStoreRig : IDisposable
     /// <summary>How many sessions of so many bytes there is room for.</summary>
     public int Places(int bytes) => (int)((Store.BudgetBytes - Store.FixedBytes) / KeptSession.BytesOf(bytes));
 
-    public SessionKey Add(int bytes, ClientPrefix client = default, bool isCopyOfSeal = false, TimeSpan sealedFor = default)
+    public SessionKey Add(int bytes, ClientPrefix client = default, uint seal = 0, uint sealBefore = 0)
     {
         SessionKey key = SessionToken.New().Key;
-        Write(key, new byte[bytes], WriteCondition.Absent, null, client, isCopyOfSeal, sealedFor);
+        Write(key, new byte[bytes], WriteCondition.Absent, null, client, seal, sealBefore);
         return key;
     }
 
     public SessionWriteResult Write(
-        SessionKey key, byte[] values, WriteCondition condition, object? expected = null, ClientPrefix client = default, bool isCopyOfSeal = false, TimeSpan sealedFor = default, SessionKey? replaces = null)
+        SessionKey key, byte[] values, WriteCondition condition, object? expected = null, ClientPrefix client = default, uint seal = 0, uint sealBefore = 0, SessionKey? replaces = null)
     {
-        Task<SessionWriteResult> write = Store.WriteAsync(new SessionWrite(key, values, condition, expected, Idle, client, isCopyOfSeal, sealedFor, replaces), default).AsTask();
+        Task<SessionWriteResult> write = Store.WriteAsync(new SessionWrite(key, values, condition, expected, Idle, client, seal, sealBefore, replaces), default).AsTask();
         Assert.True(write.IsCompletedSuccessfully);
         return write.GetAwaiter().GetResult();
     }

@@ -37,13 +37,50 @@ public sealed class SpentSealsTests
     public void Few_that_are_not_spent_are_taken_for_it()
     {
         var spent = new SpentSeals(64 << 20, s_validity, new ManualTime());
-        for (int i = 0; i < 500_000; i++)
+        for (int i = 0; i < 2_400_000; i++)
         {
-            spent.Add(new SessionKey((ulong)Random.Shared.NextInt64() << 1, (ulong)Random.Shared.NextInt64() << 1));
+            spent.Add(AnyKey(), (uint)i + 1);
+        }
+        for (int i = 0; i < 100_000; i++)
+        {
+            spent.Add(AnyKey());
         }
 
-        int wrong = Enumerable.Range(0, 100_000).Count(_ => spent.Contains(new SessionKey((ulong)Random.Shared.NextInt64() << 1, (ulong)Random.Shared.NextInt64() << 1)));
+        Assert.InRange(Enumerable.Range(0, 100_000).Count(_ => spent.Contains(AnyKey(), 1)), 0, 2_000);
+        Assert.InRange(Enumerable.Range(0, 100_000).Count(_ => spent.Contains(AnyKey())), 0, 1_500);
+    }
 
-        Assert.InRange(wrong, 0, 1_000);
+    [Fact]
+    public void A_seal_is_spent_for_itself_and_with_its_session()
+    {
+        var spent = new SpentSeals(1 << 20, s_validity, new ManualTime());
+        SessionKey key = AnyKey();
+        SessionKey ended = AnyKey();
+        spent.Add(key, 5);
+        spent.Add(ended);
+
+        Assert.True(spent.Contains(key, 5));
+        Assert.False(spent.Contains(key, 6));
+        Assert.False(spent.Contains(key));
+        Assert.False(spent.Contains(AnyKey(), 5));
+        Assert.True(spent.Contains(ended));
+        Assert.True(spent.Contains(ended, 5));
+    }
+
+    [Theory]
+    [InlineData(1L << 20, 1L << 18)]
+    [InlineData(8L << 20, 2L << 20)]
+    [InlineData(64L << 20, 4L << 20)]
+    [InlineData(1L << 40, 16L << 20)]
+    public void Its_memory_is_a_part_of_the_budget(long budget, long ofOne)
+    {
+        Assert.Equal(2 * (ofOne + (ofOne / 16)), SpentSeals.BytesOf(budget));
+    }
+
+    private static SessionKey AnyKey()
+    {
+        Span<byte> bytes = stackalloc byte[16];
+        Random.Shared.NextBytes(bytes);
+        return new SessionKey(BitConverter.ToUInt64(bytes), BitConverter.ToUInt64(bytes[8..]));
     }
 }

@@ -1,0 +1,200 @@
+// While memory is nearly full, what is changed goes along in the cookie: whoever has to go then comes back with it, and with nothing older.
+
+using Millrace.Sessions.Observe;
+using Millrace.Sessions.Tests.Site;
+
+namespace Millrace.Sessions.Tests.CookieAttacks;
+
+public sealed class ResealTests
+{
+    [Fact]
+    public async Task A_change_of_a_stored_session_stays_on_the_server_while_there_is_room()
+    {
+        await using TestSite site = await StartAsync();
+        Visitor visitor = await StoredAsync(site);
+        await visitor.DoAsync("set a 3");
+
+        Assert.DoesNotContain('.', visitor.Cookie!);
+        Assert.Equal(0, site.Counters.ResealedTotal);
+    }
+
+    [Fact]
+    public async Task A_session_that_has_to_go_after_a_change_comes_back_with_its_cookie_again_and_again()
+    {
+        await using TestSite site = await StartAsync();
+        Visitor visitor = await StoredAsync(site);
+        await FullStore.FillAsync(site);
+
+        for (int i = 0; i < 5; i++)
+        {
+            await visitor.DoAsync($"set a {i};set b{i} {i}");
+            Assert.Contains('.', visitor.Cookie!);
+            await FullStore.EvictAllAsync(site);
+            Assert.Equal($"{i},{i}", await visitor.DoAsync($"get a;get b{i}"));
+        }
+        Assert.Equal(5, site.Counters.ResealedTotal);
+    }
+
+    [Theory]
+    [InlineData(0)]
+    [InlineData(1)]
+    [InlineData(2)]
+    [InlineData(3)]
+    public async Task None_but_the_newest_of_its_cookies_brings_it_back(int which)
+    {
+        await using TestSite site = await StartAsync();
+        var cookies = new List<Visitor>();
+        Visitor visitor = site.NewVisitor();
+        await visitor.DoAsync("set credit 100");
+        cookies.Add(visitor.Copy());
+        await FullStore.FillAsync(site);
+        foreach (int credit in (int[])[80, 60, 40])
+        {
+            await visitor.DoAsync($"set credit {credit}");
+            cookies.Add(visitor.Copy());
+        }
+        await FullStore.EvictAllAsync(site);
+
+        Assert.Equal(which == 3 ? "40" : "-", await cookies[which].DoAsync("get credit"));
+        Assert.Equal(which == 3 ? 0 : 1, site.Counters.Total(CookieRefusal.Spent));
+    }
+
+    [Fact]
+    public async Task The_cookie_before_is_spent_also_where_the_session_goes_at_once_each_time()
+    {
+        await using TestSite site = await StartAsync();
+        Visitor visitor = await StoredAsync(site);
+        await FullStore.FillAsync(site);
+        await visitor.DoAsync("set credit 100");
+        await FullStore.EvictAllAsync(site);
+        Visitor replay = visitor.Copy();
+        await visitor.DoAsync("set credit 0");
+        await FullStore.EvictAllAsync(site);
+
+        Assert.Equal("-", await replay.DoAsync("get credit"));
+        Assert.Equal("0", await visitor.DoAsync("get credit"));
+    }
+
+    [Fact]
+    public async Task What_the_server_has_counts_as_long_as_it_has_it()
+    {
+        await using TestSite site = await StartAsync();
+        Visitor visitor = await StoredAsync(site);
+        await FullStore.FillAsync(site);
+        await visitor.DoAsync("set a 8");
+        Visitor replay = visitor.Copy();
+        await visitor.DoAsync("set a 9");
+
+        Assert.Equal("9", await replay.DoAsync("get a"));
+    }
+
+    [Fact]
+    public async Task A_change_behind_the_head_is_stored_and_no_cookie_brings_back_what_was_before_it()
+    {
+        await using TestSite site = await StartAsync();
+        Visitor visitor = await StoredAsync(site);
+        await FullStore.FillAsync(site);
+        await visitor.DoAsync("set a 8;flush;set a 9");
+        Assert.Contains('.', visitor.Cookie!);
+        Visitor replay = visitor.Copy();
+
+        Assert.Equal("9", await visitor.DoAsync("get a"));
+        await FullStore.EvictAllAsync(site);
+        Assert.Equal("-", await replay.DoAsync("get a"));
+        Assert.Equal(1, site.Counters.Total(CookieRefusal.Spent));
+    }
+
+    [Fact]
+    public async Task What_another_request_has_changed_at_the_same_time_is_never_lost_by_a_cookie_that_did_not_know_it()
+    {
+        await using TestSite site = await StartAsync(
+            static options => options.ConcurrentWrites = ConcurrentWrites.MergeKeys, static builder => builder.Services.AddSingleton(new Meeting(2)));
+        Visitor one = await StoredAsync(site);
+        Visitor two = one.Copy();
+        await FullStore.FillAsync(site);
+        await Task.WhenAll(one.DoAsync("get a;meet;set b 1"), two.DoAsync("get a;meet;set c 1"));
+        Assert.Equal("a+b+c", await one.DoAsync("keys"));
+        await FullStore.EvictAllAsync(site);
+
+        // The one that wrote last had merged: what its cookie has is not what was stored. The other's was replaced.
+        Assert.Equal("", await one.DoAsync("keys"));
+        Assert.Equal("", await two.DoAsync("keys"));
+        Assert.Equal(2, site.Counters.Total(CookieRefusal.Spent));
+    }
+
+    [Fact]
+    public async Task Signed_out_it_has_nothing_in_its_cookie_and_none_from_before_is_good()
+    {
+        await using TestSite site = await StartAsync();
+        Visitor visitor = await StoredAsync(site);
+        await FullStore.FillAsync(site);
+        await visitor.DoAsync("set user anna");
+        Visitor replay = visitor.Copy();
+        await visitor.DoAsync("clear");
+        Assert.DoesNotContain('.', visitor.Cookie!);
+        await FullStore.EvictAllAsync(site);
+
+        Assert.Equal("-", await replay.DoAsync("get user"));
+        Assert.Equal("-", await visitor.DoAsync("get user"));
+    }
+
+    [Fact]
+    public async Task Renewed_it_comes_back_under_its_new_name_alone()
+    {
+        await using TestSite site = await StartAsync();
+        Visitor visitor = await StoredAsync(site);
+        await FullStore.FillAsync(site);
+        await visitor.DoAsync("set a 5");
+        Visitor before = visitor.Copy();
+        await visitor.DoAsync("renew");
+        Assert.NotEqual(before.Cookie![..22], visitor.Cookie![..22]);
+        await FullStore.EvictAllAsync(site);
+
+        Assert.Equal("-", await before.DoAsync("get a"));
+        Assert.Equal("5", await visitor.DoAsync("get a"));
+    }
+
+    [Fact]
+    public async Task What_is_too_long_for_a_cookie_stays_on_the_server()
+    {
+        await using TestSite site = await StartAsync();
+        Visitor visitor = await StoredAsync(site);
+        await FullStore.FillAsync(site);
+        await visitor.DoAsync("big a 2000");
+
+        Assert.DoesNotContain('.', visitor.Cookie!);
+        Assert.Equal("2000", await visitor.DoAsync("length a"));
+        Assert.Equal(0, site.Counters.ResealedTotal);
+    }
+
+    [Fact]
+    public async Task Reading_writes_no_cookie()
+    {
+        await using TestSite site = await StartAsync();
+        Visitor visitor = await StoredAsync(site);
+        await FullStore.FillAsync(site);
+
+        await visitor.DoAsync("get a;set a 2");
+
+        Assert.Empty(visitor.SetCookies);
+    }
+
+    private static Task<TestSite> StartAsync(Action<MillraceSessionOptions>? options = null, Action<WebApplicationBuilder>? build = null) => TestSite.StartAsync(
+        all =>
+        {
+            all.BudgetBytes = MillraceSessionOptions.BudgetBytesMin;
+            options?.Invoke(all);
+        },
+        build);
+
+    // It was changed on the server, and the client has nothing in its cookie.
+    private static async Task<Visitor> StoredAsync(TestSite site)
+    {
+        Visitor visitor = site.NewVisitor();
+        await visitor.DoAsync("set a 1");
+        await visitor.DoAsync("get a");
+        await visitor.DoAsync("set a 2");
+        Assert.DoesNotContain('.', visitor.Cookie!);
+        return visitor;
+    }
+}
