@@ -30,22 +30,28 @@ internal static class PolicyTable
         ("each five times, one network", Attack.ReturnsOften, 1),
     ];
 
-    public static void Print()
+    /// <param name="chart">A file that gets a picture of it (SVG); null for none.</param>
+    public static void Print(string? chart)
     {
+        var rows = new List<(string Policy, Losses[] Losses)>();
         Console.WriteLine($"{Simulation.Places:N0} places, {Simulation.Visitors:N0} visitors, {Simulation.FloodPerSecond:N0} requests a second for {Simulation.FloodSeconds} s; lost of those established / of new ones");
         Console.WriteLine($"| policy | {string.Join(" | ", s_attacks.Select(static attack => attack.Name))} |");
         Console.WriteLine($"|---|{string.Concat(s_attacks.Select(static _ => "---|"))}");
         foreach ((string name, Func<SimulatedTime, IContestant> make) in s_contestants)
         {
-            IEnumerable<string> cells = s_attacks.AsParallel().AsOrdered().WithDegreeOfParallelism(2).Select(attack => Cell(make, attack.Attack, attack.Networks));
-            Console.WriteLine($"| {name} | {string.Join(" | ", cells)} |");
+            Losses[] losses = [.. s_attacks.AsParallel().AsOrdered().WithDegreeOfParallelism(2).Select(attack => Run(make, attack.Attack, attack.Networks))];
+            Console.WriteLine($"| {name} | {string.Join(" | ", losses.Select(static cell => string.Create(CultureInfo.InvariantCulture, $"{100 * cell.Established:0.#} % / {100 * cell.New:0.#} %")))} |");
+            rows.Add((name, losses));
+        }
+        if (chart is not null)
+        {
+            File.WriteAllText(chart, PolicyChart.Svg([.. s_attacks.Select(static attack => attack.Name)], rows));
         }
     }
 
-    private static string Cell(Func<SimulatedTime, IContestant> make, Attack attack, int networks)
+    private static Losses Run(Func<SimulatedTime, IContestant> make, Attack attack, int networks)
     {
         var time = new SimulatedTime();
-        Losses losses = new Simulation(make(time), time, attack, networks).Run();
-        return string.Create(CultureInfo.InvariantCulture, $"{100 * losses.Established:0.#} % / {100 * losses.New:0.#} %");
+        return new Simulation(make(time), time, attack, networks).Run();
     }
 }

@@ -1,6 +1,6 @@
 // Which sessions survive a flood: docs/sessions.md has the figures, and bench/run sessions calls this.
 //
-//   policies              the policies beside each other, in simulated time, with the code of the real store
+//   policies [FILE.svg]   the policies beside each other, in simulated time, with the code of the real store, and a chart of them
 //   costs                 what a session costs a request
 //   serve KIND URL        an application with sessions: stock, lru or millrace
 //   flood KIND ADDRESS    visitors and a flood against it, over sockets
@@ -10,7 +10,10 @@ using Millrace.Bench.Sessions;
 switch (args)
 {
     case ["policies"]:
-        PolicyTable.Print();
+        PolicyTable.Print(chart: null);
+        return 0;
+    case ["policies", string chart]:
+        PolicyTable.Print(chart);
         return 0;
     case ["costs"]:
         Costs.Print();
@@ -22,6 +25,6 @@ switch (args)
         await SocketFlood.RunAsync(kind, address, int.Parse(process, null), int.Parse(requests, null));
         return 0;
     default:
-        Console.Error.WriteLine("policies | costs | serve stock|lru|millrace URL | flood none|once|many|old ADDRESS PID REQUESTS");
+        Console.Error.WriteLine("policies [FILE.svg] | costs | serve stock|lru|millrace URL | flood none|once|many|old ADDRESS PID REQUESTS");
         return 2;
 }
