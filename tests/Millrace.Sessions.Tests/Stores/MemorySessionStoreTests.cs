@@ -206,6 +206,26 @@ public sealed class MemorySessionStoreTests
     }
 
     [Fact]
+    public void One_that_is_used_often_keeps_no_place_for_those_behind_it_that_are_not()
+    {
+        using var rig = new MemoryStoreRig(Budget);
+        SessionKey often = rig.Add(100);
+        for (int i = 0; i < 64; i++)
+        {
+            rig.UseAll(often);
+        }
+        Flood(rig, 2 * rig.Places(100), 100);
+
+        SessionKey[] some = [.. Enumerable.Range(0, 50).Select(_ => rig.Add(100))];
+        rig.UseAll(some);
+        rig.UseAll(some);
+        Flood(rig, 200, 100);
+
+        Assert.True(rig.Has(often));
+        Assert.InRange(some.Count(rig.Has), 45, 50);
+    }
+
+    [Fact]
     public void A_seal_is_spent_as_soon_as_the_session_has_other_values()
     {
         using var rig = new MemoryStoreRig(Budget);
