@@ -317,7 +317,7 @@ internal abstract partial class Connection<TKernel>
 
         GoTo(_pending is null ? Stage.Receiving : Stage.Sending);
 
-        bool keepsOpen = _restKeepsOpen && !IsInputLost && !exchange.Life.IsUseless && (!Loop.IsDraining || hasNext || ClosesInOrder(exchange)) && !_isBrokenOff;
+        bool keepsOpen = _keepsOpenBehindRest && !IsInputLost && !exchange.Life.IsUseless && (!Loop.IsDraining || hasNext || ClosesInOrder(exchange)) && !_isBrokenOff;
         if (exchange.Reset())
         {
             driver.Return(exchange);

@@ -10,7 +10,7 @@ namespace Millrace.Connections;
 internal abstract partial class SendingConnection<TKernel>
 {
     private protected OutputBuffer? _rest;          // what an exchange that is away could not send
-    private protected bool _restKeepsOpen;
+    private protected bool _keepsOpenBehindRest;
     private protected bool _hasLeftBefore;          // its peer has had all of the response since before the exchange ended, and may be sending its next request
     private protected bool _countedByGate;
 
@@ -56,7 +56,7 @@ internal abstract partial class SendingConnection<TKernel>
             Cut();          // what has been sent must not pass for a whole answer
             Services.Log.InternalError(error);
             _rest = null;
-            _restKeepsOpen = false;
+            _keepsOpenBehindRest = false;
             _owner.GiveBack();
             PostSelf(PostReason.GivenBack);
         }
@@ -103,7 +103,7 @@ internal abstract partial class SendingConnection<TKernel>
             return;
         }
 
-        _restKeepsOpen = keepsOpen;
+        _keepsOpenBehindRest = keepsOpen;
         _owner.GiveBack();
         PostSelf(PostReason.GivenBack);
     }

@@ -29,11 +29,11 @@ internal sealed class RequestBody
     private BodyMemory? _memory;
     private Pipe? _pipe;
     private Exception? _error;
-    private bool _used;
-    private bool _unflushed;
-    private int _roomLeft;      // in the last block, unless its bytes have been read
-    private bool _writerDone;
-    private bool _readerDone;
+    private bool _isPipeInUse;              // by this request: it is made once, and made new behind each that has used it
+    private bool _hasUnflushed;             // bytes that the reader has not been told of
+    private int _roomLeft;                  // in the last block, unless its bytes have been read
+    private bool _isWriterCompleted;        // nothing more is put in
+    private bool _isReaderCompleted;        // the application wants no more: what comes is counted and dropped
     private BodyReader? _reader;
     private BodyReader? _tunnel;        // reads what comes after a switch of protocols
     private System.Runtime.CompilerServices.ValueTaskAwaiter<FlushResult> _flush;
@@ -124,10 +124,10 @@ internal sealed class RequestBody
         }
 
         Received = total;
-        if (!_readerDone)
+        if (!_isReaderCompleted)
         {
             Keep(bytes);
-            _unflushed = true;
+            _hasUnflushed = true;
         }
 
         return true;
@@ -158,17 +158,17 @@ internal sealed class RequestBody
     /// <summary>Shows what was fed to the reader. False when the pipe is full.</summary>
     public bool Flush(Action onRoom)
     {
-        if (!_unflushed || _writerDone)
+        if (!_hasUnflushed || _isWriterCompleted)
         {
             return !IsPaused;
         }
 
-        _unflushed = false;
+        _hasUnflushed = false;
 #pragma warning disable CA2012 // The result is taken in OnRoom, once, as the pipe asks.
         ValueTask<FlushResult> flush = SteadyPipe.FlushAsync(_pipe!.Writer);
         if (flush.IsCompletedSuccessfully)
         {
-            _readerDone |= flush.Result.IsCompleted;
+            _isReaderCompleted |= flush.Result.IsCompleted;
             return !IsPaused;
         }
 
@@ -186,7 +186,7 @@ internal sealed class RequestBody
         if (IsPaused && _flush.IsCompleted)
         {
             IsPaused = false;
-            _readerDone |= SteadyPipe.GetResult(_flush).IsCompleted;
+            _isReaderCompleted |= SteadyPipe.GetResult(_flush).IsCompleted;
         }
     }
 
@@ -222,7 +222,7 @@ internal sealed class RequestBody
         }
 
         State = BodyState.Complete;
-        if (_used)
+        if (_isPipeInUse)
         {
             FinishWriting(null);
         }
@@ -249,10 +249,10 @@ internal sealed class RequestBody
 
     private void FinishWriting(Exception? error)
     {
-        _unflushed = false;
-        if (!_writerDone)
+        _hasUnflushed = false;
+        if (!_isWriterCompleted)
         {
-            _writerDone = true;
+            _isWriterCompleted = true;
             Steady.Do(static end => end.Writer.Complete(end.error), (_pipe!.Writer, error));
         }
     }
@@ -271,7 +271,7 @@ internal sealed class RequestBody
     internal Exception? Error => _error;
 
     /// <summary>The pipe to read from, null when there is nothing and will be nothing.</summary>
-    internal PipeReader? Inner => State == BodyState.Complete && !_used ? null : Use().Reader;
+    internal PipeReader? Inner => State == BodyState.Complete && !_isPipeInUse ? null : Use().Reader;
 
     /// <summary>What the pipe holds, and will hold, is about to be shown to the application as it lies there.</summary>
     internal void Lend()
@@ -296,7 +296,7 @@ internal sealed class RequestBody
         // A read that still waits finds the end of this pipe, and would find the next request's bytes in it were it used again.
         bool reusable = !ExpireReaders() && !IsPaused;
         _reader = _tunnel = null;
-        if (_used)
+        if (_isPipeInUse)
         {
             FinishWriting(null);
             if (_memory is { IsLent: true })
@@ -317,7 +317,7 @@ internal sealed class RequestBody
 
         reusable &= _readers.IsEmpty;
         _error = null;
-        _used = _unflushed = _writerDone = _readerDone = false;
+        _isPipeInUse = _hasUnflushed = _isWriterCompleted = _isReaderCompleted = false;
         Received = Announced = 0;
         _roomLeft = 0;
         Expected = -1;
@@ -327,7 +327,7 @@ internal sealed class RequestBody
 
     private Pipe Use()
     {
-        if (!_used)
+        if (!_isPipeInUse)
         {
             _pipe ??= new Pipe(new PipeOptions(
                 _memory = new BodyMemory(),
@@ -337,7 +337,7 @@ internal sealed class RequestBody
                 resumeWriterThreshold: _pauseAt / 2,
                 minimumSegmentSize: BodyMemory.BlockSizeMin,
                 useSynchronizationContext: false));
-            _used = true;
+            _isPipeInUse = true;
         }
 
         return _pipe!;
