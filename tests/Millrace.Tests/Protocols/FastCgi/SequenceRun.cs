@@ -100,7 +100,13 @@ internal sealed class SequenceRun
 
             SequenceState before = _sequence.State;
             ushort id = _sequence.Id;
+            bool isGivenUp = _sequence.IsGivenUpBy(input);
             SequenceEvent its = _sequence.Read(input, _progress, out int consumed, out RecordPart part);
+            if (isGivenUp && before is (SequenceState.Stdin or SequenceState.Whole))
+            {
+                Assert.True(its is SequenceEvent.NextBegun or SequenceEvent.NextBegunInstead, $"{_sequence.Id} was said to be given up, and then: {its}");
+            }
+
             _happened.Add((before, its));
             if (its == SequenceEvent.NeedMore)
             {
