@@ -27,6 +27,7 @@ internal static partial class RunRequest
     private const string RoutedVariable = "MILLRACE_SERVE_ROUTED";
     private const string LimitsVariable = "MILLRACE_SERVE_LIMITS";
     private const string DaemonVariable = "MILLRACE_SERVE_DAEMON";
+    private const string FolderVariable = "MILLRACE_SERVE_FOLDER";
 
     // The process sockets were passed to: the command, which passes them on.
     private const string ListenVariable = "MILLRACE_RUN_LISTEN_PID";
@@ -107,6 +108,7 @@ internal static partial class RunRequest
             RouterKey = Environment.GetEnvironmentVariable(RoutedVariable) ?? "";
             Keep(channel);
             OrphanWatch.Begin(Environment.GetEnvironmentVariable(DaemonVariable));
+            Enter(Environment.GetEnvironmentVariable(FolderVariable) ?? "");
             TakeLimits(Environment.GetEnvironmentVariable(LimitsVariable) ?? "");
             TakeMoveDescriptors(Environment.GetEnvironmentVariable(MoveVariable));
             foreach (string address in LaterAddresses.Concat(Addresses ?? []))
@@ -122,6 +124,28 @@ internal static partial class RunRequest
         Environment.SetEnvironmentVariable(RoutedVariable, null);
         Environment.SetEnvironmentVariable(LimitsVariable, null);
         Environment.SetEnvironmentVariable(DaemonVariable, null);
+        Environment.SetEnvironmentVariable(FolderVariable, null);
+    }
+
+    // The folder that the application works in. The daemon does not have it entered before this process is its own program: the file system may stand still, and others be waiting for
+    // their start.
+    private static void Enter(string folder)
+    {
+        if (folder.Length == 0)
+        {
+            return;     // a daemon of a version that has it entered
+        }
+        try
+        {
+            Environment.CurrentDirectory = folder;
+        }
+        catch (Exception error) when (error is IOException or UnauthorizedAccessException or ArgumentException)
+        {
+            string reason = $"{folder}, which the application works in, cannot be entered: {error.Message.TrimEnd('.')}. It must be there, and the user whom the application runs as must be able to enter it; or name another with \"workingDirectory\".";
+            ReportFailure(reason, isAddress: false);
+            Console.Error.WriteLine("millrace: " + reason);
+            Environment.Exit(1);
+        }
     }
 
     // DESCRIPTORS,memory. Before the application's first instruction, and for all that it starts: the runtime has taken as many as it may have, and may have no more than this from now on.

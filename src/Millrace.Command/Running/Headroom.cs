@@ -13,7 +13,9 @@ internal static class Headroom
     // The kernel makes room for all numbers up to the one that is asked for.
     private const int Most = 65_536;
 
-    private static readonly Lock s_one = new();
+    private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(5);
+    private static readonly object s_one = new();
+    private static int s_promised;      // to what is being opened
 
     /// <summary>Whether so many descriptors can be taken.</summary>
     public static bool Has(int count)
@@ -29,13 +31,40 @@ internal static class Headroom
         return probe == lowest;
     }
 
-    /// <summary>Opens what takes so many descriptors, one after the other.</summary>
+    /// <summary>Opens what takes so many descriptors, which nobody else is promised meanwhile.</summary>
     /// <exception cref="MillraceStartException">They are not left.</exception>
     public static T Open<T>(int count, Func<T> open)
     {
+        Promise(count);
+        try
+        {
+            return open();
+        }
+        finally
+        {
+            lock (s_one)
+            {
+                s_promised -= count;
+                Monitor.PulseAll(s_one);
+            }
+        }
+    }
+
+    // Others may be about to take what is still there. They are waited for, but not without end: what one of them opens may lie on a file system that stands still.
+    private static void Promise(int count)
+    {
+        long giveUpAt = Environment.TickCount64 + (long)s_patience.TotalMilliseconds;
         lock (s_one)
         {
-            return Has(count) ? open() : throw new MillraceStartException("No open files are left for it: raise the limit (LimitNOFILE= of the unit, ulimit -n).");
+            while (!Has(count + s_promised))
+            {
+                long left = giveUpAt - Environment.TickCount64;
+                if (s_promised == 0 || left <= 0 || !Monitor.Wait(s_one, TimeSpan.FromMilliseconds(left)))
+                {
+                    throw new MillraceStartException("No open files are left for it: raise the limit (LimitNOFILE= of the unit, ulimit -n).");
+                }
+            }
+            s_promised += count;
         }
     }
 }

@@ -48,7 +48,7 @@ internal sealed unsafe class OwnFolder : IDisposable
     /// <param name="group">Who else may read it.</param>
     /// <param name="ct">Gives it up.</param>
     /// <exception cref="IOException">It cannot be read, or not be copied.</exception>
-    public void Copy(SafeFileHandle source, long length, string name, uint? group, CancellationToken ct)
+    public void Copy(SafeFileHandle source, long length, string name, CodeReader reader)
     {
         using SafeFileHandle copy = Create(name);
         if (Posix.CloneFile((int)copy.DangerousGetHandle(), (int)source.DangerousGetHandle()) < 0)
@@ -57,7 +57,8 @@ internal sealed unsafe class OwnFolder : IDisposable
             long at = 0;
             while (RandomAccess.Read(source, part.AsSpan(0, (int)Math.Min(part.Length, length - at)), at) is > 0 and int got)
             {
-                ct.ThrowIfCancellationRequested();
+                reader.Wanted.ThrowIfCancellationRequested();
+                reader.GoesOn();
                 if (part.AsSpan(0, got).ContainsAnyExcept((byte)0))
                 {
                     RandomAccess.Write(copy, part.AsSpan(0, got), at);      // holes cost their owner nothing, and stay holes
@@ -67,7 +68,7 @@ internal sealed unsafe class OwnFolder : IDisposable
             RandomAccess.SetLength(copy, at);
         }
         bool isRun = FileFacts.Of((int)source.DangerousGetHandle(), out _) is { } facts && (facts.Mode & UnixFileMode.UserExecute) != 0;
-        Show((int)copy.DangerousGetHandle(), isRun ? 0x140u : 0x100u, group, name);
+        Show((int)copy.DangerousGetHandle(), isRun ? 0x140u : 0x100u, reader.Group, name);
     }
 
     /// <summary>Makes a file that nobody else can read. One that cannot be written to its end is not left behind.</summary>

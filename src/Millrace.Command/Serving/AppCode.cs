@@ -6,23 +6,33 @@ using Millrace.Listeners;
 
 namespace Millrace.Command.Serving;
 
-/// <param name="folders">Where the daemon keeps what it makes.</param>
-/// <param name="voice">Is given what a build complains of.</param>
-internal sealed class AppCode(DaemonFolders folders, AppVoice voice)
+internal sealed class AppCode
 {
     private static readonly TimeSpan s_buildPatience = TimeSpan.FromMinutes(10);
 
-    private readonly CodeWatch _watch = new();
+    private readonly DaemonFolders _folders;
+    private readonly AppVoice _voice;
+    private readonly PatientLook _look;
+    private readonly CodeWatch _watch;
     private bool _isStale;      // somebody has written beside the last build
+
+    /// <param name="folders">Where the daemon keeps what it makes.</param>
+    /// <param name="voice">Is given what a build complains of.</param>
+    /// <param name="say">Is told where nobody can look for changes.</param>
+    public AppCode(DaemonFolders folders, AppVoice voice, Action<string> say)
+    {
+        (_folders, _voice, _look) = (folders, voice, new PatientLook());
+        _watch = new CodeWatch(_look, say);
+    }
 
     /// <summary>Ends when there is other code than the last generation was to run.</summary>
     public Task WaitForChangeAsync(CancellationToken ct) => _watch.WaitForChangeAsync(ct);
 
     /// <summary>Whether there is.</summary>
-    public bool HasChanged => _watch.HasChanged;
+    public Task<bool> HasChangedAsync(CancellationToken ct) => _watch.HasChangedAsync(ct);
 
     /// <summary>Nobody wants to know of changes until the next generation.</summary>
-    public void LeaveUnwatched() => _watch.Begin(null, user: null);
+    public void LeaveUnwatched() => _watch.End();
 
     /// <summary>What another program has to know: the code that was deployed last, and whether somebody has written beside the last build.</summary>
     public (string? Deployed, bool IsStale) State => (_watch.Deployed, _isStale);
@@ -33,27 +43,28 @@ internal sealed class AppCode(DaemonFolders folders, AppVoice voice)
         _isStale = isStale;
         if (deployed is not null)
         {
-            _watch.Begin(FolderOf(settings.Target), OtherUser.Find(settings.User));
-            _watch.Note(deployed);
+            _watch.Resume(settings.Target, OtherUser.Find(settings.User), deployed);
         }
     }
 
     /// <summary>What to start for a generation.</summary>
     /// <returns>The application, and the copy that it runs from: null where it runs from its own folder.</returns>
     /// <exception cref="CommandFailure">There is no application, it does not build, or its code cannot be copied.</exception>
+    /// <exception cref="StandstillException">The file system that it lies on does not answer.</exception>
     public async Task<(RunnableApp App, CodeSnapshot? Code)> FindAsync(AppSettings settings, int generation, CancellationToken ct)
     {
         var user = OtherUser.Find(settings.User);
-        string? project = Read(user, () => AppTarget.FindProject(settings.Target));
-        _watch.Begin(settings.Watch && project is null ? FolderOf(settings.Target) : null, user);
+        string? project = await ReadAsync(settings.Target, user, () => AppTarget.FindProject(settings.Target), ct);
+        _watch.End();
+        await (settings.Watch && project is null ? _watch.BeginAsync(settings.Target, user, ct) : Task.CompletedTask);
         string? built = project is null ? null : settings.WatchSources ? await BuildWatchedAsync(project, user, ct) : await BuildAsync(project, user, ct);
-        var app = Read(user, () => built is null ? AppTarget.FindApp(settings.Target) : AppTarget.Inspect(built, Path.GetDirectoryName(project)!));
+        var app = await ReadAsync(settings.Target, user, () => built is null ? AppTarget.FindApp(settings.Target) : AppTarget.Inspect(built, Path.GetDirectoryName(project)!), ct);
         if (!settings.Snapshot)
         {
             return (app, null);
         }
         string name = string.Create(CultureInfo.InvariantCulture, $"{settings.Name}-{generation}-{Environment.ProcessId}");
-        var code = await CodeSnapshot.TakeAsync(app.Assembly, folders.Snapshots, name, user, settings.User is { } named ? Accounts.Find(named).Group : null, ct);
+        var code = await CopyAsync(app.Assembly, name, user, settings.User is { } named ? Accounts.Find(named).Group : null, ct);
         if (project is null)
         {
             _watch.Note(code.Signature);
@@ -61,7 +72,23 @@ internal sealed class AppCode(DaemonFolders folders, AppVoice voice)
         return (code.Move(app), code);
     }
 
-    private static string FolderOf(string target) => Directory.Exists(target) ? target : Path.GetDirectoryName(target)!;
+    // What nobody waits for any more is not copied to its end.
+    private async Task<CodeSnapshot> CopyAsync(string assembly, string name, OtherUser? user, uint? group, CancellationToken ct)
+    {
+        string parent = _folders.Snapshots;
+        using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct);
+        var wanted = limit.Token;
+        try
+        {
+            return await _look.AtAsync(assembly, () => CodeSnapshot.Take(assembly, parent, name, new CodeReader(user, group, _look.GoesOn, wanted)), ct, static code => code.Dispose());
+        }
+        finally
+        {
+            await limit.CancelAsync();
+        }
+    }
+
+    private Task<T> ReadAsync<T>(string place, OtherUser? user, Func<T> read, CancellationToken ct) => _look.AtAsync(place, () => Read(user, read), ct);
 
     private static T Read<T>(OtherUser? user, Func<T> read)
     {
@@ -79,12 +106,12 @@ internal sealed class AppCode(DaemonFolders folders, AppVoice voice)
     private async Task<string> BuildWatchedAsync(string project, OtherUser? user, CancellationToken ct)
     {
         var sources = SourceFiles.FoldersOf(project);
-        _watch.BeginSources(sources);
+        await _watch.BeginSourcesAsync(sources, ct);
         string built = await BuildAsync(project, user, ct);
         if (SourceFiles.FoldersOf(project) is var all && !all.SequenceEqual(sources))
         {
-            bool hasChanged = _watch.HasChanged;
-            _watch.BeginSources(all);
+            bool hasChanged = await _watch.HasChangedAsync(ct);
+            await _watch.BeginSourcesAsync(all, ct);
             if (hasChanged)
             {
                 _watch.Note("");
@@ -119,7 +146,7 @@ internal sealed class AppCode(DaemonFolders folders, AppVoice voice)
         limit.CancelAfter(s_buildPatience);
         try
         {
-            return await ProjectBuild.BuildAsync(order, errors => Array.ForEach(errors.TrimEnd().Split('\n'), voice.Complain), voice.WhereComplaintsAre, limit.Token);
+            return await ProjectBuild.BuildAsync(order, errors => Array.ForEach(errors.TrimEnd().Split('\n'), _voice.Complain), _voice.WhereComplaintsAre, limit.Token);
         }
         catch (OperationCanceledException) when (!ct.IsCancellationRequested)
         {

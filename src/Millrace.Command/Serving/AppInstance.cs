@@ -94,7 +94,7 @@ internal sealed partial class AppInstance : IDisposable
         {
             return Headroom.Open(DescriptorsEach, () => new AppInstance(start));
         }
-        catch (Exception error) when (error is MillraceStartException or FormatException)
+        catch (Exception error) when (error is MillraceStartException or FormatException or CommandFailure)
         {
             throw new InstanceException(error.Message);
         }
@@ -316,6 +316,12 @@ internal sealed partial class AppInstance : IDisposable
         var app = settings.WorkingDirectory is { } directory ? _start.App with { WorkingDirectory = directory } : _start.App;
         var info = AppProcess.Describe(new AppStart(app, [own], AreChosen: false, EnvironmentName: null, settings.Arguments), report);
         Array.ForEach(DaemonsOwn, name => info.Environment.Remove(name));
+        info.Environment["MILLRACE_SERVE_FOLDER"] = info.WorkingDirectory;      // it enters that by itself: the start waits for no file system of an application's
+        info.WorkingDirectory = "/";
+        if (app.Executable is not null && !settings.Snapshot)
+        {
+            ProcessStart.LeaveToShell(info);
+        }
         info.Environment["MILLRACE_SERVE_DAEMON"] = Environment.ProcessId.ToString(CultureInfo.InvariantCulture);
         info.Environment["MILLRACE_SERVE_CHANNEL"] = _channel.Descriptor.ToString(CultureInfo.InvariantCulture);
         info.Environment["MILLRACE_SERVE_URLS"] = _start.Listeners.InheritedUrls;

@@ -90,6 +90,11 @@ internal sealed class AppListeners : IDisposable
     /// <param name="which">Which of them; null: all.</param>
     /// <exception cref="MillraceStartException">One of them cannot be listened on; none is open then.</exception>
     /// <exception cref="CommandFailure">The folder of shared sockets cannot be made.</exception>
+    /// <exception cref="StandstillException">The folder of a socket does not answer.</exception>
+    public static Task<AppListeners> OpenAsync(AppSettings settings, DaemonFolders folders, Func<string, bool>? which = null) =>
+        new PatientLook().AtAsync(string.Join(", ", settings.Urls), () => Open(settings, folders, which), CancellationToken.None, static late => late.Dispose());
+
+    /// <summary>The same, for as long as it may take.</summary>
     public static AppListeners Open(AppSettings settings, DaemonFolders folders, Func<string, bool>? which = null)
     {
         if (settings.SharedUrls.Count > 0)

@@ -21,12 +21,14 @@ internal static class CodeFiles
     private static readonly string[] s_endings = [".dll", ".pdb", ".so", ".dylib", ".exe", ".deps.json", ".runtimeconfig.json", ".staticwebassets.endpoints.json", ".staticwebassets.runtime.json"];
 
     /// <summary>The code of a folder as it is now; null where there is none, or the folder cannot be read.</summary>
-    public static CodeFolder? Read(string folder)
+    /// <param name="folder">Which.</param>
+    /// <param name="seen">Is called again and again while it is read; null: nobody waits for that.</param>
+    public static CodeFolder? Read(string folder, Action? seen = null)
     {
         try
         {
             var directory = new DirectoryInfo(folder);
-            return Read((DirectoryInfo?)directory.ResolveLinkTarget(returnFinalTarget: true) ?? directory, depth: 0);
+            return Read((DirectoryInfo?)directory.ResolveLinkTarget(returnFinalTarget: true) ?? directory, depth: 0, seen ?? (static () => { }));
         }
         catch (Exception error) when (error is IOException or UnauthorizedAccessException)
         {
@@ -50,30 +52,37 @@ internal static class CodeFiles
     public static DateTime WrittenUtc(CodeFolder folder) =>
         folder.Files.Select(static file => PlainFile.Facts(file).WrittenUtc).Concat(folder.Folders.Select(WrittenUtc)).Max();
 
-    private static CodeFolder? Read(DirectoryInfo directory, int depth)
+    private static CodeFolder? Read(DirectoryInfo directory, int depth, Action seen)
     {
+        seen();
         var entries = directory.EnumerateFileSystemInfos().ToArray();
         var names = entries.Select(static entry => entry.Name).ToHashSet(StringComparer.Ordinal);
-        FileInfo[] files = [.. entries.OfType<FileInfo>().Where(file => IsCode(file.Name, names) && PlainFile.IsAt(file.FullName)).OrderBy(static file => file.Name, StringComparer.Ordinal)];
+        FileInfo[] files = [.. entries.OfType<FileInfo>().Where(file => IsCode(file.Name, names) && IsFile(file, seen)).OrderBy(static file => file.Name, StringComparer.Ordinal)];
         CodeFolder[] folders = depth == DepthMax ? [] :
         [
             .. entries.OfType<DirectoryInfo>().Where(each => (depth > 0 || each.Name != WebRoot) && each.LinkTarget is null)
-                .OrderBy(static each => each.Name, StringComparer.Ordinal).Select(each => ReadInner(each, depth + 1)).OfType<CodeFolder>(),
+                .OrderBy(static each => each.Name, StringComparer.Ordinal).Select(each => ReadInner(each, depth + 1, seen)).OfType<CodeFolder>(),
         ];
         return files.Length + folders.Length > 0 ? new CodeFolder(directory.FullName, files, folders) : null;
     }
 
     // One that is closed, such as lost+found, is none of code.
-    private static CodeFolder? ReadInner(DirectoryInfo directory, int depth)
+    private static CodeFolder? ReadInner(DirectoryInfo directory, int depth, Action seen)
     {
         try
         {
-            return Read(directory, depth);
+            return Read(directory, depth, seen);
         }
         catch (UnauthorizedAccessException)
         {
             return null;
         }
+    }
+
+    private static bool IsFile(FileInfo file, Action seen)
+    {
+        seen();
+        return PlainFile.IsAt(file.FullName);
     }
 
     // The executable of an assembly has its name, and no ending.

@@ -40,22 +40,22 @@ internal sealed class CodeSnapshot : IDisposable
     /// <param name="assembly">The application's.</param>
     /// <param name="parent">Where to make it.</param>
     /// <param name="name">Of the copy.</param>
-    /// <param name="user">Who reads the code; null: this process's own.</param>
-    /// <param name="group">Who may read the copy besides the daemon's user.</param>
-    /// <param name="ct">Gives it up.</param>
+    /// <param name="reader">Who reads the code.</param>
     /// <exception cref="CommandFailure">It cannot be made; nothing of it is left.</exception>
-    public static async Task<CodeSnapshot> TakeAsync(string assembly, string parent, string name, OtherUser? user, uint? group, CancellationToken ct)
+    public static CodeSnapshot Take(string assembly, string parent, string name, CodeReader reader)
     {
-        var copying = new Copying(user, group, ct);
+        var copying = new Copying(reader);
         string folder = Path.GetDirectoryName(assembly)!;
         long giveUpAt = Environment.TickCount64 + (long)s_patience.TotalMilliseconds;
         while (Environment.TickCount64 < giveUpAt)
         {
-            if (OtherUser.Read(user, () => CodeFiles.Read(folder)) is { } code && IsQuiet(code) && Take(code, parent, name, copying) is { } snapshot)
+            if (copying.Read(() => CodeFiles.Read(folder, reader.GoesOn)) is { } code && IsQuiet(code) && Take(code, parent, name, copying) is { } snapshot)
             {
                 return snapshot;
             }
-            await Task.Delay(s_lookAgain, ct);
+            _ = reader.Wanted.WaitHandle.WaitOne(s_lookAgain);
+            reader.Wanted.ThrowIfCancellationRequested();
+            reader.GoesOn();
         }
         throw new CommandFailure(ExitCode.Failure, string.Create(CultureInfo.InvariantCulture, $"The files in {folder} have been written to for {s_patience.TotalSeconds:0} s without half a second's rest: whoever publishes there has not finished. Reload the application when that has ended."));
     }
@@ -136,7 +136,7 @@ internal sealed class CodeSnapshot : IDisposable
                 copying.CopyAll(code, copy);
             }
             string? before = CodeFiles.Sign(code);
-            return signature = copying.Read(() => CodeFiles.Sign(CodeFiles.Read(code.Path))) == before ? before : null;
+            return signature = copying.Read(() => CodeFiles.Sign(CodeFiles.Read(code.Path, copying.Seen))) == before ? before : null;
         }
         finally
         {
@@ -167,14 +167,16 @@ internal sealed class CodeSnapshot : IDisposable
     }
 
     // The copy's processes may read it, and nobody but the daemon write: what is removed later is what was made here. What is read lies where others may write.
-    private sealed class Copying(OtherUser? user, uint? group, CancellationToken ct)
+    private sealed class Copying(CodeReader reader)
     {
         private const long BytesMax = 16L * 1024 * 1024 * 1024;
         private const int FileMin = 64 * 1024;      // an empty file takes room as well
 
         private long _left;
 
-        public T Read<T>(Func<T> read) => OtherUser.Read(user, read);
+        public Action Seen => reader.GoesOn;
+
+        public T Read<T>(Func<T> read) => OtherUser.Read(reader.User, read);
 
         public void CopyAll(CodeFolder code, OwnFolder to)
         {
@@ -200,7 +202,7 @@ internal sealed class CodeSnapshot : IDisposable
             {
                 to.Link(name, Path.Combine(code.Path, name));
             }
-            if (group is { } id)
+            if (reader.Group is { } id)
             {
                 to.ShowTo(id);
             }
@@ -208,6 +210,7 @@ internal sealed class CodeSnapshot : IDisposable
 
         private void Copy(FileInfo file, OwnFolder to)
         {
+            reader.GoesOn();
             using SafeFileHandle source = Open(file.FullName);
             long length = RandomAccess.GetLength(source);
             _left -= Math.Max(length, FileMin);
@@ -215,7 +218,7 @@ internal sealed class CodeSnapshot : IDisposable
             {
                 throw new CommandFailure(ExitCode.Failure, $"With {file.FullName} the code of the application is larger than 16 GiB. Take what is no code out of its folder, or write \"snapshot\": false for it.");
             }
-            to.Copy(source, length, file.Name, group, ct);
+            to.Copy(source, length, file.Name, reader);
         }
 
         private SafeFileHandle Open(string path)
@@ -226,7 +229,7 @@ internal sealed class CodeSnapshot : IDisposable
             }
             catch (UnauthorizedAccessException error)
             {
-                string who = user is null ? "this daemon's user" : $"user {user.Name}, whom the application runs as,";
+                string who = reader.User is not { } user ? "this daemon's user" : $"user {user.Name}, whom the application runs as,";
                 throw new CommandFailure(ExitCode.Failure, $"{error.Message}. Let {who} read it, or take it out of the application's folder.");
             }
         }

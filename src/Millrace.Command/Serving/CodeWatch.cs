@@ -6,7 +6,9 @@ using Millrace.Command.Running;
 
 namespace Millrace.Command.Serving;
 
-internal sealed class CodeWatch
+/// <param name="look">By whom the application's files are looked at.</param>
+/// <param name="say">Is told where nobody can look; null: nobody is.</param>
+internal sealed class CodeWatch(PatientLook look, Action<string>? say = null)
 {
     private static readonly Pace s_daemons = new(TimeSpan.FromSeconds(1), TimeSpan.FromMilliseconds(500));
     private static readonly Pace s_developers = new(TimeSpan.FromMilliseconds(200), TimeSpan.FromMilliseconds(100));
@@ -15,7 +17,9 @@ internal sealed class CodeWatch
     private readonly Lock _lock = new();
     private Pace _pace = s_daemons;
     private TimeSpan _period = s_daemons.Period;
+    private string _place = "";
     private Func<string?>? _sign;
+    private volatile bool _isStanding;
     private string? _deployed;
 
     /// <param name="Period">Between two looks, at least.</param>
@@ -23,21 +27,52 @@ internal sealed class CodeWatch
     private sealed record Pace(TimeSpan Period, TimeSpan Quiet);
 
     /// <summary>What lies there now is deployed.</summary>
-    /// <param name="folder">Null: nothing is watched.</param>
+    /// <param name="target">A folder, or a file in it.</param>
     /// <param name="user">Who looks; null: this process's own.</param>
-    public void Begin(string? folder, OtherUser? user) => Begin(folder is null ? null : () => OtherUser.Read(user, () => CodeFiles.Sign(CodeFiles.Read(folder))), s_daemons);
+    /// <param name="ct">Gives it up.</param>
+    /// <exception cref="StandstillException">Its file system does not answer.</exception>
+    public Task BeginAsync(string target, OtherUser? user, CancellationToken ct) => BeginAsync(target, SignOf(target, user), s_daemons, ct);
 
     /// <summary>The same of sources, which somebody edits who waits for what becomes of them.</summary>
     /// <param name="sources">Folders of projects.</param>
-    public void BeginSources(IReadOnlyList<string> sources) => Begin(() => SourceFiles.Sign(sources), s_developers);
+    /// <param name="ct">Gives it up.</param>
+    public Task BeginSourcesAsync(IReadOnlyList<string> sources, CancellationToken ct) => BeginAsync(sources[^1], () => SourceFiles.Sign(sources), s_developers, ct);
 
-    private void Begin(Func<string?>? sign, Pace pace)
+    /// <summary>Something has been deployed from there before. Nobody looks now.</summary>
+    public void Resume(string target, OtherUser? user, string deployed)
     {
-        string? signature = sign is null ? null : Look(sign, pace);
         lock (_lock)
         {
-            (_sign, _pace, _deployed) = (sign, pace, signature);
+            (_place, _sign, _pace, _deployed) = (target, SignOf(target, user), s_daemons, deployed);
         }
+    }
+
+    /// <summary>Nothing is watched any more.</summary>
+    public void End()
+    {
+        lock (_lock)
+        {
+            (_sign, _deployed) = (null, null);
+        }
+    }
+
+    private async Task BeginAsync(string place, Func<string?> sign, Pace pace, CancellationToken ct)
+    {
+        string? signature = await LookAsync(place, sign, pace, ct);
+        lock (_lock)
+        {
+            (_place, _sign, _pace, _deployed) = (place, sign, pace, signature);
+        }
+    }
+
+    private Func<string?> SignOf(string target, OtherUser? user)
+    {
+        string? folder = null;
+        return () =>
+        {
+            folder ??= Directory.Exists(target) ? target : Path.GetDirectoryName(target)!;
+            return OtherUser.Read(user, () => CodeFiles.Sign(CodeFiles.Read(folder, look.GoesOn)));
+        };
     }
 
     /// <summary>What was deployed last; null where nothing is watched.</summary>
@@ -67,12 +102,12 @@ internal sealed class CodeWatch
         while (true)
         {
             await Task.Delay(_period, ct);
-            if (Changed() is not { } changed)
+            if (await ChangedAsync(ct) is not { } changed)
             {
                 continue;
             }
             await Task.Delay(_pace.Quiet, ct);
-            if (Changed() == changed)
+            if (await ChangedAsync(ct) == changed)
             {
                 return;
             }
@@ -80,25 +115,46 @@ internal sealed class CodeWatch
     }
 
     /// <summary>Whether the code is another than what is deployed.</summary>
-    public bool HasChanged => Changed() is not null;
+    public async Task<bool> HasChangedAsync(CancellationToken ct) => await ChangedAsync(ct) is not null;
 
-    private string? Changed()
+    // Null also where nobody can look: that is said once, and nothing is changed by it.
+    private async Task<string?> ChangedAsync(CancellationToken ct)
     {
+        string place;
         Func<string?>? sign;
         string? deployed;
         Pace pace;
         lock (_lock)
         {
-            (sign, deployed, pace) = (_sign, _deployed, _pace);
+            (place, sign, deployed, pace) = (_place, _sign, _deployed, _pace);
         }
-        return sign is not null && Look(sign, pace) is { } now && now != deployed ? now : null;
+        try
+        {
+            string? now = sign is null ? null : await LookAsync(place, sign, pace, ct);
+            _isStanding = false;
+            return now == deployed ? null : now;
+        }
+        catch (StandstillException error)
+        {
+            if (!_isStanding)
+            {
+                say?.Invoke($"changes of its files are not seen for the time being: {error.Message}");
+            }
+            _isStanding = true;
+            return null;
+        }
     }
 
-    private string? Look(Func<string?> sign, Pace pace)
+    private async Task<string?> LookAsync(string place, Func<string?> sign, Pace pace, CancellationToken ct)
     {
-        long begun = Stopwatch.GetTimestamp();
-        string? signature = sign();
-        TimeSpan took = Stopwatch.GetElapsedTime(begun) * CostMax;
+        var (signature, took) = await look.AtAsync(
+            place,
+            () =>
+            {
+                long begun = Stopwatch.GetTimestamp();
+                return (sign(), Stopwatch.GetElapsedTime(begun) * CostMax);
+            },
+            ct);
         _period = took > pace.Period ? took : pace.Period;
         return signature;
     }

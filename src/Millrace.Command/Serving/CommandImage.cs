@@ -69,7 +69,7 @@ internal sealed class CommandImage
                 probe.Kill(entireProcessTree: true);
             }
         }
-        catch (Exception error) when (error is System.ComponentModel.Win32Exception or IOException or InvalidOperationException)
+        catch (Exception error) when (error is System.ComponentModel.Win32Exception or IOException or InvalidOperationException or CommandFailure)
         {
             return $"{name} cannot be started: {error.Message}.";
         }

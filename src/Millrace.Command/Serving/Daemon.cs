@@ -14,6 +14,7 @@ internal sealed partial class Daemon : IAsyncDisposable
     private readonly SemaphoreSlim _one = new(0);       // one reload at a time, and none before the start
     private readonly CancellationTokenSource _ending = new();
     private readonly DateTimeOffset _since = DateTimeOffset.UtcNow;
+    private readonly PatientLook _look = new();
     private readonly int _upgrades;
     private volatile IReadOnlyList<HostedApp> _apps = [];
     private ServeFile _file;
@@ -90,7 +91,13 @@ internal sealed partial class Daemon : IAsyncDisposable
         await _one.WaitAsync();
         try
         {
-            return ServeFileSource.TryRead(_file.Path, _file.Places, out string mistakes) is { } file ? await ApplyAsync(file) : new ControlAnswer(false, mistakes);
+            string mistakes = "";
+            var file = await _look.AtAsync(_file.Path, () => ServeFileSource.TryRead(_file.Path, _file.Places, out mistakes), CancellationToken.None);
+            return file is null ? new ControlAnswer(false, mistakes) : await ApplyAsync(file);
+        }
+        catch (StandstillException error)
+        {
+            return new ControlAnswer(false, error.Message);
         }
         finally
         {
@@ -129,9 +136,12 @@ internal sealed partial class Daemon : IAsyncDisposable
         var before = _apps;
         var gone = before.Where(app => file.Apps.All(settings => settings.Name != app.Settings.Name)).ToArray();
         var moved = before.Where(app => file.Apps.Any(settings => settings.Name == app.Settings.Name && Moves(app.Settings, settings))).ToArray();
-        if (file.Apps.Where(settings => moved.Any(app => app.Settings.Name == settings.Name)).Select(WhyNotListen).FirstOrDefault(static why => why is not null) is { } mistake)
+        foreach (var settings in file.Apps.Where(settings => moved.Any(app => app.Settings.Name == settings.Name)))
         {
-            return new ControlAnswer(false, mistake);
+            if (await WhyNotListenAsync(settings) is { } mistake)
+            {
+                return new ControlAnswer(false, mistake);
+            }
         }
 
         // Addresses may go from one to another.
@@ -157,15 +167,15 @@ internal sealed partial class Daemon : IAsyncDisposable
     private static bool Moves(AppSettings from, AppSettings to) => !to.Urls.SequenceEqual(from.Urls) || to.User != from.User;
 
     // What cannot be listened on is known before anything has ended for it. What an application here has can.
-    private string? WhyNotListen(AppSettings settings)
+    private async Task<string?> WhyNotListenAsync(AppSettings settings)
     {
         var held = _apps.SelectMany(static app => app.Settings.Urls).Select(ServeFileReader.Bare).ToHashSet(StringComparer.Ordinal);
         try
         {
-            AppListeners.Open(settings, _folders, url => !held.Contains(ServeFileReader.Bare(url))).Dispose();
+            (await AppListeners.OpenAsync(settings, _folders, url => !held.Contains(ServeFileReader.Bare(url)))).Dispose();
             return null;
         }
-        catch (Exception error) when (error is MillraceStartException or CommandFailure)
+        catch (Exception error) when (error is MillraceStartException or CommandFailure or StandstillException)
         {
             return $"{settings.Name}: {error.Message}";
         }

@@ -19,7 +19,7 @@ internal sealed partial class HostedApp
     /// <param name="queue">For how long visitors wait before that, for the release; null: not at all.</param>
     public Task<string?> HoldAsync(string reason, byte[]? page, TimeSpan? queue) => DoInsteadAsync(async () =>
     {
-        string? error = TryOpen() ?? (queue is null ? await AnswerHeldAsync(page) : await TryWaitAtDoorAsync());
+        string? error = await TryOpenAsync() ?? (queue is null ? await AnswerHeldAsync(page) : await TryWaitAtDoorAsync());
         if (error is null)
         {
             await LeaveAsync(wait: true, hasSuccessor: queue is not null);

@@ -24,18 +24,18 @@ internal sealed partial class HostedApp
         }
     }
 
-    private string? TryOpen()
+    private async Task<string?> TryOpenAsync()
     {
         try
         {
             if (_listeners is null)
             {
-                _listeners = AppListeners.Open(Settings, _folders);
+                _listeners = await AppListeners.OpenAsync(Settings, _folders);
                 KeepAddresses();
             }
             return null;
         }
-        catch (Exception error) when (error is MillraceStartException or FormatException or CommandFailure)
+        catch (Exception error) when (error is MillraceStartException or FormatException or CommandFailure or StandstillException)
         {
             return error.Message;
         }

@@ -29,7 +29,7 @@ internal sealed partial class HostedApp
         }
         int number = ++_deployments;
         _isHeldOnRequest = false;
-        string? error = TryOpen() ?? await TryWaitAtDoorAsync();
+        string? error = await TryOpenAsync() ?? await TryWaitAtDoorAsync();
         if (error is null)
         {
             Become(AppState.Idle, reason: null, "waits for its first visitor");

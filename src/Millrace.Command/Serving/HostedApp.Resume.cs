@@ -87,7 +87,7 @@ internal sealed partial class HostedApp
     // Its addresses may be open, or have been open in a process that has gone.
     private async Task StandInAsync()
     {
-        if (TryOpen() is null && (State == AppState.Idle || _queueUntil is not null))
+        if (await TryOpenAsync() is null && (State == AppState.Idle || _queueUntil is not null))
         {
             _ = await TryWaitAtDoorAsync();
             return;

@@ -51,7 +51,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
         Settings = settings;
         _folders = folders;
         _voice = voice;
-        _code = new AppCode(folders, voice);
+        _code = new AppCode(folders, voice, Happened);
         Traffic = new TrafficWatch(() => _current?.Instances ?? []);
     }
 
@@ -148,7 +148,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
         int number = ++_deployments;
         (_isHeldOnRequest, _page, _queueUntil) = (false, null, null);
         Become(_current is null ? AppState.Starting : AppState.Deploying, _attempts > 0 ? Reason : null, what: null);
-        string? error = TryOpen() ?? await TryStartAsync();
+        string? error = await TryOpenAsync() ?? await TryStartAsync();
         if (error is null)
         {
             _attempts = 0;
@@ -239,7 +239,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
                         _code.LeaveUnwatched();
                         return null;
                     }
-                    if (!_code.HasChanged)
+                    if (!await _code.HasChangedAsync(_ending.Token))
                     {
                         return null;        // somebody has deployed it meanwhile
                     }

@@ -16,6 +16,7 @@ internal sealed record SlotSetting(AppSettings Settings, Func<AppInstance> Start
 internal sealed partial class Slot : IDisposable
 {
     private static readonly TimeSpan s_killPatience = TimeSpan.FromSeconds(5);
+    private static readonly TimeSpan s_endPatience = TimeSpan.FromSeconds(10);
     private static readonly TimeSpan s_restartPauseMax = TimeSpan.FromSeconds(30);
 
     private readonly SlotSetting _its;
@@ -158,7 +159,7 @@ internal sealed partial class Slot : IDisposable
         {
             await instance.PrintStacksAsync();
             instance.Kill();
-            await instance.Exited;
+            await WaitForEndAsync(instance);
             return (string.Create(CultureInfo.InvariantCulture, $"was killed: {_its.Settings.Health} was without a right answer for {_its.Settings.HangTimeout.TotalSeconds:0.#} s"), false);
         }
         return first == spent && await spent is { } why && !instance.Exited.IsCompleted ? (why, true) : (await instance.Exited, false);
@@ -221,7 +222,7 @@ internal sealed partial class Slot : IDisposable
             await instance.PrintStacksAsync();
             _its.Happened($"process {instance.ProcessId} was killed: it had not ended {patience.TotalSeconds:0.#} s after it was told to");
             instance.Kill();
-            await instance.Exited;
+            await WaitForEndAsync(instance);
         }
         if (hasSuccessor)
         {
@@ -232,6 +233,15 @@ internal sealed partial class Slot : IDisposable
             await _its.Gate.WhenOpen;
         }
         instance.Dispose();
+    }
+
+    // One that waits for a file system, or a device, ends when that has answered: nobody waits for it so long.
+    private async Task WaitForEndAsync(AppInstance instance)
+    {
+        if (await Task.WhenAny(instance.Exited, Task.Delay(s_endPatience)) != instance.Exited)
+        {
+            _its.Happened(string.Create(CultureInfo.InvariantCulture, $"process {instance.ProcessId} has been killed, and is still there: a file system or a device keeps it. It is left alone, and ends when that answers"));
+        }
     }
 
     // What has been written down for another program stays open for it.

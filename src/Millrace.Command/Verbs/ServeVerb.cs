@@ -13,6 +13,7 @@ internal static class ServeVerb
     private const string OwnFolder = "The daemon's sockets lie in a folder of its own, closed to others: name one that is not there yet, such as \"control\": \"/run/millrace/control.sock\".";
 
     private static readonly TimeSpan s_lastWords = TimeSpan.FromSeconds(1);
+    private static readonly TimeSpan s_killed = TimeSpan.FromSeconds(15);
 
     private static readonly Help s_help = new(
         Examples:
@@ -47,9 +48,10 @@ internal static class ServeVerb
         using var sockets = state is null ? SocketsOfOne.Take(places.Control) : SocketsOfOne.Resume(state.Lock);
         using var manager = ServiceManager.OfProcess();
         var stopping = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        var killed = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
         Daemon? daemon = null;      // a signal may come before it is there: to take over what another one has left takes its time
         ControlServer? control = null;
-        using var signals = new DaemonSignals(() => stopping.TrySetResult(), () => daemon?.Kill(), own => _ = daemon is null ? Task.CompletedTask : ReloadAsync(console, daemon, manager, control));
+        using var signals = new DaemonSignals(() => stopping.TrySetResult(), () => Kill(daemon, killed), own => _ = daemon is null ? Task.CompletedTask : ReloadAsync(console, daemon, manager, control));
         Posix.TakeWaitingSignals();
         var left = state ?? await new Adoption(Path.GetDirectoryName(places.Control)!, console.Steady.Say).TakeAsync();
         SocketsOfOne.RemoveLeft(places.Control, (left?.Instances ?? []).Select(static instance => instance.Id).ToHashSet());
@@ -66,10 +68,35 @@ internal static class ServeVerb
         await stopping.Task;
         manager.TellStopping();
         console.Steady.Say("stopping: requests that are under way are answered first (Ctrl+C once more ends them)");
-        await daemon.DisposeAsync();
-        await started;
+        var ended = EndAsync(daemon, started);
+        if (await Task.WhenAny(ended, GiveUpAsync(killed.Task)) != ended)
+        {
+            console.Steady.Say("not all applications have come to their end: a file system or a device keeps a process, or the daemon itself. They are left as they are");
+            await console.Steady.FlushAsync(s_lastWords);
+            return ExitCode.Failure;
+        }
+        await ended;
         await console.Steady.FlushAsync(s_lastWords);
         return ExitCode.Success;
+    }
+
+    private static void Kill(Daemon? daemon, TaskCompletionSource killed)
+    {
+        killed.TrySetResult();
+        daemon?.Kill();
+    }
+
+    private static async Task EndAsync(Daemon daemon, Task started)
+    {
+        await Task.Run(async () => await daemon.DisposeAsync());
+        await started;
+    }
+
+    // Whoever has pressed Ctrl+C twice is not kept by what no signal ends.
+    private static async Task GiveUpAsync(Task killed)
+    {
+        await killed;
+        await Task.Delay(s_killed);
     }
 
     private static Daemon Resume(DaemonState state, CommandConsole console, ServeFile? wanted)

@@ -132,7 +132,7 @@ public sealed class CodeSnapshotTests : IDisposable
         Write("Shop.dll");
         File.WriteAllText(_root + "/file", "");
 
-        var failure = await Assert.ThrowsAsync<CommandFailure>(() => CodeSnapshot.TakeAsync(App + "/Shop.dll", _root + "/file", "shop-1", user: null, group: null, CancellationToken.None));
+        var failure = await Assert.ThrowsAsync<CommandFailure>(() => TakeAsync(_root + "/file", "shop-1"));
 
         Assert.Contains($"The code in {App} cannot be copied to {_root}/file/shop-1: ", failure.Message, StringComparison.Ordinal);
         Assert.Contains("name another folder with \"snapshots\"", failure.Message, StringComparison.Ordinal);
@@ -349,8 +349,8 @@ public sealed class CodeSnapshotTests : IDisposable
     public async Task A_change_is_told_when_it_is_over_and_only_once()
     {
         Write("Shop.dll");
-        var watch = new CodeWatch();
-        watch.Begin(App, user: null);
+        var watch = new CodeWatch(new PatientLook());
+        await watch.BeginAsync(App, user: null, CancellationToken.None);
         using var end = new CancellationTokenSource();
         Task changed = watch.WaitForChangeAsync(end.Token);
         await Task.Delay(1_500, CancellationToken.None);
@@ -359,11 +359,11 @@ public sealed class CodeSnapshotTests : IDisposable
         await File.WriteAllTextAsync(App + "/Shop.dll", "new", CancellationToken.None);
         await changed.WaitAsync(TimeSpan.FromSeconds(20), CancellationToken.None);
 
-        watch.Begin(App, user: null);
+        await watch.BeginAsync(App, user: null, CancellationToken.None);
         changed = watch.WaitForChangeAsync(end.Token);
         await Task.Delay(2_000, CancellationToken.None);
         Assert.False(changed.IsCompleted);
-        watch.Begin(null, user: null);
+        watch.End();
         await File.WriteAllTextAsync(App + "/Shop.dll", "newer", CancellationToken.None);
         await Task.Delay(2_000, CancellationToken.None);
         Assert.False(changed.IsCompleted);
@@ -390,6 +390,8 @@ public sealed class CodeSnapshotTests : IDisposable
         }
     }
 
-    private Task<CodeSnapshot> TakeAsync(uint? group = null, OtherUser? user = null) =>
-        CodeSnapshot.TakeAsync(App + "/Shop.dll", CodeSnapshot.Prepare(Snapshots, "/run/a/control.sock"), "shop-1-1", user, group, CancellationToken.None);
+    private Task<CodeSnapshot> TakeAsync(uint? group = null, OtherUser? user = null) => TakeAsync(CodeSnapshot.Prepare(Snapshots, "/run/a/control.sock"), "shop-1-1", group, user);
+
+    private Task<CodeSnapshot> TakeAsync(string parent, string name, uint? group = null, OtherUser? user = null) =>
+        Task.Run(() => CodeSnapshot.Take(App + "/Shop.dll", parent, name, new CodeReader(user, group, static () => { }, CancellationToken.None)));
 }

@@ -1,0 +1,9 @@
+// Who reads an application's code, for whom, and for how long.
+
+namespace Millrace.Command.Running;
+
+/// <param name="User">Who reads the code; null: this process's own.</param>
+/// <param name="Group">Who may read the copy besides the daemon's user.</param>
+/// <param name="GoesOn">Is called again and again while it is read.</param>
+/// <param name="Wanted">Gives it up.</param>
+internal sealed record CodeReader(OtherUser? User, uint? Group, Action GoesOn, CancellationToken Wanted);
