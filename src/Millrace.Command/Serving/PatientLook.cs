@@ -28,34 +28,53 @@ internal sealed class PatientLook
         lock (_lock)
         {
             (before, _last) = (_last, turn.Task);
+            if (before.IsCompleted)
+            {
+                GoesOn();
+            }
         }
-        if (await Task.WhenAny(before, Task.Delay(s_patience, ct)) != before)
+        try
+        {
+            await WaitForAsync(before, place, ct);
+        }
+        catch
         {
             _ = before.ContinueWith(_ => turn.TrySetResult(), TaskScheduler.Default);
-            ct.ThrowIfCancellationRequested();
-            throw new StandstillException(Sentence(place));
+            throw;
         }
         GoesOn();
         Task<T> looking = Task.Factory.StartNew(look, CancellationToken.None, TaskCreationOptions.LongRunning | TaskCreationOptions.DenyChildAttach, TaskScheduler.Default);
-        _ = looking.ContinueWith(_ => turn.TrySetResult(), TaskScheduler.Default);
+        _ = looking.ContinueWith(
+            _ =>
+            {
+                GoesOn();       // whoever is next begins
+                turn.TrySetResult();
+            },
+            TaskScheduler.Default);
         try
         {
-            while (!looking.IsCompleted)
-            {
-                TimeSpan left = s_patience - TimeSpan.FromMilliseconds(Environment.TickCount64 - Volatile.Read(ref _seenAt));
-                if (left <= TimeSpan.Zero)
-                {
-                    throw new StandstillException(Sentence(place));
-                }
-                await Task.WhenAny(looking, Task.Delay(left, ct));
-                ct.ThrowIfCancellationRequested();
-            }
+            await WaitForAsync(looking, place, ct);
             return await looking;
         }
         catch when (!looking.IsCompleted)
         {
             _ = looking.ContinueWith(its => Leave(its, late), TaskScheduler.Default);
             throw;
+        }
+    }
+
+    // However long it takes, while whoever looks goes on.
+    private async Task WaitForAsync(Task looking, string place, CancellationToken ct)
+    {
+        while (!looking.IsCompleted)
+        {
+            TimeSpan left = s_patience - TimeSpan.FromMilliseconds(Environment.TickCount64 - Volatile.Read(ref _seenAt));
+            if (left <= TimeSpan.Zero)
+            {
+                throw new StandstillException(Sentence(place));
+            }
+            await Task.WhenAny(looking, Task.Delay(left, ct));
+            ct.ThrowIfCancellationRequested();
         }
     }
 
