@@ -152,7 +152,7 @@ internal sealed partial class ServeFileReader
         var urls = members.Where(static member => member.Name == "urls").Select(static member => member.Value).Concat(SharedUrls(shared))
             .SelectMany(static value => value.Kind == JsonValueKind.Array ? value.Items : [value])
             .SelectMany(static value => value.Text.Split(';', StringSplitOptions.TrimEntries | StringSplitOptions.RemoveEmptyEntries).Select(url => (Url: Bare(url), value.Place)));
-        foreach (var (url, place) in urls.GroupBy(static item => item.Url).SelectMany(static same => same.Skip(1)))
+        foreach (var (url, place) in urls.GroupBy(static item => SocketOf(item.Url)).SelectMany(static same => same.Skip(1)))
         {
             Add(place, $"{url} is given twice. Each application has addresses of its own.");
         }
@@ -168,6 +168,21 @@ internal sealed partial class ServeFileReader
         catch (FormatException)
         {
             return url;
+        }
+    }
+
+    // What is bound, whatever is spoken there and however its path is written. Port 0 is another one each time.
+    private static string SocketOf(string bare)
+    {
+        try
+        {
+            var address = ListenAddress.Parse(bare);
+            return address.Path is { } path ? (address.IsAbstract ? "@" + path : Path.GetFullPath(path))
+                : address.Port == 0 ? bare : bare[(bare.IndexOf("://", StringComparison.Ordinal) + 1)..];
+        }
+        catch (FormatException)
+        {
+            return bare;
         }
     }
 
@@ -288,7 +303,12 @@ internal sealed partial class ServeFileReader
     private string[] TextsOf(PlacedValue value, string name)
     {
         const string what = "a list of strings";
-        return Require(value, JsonValueKind.Array, name, what) ? [.. value.Items.Where(item => Require(item, JsonValueKind.String, name, what)).Select(static item => item.Text)] : [];
+        string[] texts = Require(value, JsonValueKind.Array, name, what) ? [.. value.Items.Where(item => Require(item, JsonValueKind.String, name, what)).Select(static item => item.Text)] : [];
+        if (texts.Any(static text => text.Contains('\0', StringComparison.Ordinal)))
+        {
+            Add(value.Place, $"\"{name}\" holds a NUL, which no argument of a process can.");
+        }
+        return texts;
     }
 
     private List<string> UrlsOf(PlacedValue value)

@@ -99,6 +99,8 @@ public sealed class ServeFileTests
         { "1:18", "\"../x\" is a name of letters a to z", "{\"apps\":[{\"name\":\"../x\",\"target\":\"t\",\"urls\":\"http://127.0.0.1:1\"}]}" },
         { "1:18", "\"name\" is empty", "{\"apps\":[{\"name\":\"\",\"target\":\"t\",\"urls\":\"http://127.0.0.1:1\"}]}" },
         { "2:10", "There are two applications with the name \"a\".", "{\"apps\":[" + Bare() + ",|{\"name\": \"a\", \"target\": \"t\", \"urls\": \"http://127.0.0.1:2\"}]}" },
+        { "2:38", "fastcgi://127.0.0.1:1 is given twice.", "{\"apps\":[" + Bare() + ",|{\"name\": \"b\", \"target\": \"t\", \"urls\": \"fastcgi://127.0.0.1:1\"}]}" },
+        { "2:38", "is given twice.", "{\"apps\":[{\"name\": \"a\", \"target\": \"t\", \"urls\": \"http://unix:/run/a.sock\"},|{\"name\": \"b\", \"target\": \"t\", \"urls\": \"fastcgi://unix:/run//a.sock\"}]}" },
         { "2:38", "http://127.0.0.1:1 is given twice.", "{\"apps\":[" + Bare() + ",|{\"name\": \"b\", \"target\": \"t\", \"urls\": \"http://127.0.0.1:1\"}]}" },
         { "2:12", "\"warmUp\" is empty", App("|\"warmUp\": [\"\"]") },
         { "1:43", "'9000' ", "{\"apps\":[{\"name\":\"a\", \"target\":\"t\",\"urls\":\"9000\"}]}" },
@@ -151,6 +153,7 @@ public sealed class ServeFileTests
         { "2:13", "\"onDemand\" is true or false, without quotes, and this is a string.", App("|\"onDemand\": \"yes\"") },
         { "1:15", "\"snapshots\" is empty", "{\"snapshots\": \"\",\"apps\":[" + Bare() + "]}" },
         { "2:9", "\"user\" is the name of a user, and this is null.", App("|\"user\": null") },
+        { "2:14", "\"arguments\" holds a NUL", App("|\"arguments\": [\"a\\u0000\"]") },
         { "2:9", "\"user\" holds a control character", App("|\"user\": \"a\\u0000\"") },
     };
 
