@@ -20,12 +20,15 @@ internal sealed class AppListeners : IDisposable
     private const int DescriptorsEach = 8;
     private const int PassedOnMax = 64;      // of each queue: those who come while it is looked through are told to others
     private const int GiveAgainMs = 5;
+    private const int AcceptingMax = 4;      // threads that may have come to wait
     private static readonly TimeSpan s_givePatience = TimeSpan.FromSeconds(5);
+    private static readonly TimeSpan s_passPatience = TimeSpan.FromSeconds(7);
 
     private readonly Lock _lock = new();
     private bool _isClosed;
     private bool _isPaused;
-    private int _inHand;        // connections that have been accepted here, and are not yet given
+    private int _accepting;
+    private int _inHand;        // connections that are accepted here, and are not yet given
 
     private unsafe AppListeners()
     {
@@ -146,6 +149,14 @@ internal sealed class AppListeners : IDisposable
     /// </summary>
     public async Task PassOnAsync()
     {
+        // Whether accept(2) waits is a flag of the socket, which is the application's too, and its processes may change it at any moment: so no lock is held over that, on a
+        // thread of its own, and nobody waits for it who has anything else to do.
+        var passing = Task.Factory.StartNew(PassOn, CancellationToken.None, TaskCreationOptions.LongRunning | TaskCreationOptions.DenyChildAttach, TaskScheduler.Default);
+        await Task.WhenAny(passing, Task.Delay(s_passPatience));
+    }
+
+    private void PassOn()
+    {
         long giveUpAt = Environment.TickCount64 + (long)s_givePatience.TotalMilliseconds;
         foreach (var socket in _sockets)
         {
@@ -153,7 +164,7 @@ internal sealed class AppListeners : IDisposable
             {
                 while (its is not null && TryGive(its, descriptor) == KernelResult.Again && Environment.TickCount64 < giveUpAt)
                 {
-                    await Task.Delay(GiveAgainMs);
+                    Thread.Sleep(GiveAgainMs);
                 }
                 default(LinuxKernel).Close(descriptor, reset: false);
                 Interlocked.Decrement(ref _inHand);
@@ -168,7 +179,8 @@ internal sealed class AppListeners : IDisposable
         {
             _isPaused = true;
         }
-        while (Volatile.Read(ref _inHand) > 0)
+        long giveUpAt = Environment.TickCount64 + (long)s_passPatience.TotalMilliseconds;
+        while (Volatile.Read(ref _inHand) > 0 && Environment.TickCount64 < giveUpAt)        // a thread that waits for somebody to come has nobody
         {
             await Task.Delay(GiveAgainMs);
         }
@@ -188,17 +200,30 @@ internal sealed class AppListeners : IDisposable
     {
         Span<byte> peer = stackalloc byte[128];
         its = null;
+        descriptor = KernelResult.Again;
+        int copy;
         lock (_lock)
         {
-            int length = 0;
-            descriptor = _isClosed || _isPaused ? KernelResult.Again : default(LinuxKernel).Accept(socket.Descriptor, isFirst: true, peer, out length);
-            if (descriptor < 0)
+            copy = _isClosed || _isPaused || _accepting >= AcceptingMax ? -1 : SystemCalls.Fcntl(socket.Descriptor, SystemCalls.F_DUPFD_CLOEXEC, 3);
+            if (copy < 0)
             {
                 return false;
             }
+            _accepting++;
             Interlocked.Increment(ref _inHand);
-            peer = peer[..length];
         }
+        descriptor = default(LinuxKernel).Accept(copy, isFirst: true, peer, out int length);
+        _ = SystemCalls.Close(copy);
+        lock (_lock)
+        {
+            _accepting--;
+        }
+        if (descriptor < 0)
+        {
+            Interlocked.Decrement(ref _inHand);
+            return false;
+        }
+        peer = peer[..length];
         var address = socket.Address;
         if (address.Allow?.Contains(peer) ?? true)
         {
@@ -221,7 +246,7 @@ internal sealed class AppListeners : IDisposable
         lock (_lock)
         {
             _sockets.ForEach(static socket => socket.Leave());
-            Close();
+            Close();        // of the sockets nothing is open any more
         }
     }
 
@@ -240,9 +265,19 @@ internal sealed class AppListeners : IDisposable
             return;
         }
         _isClosed = true;
-        _sockets.ForEach(static socket => socket.Dispose());
+        _sockets.ForEach(End);
         _ = SystemCalls.Close(_gives);
         _ = SystemCalls.Close(_takes);
+    }
+
+    // A thread that waits in accept(2), here or in what has answered for the application, would keep the socket, and the address, for good.
+    private static void End(ListenSocket socket)
+    {
+        if (socket.Descriptor >= 0 && socket.Address.Kind != EndPointKind.Inherited)
+        {
+            _ = SystemCalls.Shutdown(socket.Descriptor, SystemCalls.SHUT_RDWR);
+        }
+        socket.Dispose();
     }
 
     private static string Inherited(ListenAddress address, int descriptor) => new ListenAddress

@@ -8,6 +8,8 @@ namespace Millrace.Command.Serving;
 
 internal sealed class HeldResponder
 {
+    private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(6);     // more than the time in which it is drained
+
     private const int RetryAfterSeconds = 5;
     private const int DescriptorsOfIt = 12;
 
@@ -40,9 +42,14 @@ internal sealed class HeldResponder
         {
             var options = new MillraceOptions { Loops = 1, IgnoreSignals = false, DrainTimeout = TimeSpan.FromSeconds(1) };
             server = await MillraceServer.StartAsync(listeners.Copy(), responder.Answer, options);
-            await server.Engine.TakeFromAsync(listeners.CopyOfTakes());
+            await server.Engine.TakeFromAsync(listeners.CopyOfTakes()).WaitAsync(s_patience);
             responder._server = server;
             return responder;
+        }
+        catch (TimeoutException)
+        {
+            _ = Task.Run(async () => await server!.DisposeAsync());     // an application's process has had it wait in accept(2), whose flag is one of the socket they share
+            return null;
         }
         catch (MillraceStartException)
         {
@@ -51,9 +58,9 @@ internal sealed class HeldResponder
         }
     }
 
-    /// <summary>Ends it.</summary>
+    /// <summary>Ends it. The answer ends when nothing of it is left: an application's process may have had it wait in accept(2), whose flag is one of the socket they share.</summary>
     /// <param name="successor">Whose next generation takes its connections; null: nobody does.</param>
-    public async ValueTask EndAsync(AppListeners? successor)
+    public async Task<Task> EndAsync(AppListeners? successor)
     {
         try
         {
@@ -66,7 +73,9 @@ internal sealed class HeldResponder
         {
             // No descriptor is left for it: they are closed as they become idle.
         }
-        await _server.DisposeAsync();
+        var ended = Task.Run(async () => await _server.DisposeAsync());
+        await Task.WhenAny(ended, Task.Delay(s_patience));
+        return ended;
     }
 
     private void Answer(Request request, Response response)

@@ -53,7 +53,7 @@ internal sealed partial class HostedApp
         }
         _doorman?.Dispose();
         _doorman = null;
-        await (_held?.EndAsync(successor: null).AsTask() ?? Task.CompletedTask);
+        _heldBefore = _held is { } held ? await held.EndAsync(successor: null) : _heldBefore;
         _held = null;
         if (_listeners is { } listeners)
         {

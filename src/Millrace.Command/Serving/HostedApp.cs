@@ -32,6 +32,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
     private Task? _watching;
     private AppListeners? _listeners;
     private HeldResponder? _held;
+    private Task _heldBefore = Task.CompletedTask;      // one that does not end is followed by none
     private Generation? _current;
     private int _generations;
     private int _restarts;
@@ -341,7 +342,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
 
     private async Task HoldOnAsync()
     {
-        if (_held is null && _listeners is not null)
+        if (_held is null && _listeners is not null && _heldBefore.IsCompleted)
         {
             _held = await HeldResponder.StartAsync(_listeners);
         }
@@ -352,7 +353,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
         if (_held is { } held)
         {
             _held = null;
-            await held.EndAsync(_listeners);
+            _heldBefore = await held.EndAsync(_listeners);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 using System.Net.Sockets;
 using Millrace.Command.Serving;
+using Millrace.Platform;
 using Millrace.Tests.Stress;
 
 namespace Millrace.Tests.Command;
@@ -9,6 +10,8 @@ namespace Millrace.Tests.Command;
 [Collection(AloneCollection.Name)]
 public sealed class PassedOnTests : IDisposable
 {
+    private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(20);
+
     private readonly SocketFolder _folder = new();
 
     public void Dispose() => _folder.Dispose();
@@ -49,5 +52,74 @@ public sealed class PassedOnTests : IDisposable
         AppListeners listeners = Open();
         listeners.Dispose();
         await listeners.PassOnAsync();
+    }
+
+    // Whether accept(2) waits is a flag of the socket (O_NONBLOCK), which processes of the application share.
+    [Fact]
+    public async Task A_process_that_has_accept_wait_holds_nobody_up()
+    {
+        AppListeners listeners = Open();
+        using var end = new CancellationTokenSource();
+        Thread spoiling = Spoil(listeners, end.Token);
+        long longest = 0;
+        for (long begun = Environment.TickCount64; longest < 1_000 && Environment.TickCount64 - begun < 20_000;)
+        {
+            long at = Environment.TickCount64;
+            await Task.Run(listeners.PassOnAsync, CancellationToken.None).WaitAsync(s_patience, CancellationToken.None);
+            longest = Math.Max(longest, Environment.TickCount64 - at);
+        }
+        await Task.Run(listeners.PauseAsync, CancellationToken.None).WaitAsync(s_patience, CancellationToken.None);
+        await Task.Run(listeners.Dispose, CancellationToken.None).WaitAsync(s_patience, CancellationToken.None);
+        await end.CancelAsync();
+        spoiling.Join();
+    }
+
+    [Fact]
+    public async Task Nor_does_it_hold_up_the_end_of_what_answers_503()
+    {
+        using AppListeners listeners = Open();
+        HeldResponder held = (await HeldResponder.StartAsync(listeners))!;
+        using var end = new CancellationTokenSource();
+        Thread spoiling = Spoil(listeners, end.Token);
+        byte[] answer = new byte[1_000];
+        bool isHeldUp = false;
+        for (long begun = Environment.TickCount64; !isHeldUp && Environment.TickCount64 - begun < 15_000;)
+        {
+            using Socket client = await AskAsync(listeners);
+            client.ReceiveTimeout = 1_000;
+            try
+            {
+                _ = client.Receive(answer);
+            }
+            catch (SocketException)
+            {
+                isHeldUp = true;
+            }
+        }
+        Task left = await held.EndAsync(listeners).WaitAsync(s_patience, CancellationToken.None);
+        await end.CancelAsync();
+        spoiling.Join();
+
+        // What still waits goes with the addresses.
+        await Task.Run(listeners.Dispose, CancellationToken.None).WaitAsync(s_patience, CancellationToken.None);
+        await left.WaitAsync(s_patience, CancellationToken.None);
+    }
+
+    private static Thread Spoil(AppListeners listeners, CancellationToken end)
+    {
+        int descriptor = AppListeners.Copy(listeners.Listening.Single());
+        var thread = new Thread(() =>
+        {
+            while (!end.IsCancellationRequested)
+            {
+                for (int i = 0; i < 1_000; i++)
+                {
+                    _ = SystemCalls.Fcntl(descriptor, SystemCalls.F_SETFL, 2);      // O_RDWR and nothing else
+                }
+            }
+            _ = SystemCalls.Close(descriptor);
+        });
+        thread.Start();
+        return thread;
     }
 }
