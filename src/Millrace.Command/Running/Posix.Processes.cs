@@ -1,5 +1,6 @@
 // System calls on processes that this program has not started itself, or that were started when it was another one: .NET knows only those that it has started.
 
+using System.Globalization;
 using System.Runtime.InteropServices;
 using System.Text;
 using Millrace.Platform;
@@ -11,6 +12,7 @@ internal static partial class Posix
     // The same on x64 and arm64.
     private const int SendSignalNumber = 424;       // pidfd_send_signal(2)
     private const int OpenProcessNumber = 434;      // pidfd_open(2)
+    private const int SigChild = 17;
     private const int DoNotWait = 1;                // WNOHANG
     private const int SignalSetSize = 128;          // sizeof(sigset_t)
     private const int Block = 0;                    // SIG_BLOCK
@@ -67,6 +69,24 @@ internal static partial class Posix
         _ = EmptySet(none);
         _ = ChangeMask(SetMask, none, null);
     }
+
+    /// <summary>
+    /// Ends of children are told to this process, and what it starts, also where whoever has started it ignores them (SIGCHLD; execve(2) keeps that): a daemon would never see one. Before
+    /// anything of .NET's looks after signals.
+    /// </summary>
+    public static void HeedChildren()
+    {
+        const string ignored = "SigIgn:";
+        const string facts = "/proc/self/status";
+        string line = (File.Exists(facts) ? File.ReadLines(facts).FirstOrDefault(static line => line.StartsWith(ignored, StringComparison.Ordinal)) : null) ?? ignored + "0";
+        if (ulong.TryParse(line[ignored.Length..].Trim(), NumberStyles.AllowHexSpecifier, CultureInfo.InvariantCulture, out ulong signals) && (signals & (1UL << (SigChild - 1))) != 0)
+        {
+            _ = SetHandler(SigChild, 0);        // SIG_DFL
+        }
+    }
+
+    [LibraryImport("libc", EntryPoint = "signal")]
+    private static partial nint SetHandler(int signal, nint handler);
 
     [LibraryImport("libc", EntryPoint = "execve")]
     private static unsafe partial int Execute(byte* path, byte** arguments, byte** environment);
