@@ -13,38 +13,51 @@ internal sealed class ServiceManager : IDisposable
     /// <summary>Of the unit that `millrace unit` prints: systemd before 254 does not say itself that it keeps any.</summary>
     public const string StoreVariable = "MILLRACE_FDSTORE";
 
+    private const long MicrosecondsMax = 1_000_000_000_000_000;      // more than a TimeSpan holds is no number either
+
+    private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(2);
+    private static readonly TimeSpan s_signMin = TimeSpan.FromMilliseconds(2);
+    private static readonly TimeSpan s_signMax = TimeSpan.FromDays(1);
+
+    private readonly Lock _lock = new();
+    private readonly Action<string> _say;
     private readonly Socket? _socket;
     private readonly Timer? _watchdog;
+    private bool _isStanding;
+    private bool _isSaid;
 
     /// <param name="path">Its socket; '@' at the begin is a NUL. Null or empty: there is none.</param>
     /// <param name="patience">How long it may be without a sign of life; null: it wants none.</param>
-    public ServiceManager(string? path, TimeSpan? patience)
+    /// <param name="say">Is told, once, that it does not read.</param>
+    public ServiceManager(string? path, TimeSpan? patience, Action<string> say)
     {
+        _say = say;
         if (path is not ['/' or '@', _, ..])
         {
             return;
         }
         try
         {
-            _socket = new Socket(AddressFamily.Unix, SocketType.Dgram, ProtocolType.Unspecified);
+            _socket = new Socket(AddressFamily.Unix, SocketType.Dgram, ProtocolType.Unspecified) { Blocking = false };
             _socket.Connect(new UnixDomainSocketEndPoint(path[0] == '@' ? '\0' + path[1..] : path));
         }
-        catch (SocketException)
+        catch (Exception error) when (error is SocketException or ArgumentException)
         {
-            return;     // it has gone: what cannot be said is left unsaid
+            return;     // it has gone, or never was where no socket can be: what cannot be said is left unsaid
         }
         if (patience is { } its)
         {
-            _watchdog = new Timer(_ => Tell("WATCHDOG=1"), null, TimeSpan.Zero, its / 2);
+            _watchdog = new Timer(_ => Tell("WATCHDOG=1", isSign: true), null, TimeSpan.Zero, its / 2 < s_signMin ? s_signMin : its / 2 > s_signMax ? s_signMax : its / 2);
         }
     }
 
-    public static ServiceManager OfProcess()
+    /// <param name="say">Is told, once, that it does not read.</param>
+    public static ServiceManager OfProcess(Action<string> say)
     {
         string? process = Environment.GetEnvironmentVariable("WATCHDOG_PID");
         bool isMeant = process is null || process == Environment.ProcessId.ToString(CultureInfo.InvariantCulture);
         bool isWanted = long.TryParse(Environment.GetEnvironmentVariable("WATCHDOG_USEC"), NumberStyles.None, CultureInfo.InvariantCulture, out long microseconds) && microseconds > 0;
-        return new ServiceManager(Environment.GetEnvironmentVariable("NOTIFY_SOCKET"), isMeant && isWanted ? TimeSpan.FromMicroseconds(microseconds) : null)
+        return new ServiceManager(Environment.GetEnvironmentVariable("NOTIFY_SOCKET"), isMeant && isWanted ? TimeSpan.FromMicroseconds(Math.Min(microseconds, MicrosecondsMax)) : null, say)
         {
             Keeps = int.TryParse(Environment.GetEnvironmentVariable("FDSTORE") ?? Environment.GetEnvironmentVariable(StoreVariable), NumberStyles.None, CultureInfo.InvariantCulture, out int most) && most > 0,
         };
@@ -86,15 +99,36 @@ internal sealed class ServiceManager : IDisposable
         _socket?.Dispose();
     }
 
-    private void Tell(string what)
+    // Its queue may be full, and whoever is to read it stand still: a daemon that waits for it serves no more, and does not end.
+    private void Tell(string what, bool isSign = false)
     {
-        try
+        if (_socket is not { Connected: true })
         {
-            _ = _socket is { Connected: true } ? _socket.Send(Encoding.UTF8.GetBytes(what)) : 0;
+            return;
         }
-        catch (Exception error) when (error is SocketException or ObjectDisposedException)
+        bool wasStanding;
+        lock (_lock)
         {
-            // It has gone, or we go.
+            wasStanding = _isStanding;
+            try
+            {
+                int patience = _isStanding || isSign ? 0 : (int)s_patience.TotalMicroseconds;
+                _isStanding = !_socket.Poll(patience, SelectMode.SelectWrite);
+                _ = _isStanding ? 0 : _socket.Send(Encoding.UTF8.GetBytes(what));
+            }
+            catch (SocketException error) when (error.SocketErrorCode == SocketError.WouldBlock)
+            {
+                _isStanding = true;
+            }
+            catch (Exception error) when (error is SocketException or ObjectDisposedException)
+            {
+                return;     // it has gone, or we go
+            }
+        }
+        if (_isStanding && !_isSaid && (wasStanding || !isSign))
+        {
+            _isSaid = true;
+            _say("the service manager does not read what it is told (NOTIFY_SOCKET), and may take this daemon for hung, or not ready. All goes on without it");
         }
     }
 }

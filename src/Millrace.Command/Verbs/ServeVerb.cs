@@ -46,7 +46,7 @@ internal static class ServeVerb
         OwnDirectory.Prepare(Path.GetDirectoryName(places.Control)!, group: null, OwnFolder, OwnFolder);
         using var socket = Listen(places, state);
         using var sockets = state is null ? SocketsOfOne.Take(places.Control) : SocketsOfOne.Resume(state.Lock);
-        using var manager = ServiceManager.OfProcess();
+        using var manager = ServiceManager.OfProcess(console.Steady.Say);
         var stopping = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
         var killed = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
         Daemon? daemon = null;      // a signal may come before it is there: to take over what another one has left takes its time
