@@ -156,7 +156,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
             Become(AppState.Serving, reason: null, string.Create(CultureInfo.InvariantCulture, $"generation {_current!.Number} serves"));
             return null;
         }
-        if (IsUnwanted)
+        if (IsUnwanted || _isForNext)       // who waits goes on waiting, for the next daemon
         {
             Become(_current is null ? AppState.Waiting : AppState.Serving, error, $"the next generation is given up: {error}");
             return error;       // whoever has asked for that is next
