@@ -78,6 +78,15 @@ internal static unsafe class PlainFile
     /// <exception cref="UnauthorizedAccessException">It may not be read.</exception>
     public static string ReadText(string path)
     {
+        using var reader = new StreamReader(new MemoryStream(ReadBytes(path)));
+        return reader.ReadToEnd();
+    }
+
+    /// <summary>All of it.</summary>
+    /// <exception cref="IOException">It is no file, cannot be opened, or is too long for a text.</exception>
+    /// <exception cref="UnauthorizedAccessException">It may not be read.</exception>
+    public static byte[] ReadBytes(string path)
+    {
         using SafeFileHandle file = Open(path);
         long length = RandomAccess.GetLength(file);
         if (length > TextMax)
@@ -90,8 +99,7 @@ internal static unsafe class PlainFile
         {
             at += got;
         }
-        using var reader = new StreamReader(new MemoryStream(bytes, 0, at));
-        return reader.ReadToEnd();
+        return at == bytes.Length ? bytes : bytes[..at];
     }
 
     private static Exception Failure(string path, int errno) => errno switch

@@ -56,7 +56,7 @@ internal static class ServeFileSource
         byte[] bytes;
         try
         {
-            // To read a pipe would wait for whoever writes to it.
+            // To read a pipe would wait for whoever writes to it; what has become one meanwhile is not opened either.
             if (FileFacts.At(File.ResolveLinkTarget(path, returnFinalTarget: true)?.FullName ?? path, out _) is { IsFile: false })
             {
                 mistakes = $"{path} is no file but something else, such as a pipe or a folder. Name a file such as {DefaultName}.";
@@ -67,7 +67,7 @@ internal static class ServeFileSource
                 mistakes = $"{path} is larger than 16 MiB, and is no file of settings.";
                 return null;
             }
-            bytes = File.ReadAllBytes(path);
+            bytes = PlainFile.ReadBytes(path);
         }
         catch (Exception error) when (error is IOException or UnauthorizedAccessException)
         {
