@@ -13,6 +13,9 @@ internal sealed class SingleApp : IDisposable
 
     private static readonly TimeSpan s_lastWords = TimeSpan.FromSeconds(1);
 
+    private const int OtherNamesMax = 16;
+
+    private readonly string _name;
     private readonly AppSettings _settings;
     private readonly CommandConsole _console;
     private readonly DaemonFolders _folders;
@@ -30,9 +33,8 @@ internal sealed class SingleApp : IDisposable
     {
         _settings = settings;
         _console = console;
-        string own = Path.Combine(Temporary, OwnName);
-        const string cure = "Remove it, as its owner or as root.";
-        OwnDirectory.Prepare(own, group: null, cure, cure);
+        _name = MakeFolder();
+        string own = Path.Combine(Temporary, _name);
         RemoveAll(own);
         var places = new DaemonPlaces(Path.Combine(own, "control.sock"), Path.Combine(own, "code"));
         _lock = SocketsOfOne.Take(places.Control);
@@ -40,8 +42,24 @@ internal sealed class SingleApp : IDisposable
         _app = new HostedApp(settings, _folders, AppVoice.Alone(console.Steady));
     }
 
-    // Of its sockets, and of copies of its code: nobody else's business.
-    private static string OwnName => string.Create(CultureInfo.InvariantCulture, $"millrace-run-{Environment.ProcessId}");
+    // Of its sockets, and of copies of its code: nobody else's business. Everybody may have taken a name there that others come to have.
+    private static string MakeFolder()
+    {
+        const string cure = "Remove it, as its owner or as root.";
+        for (int i = 0; ; i++)
+        {
+            string name = string.Create(CultureInfo.InvariantCulture, $"millrace-run-{Environment.ProcessId}{(i == 0 ? "" : $"-{i}")}");
+            try
+            {
+                OwnDirectory.Prepare(Path.Combine(Temporary, name), group: null, cure, cure);
+                return name;
+            }
+            catch (CommandFailure) when (i < OtherNamesMax)
+            {
+                // The next one.
+            }
+        }
+    }
 
     /// <summary>Where it listens.</summary>
     public IReadOnlyList<string> Addresses => _app.Status.Urls;
@@ -73,7 +91,7 @@ internal sealed class SingleApp : IDisposable
         try
         {
             using var temporary = OwnFolder.Open(Temporary);
-            temporary.Remove(OwnName);
+            temporary.Remove(_name);
         }
         catch (IOException)
         {

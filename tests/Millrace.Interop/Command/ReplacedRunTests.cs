@@ -44,6 +44,27 @@ public sealed class ReplacedRunTests : IDisposable
     }
 
     [Fact]
+    public async Task A_folder_of_somebody_elses_that_has_its_name_is_left_alone_and_another_one_made()
+    {
+        await using var app = CommandProcess.StartProgram(
+            "bash", "-c", $"ln -s {_directory.Path} /tmp/millrace-run-$$; exec dotnet {CommandProcess.AssemblyOf("src/Millrace.Command", "Millrace.Command")} run {HostKinds} --reload --urls '{Urls}' -- Served");
+        string taken = $"/tmp/millrace-run-{app.Id}";
+        try
+        {
+            await app.WaitForOutputAsync($"listens on fastcgi://unix:{Socket} and {_http}");
+            Assert.True(Directory.Exists(taken + "-1"));
+            app.Signal(CommandProcess.SigTerm);
+            Assert.Equal(0, await app.WaitForExitAsync());
+            Assert.False(Directory.Exists(taken + "-1"));
+            Assert.NotNull(new FileInfo(taken).LinkTarget);
+        }
+        finally
+        {
+            File.Delete(taken);
+        }
+    }
+
+    [Fact]
     public async Task SIGHUP_puts_a_new_process_in_the_place_of_the_one_that_runs_and_no_request_is_lost()
     {
         await using var app = CommandProcess.Millrace("run", HostKinds, "--reload", "--urls", Urls, "--environment", "Staging", "--", "Served");
