@@ -140,7 +140,7 @@ public sealed class FastCgiCompletedTests() : CompletedTests(Way.FastCgiToHosted
                 bench.Send(caller, noRecord);
                 Assert.True(caller.IsAtEnd);
                 Assert.False(caller.Socket.WasReset);
-                Assert.Null(caller.Begun);
+                Assert.False(((FrontEnd)caller.End).IsBrokenOff);
                 going.SetResult();
                 bench.Settle();
                 Assert.Single(caller.Answers);
