@@ -68,11 +68,12 @@ internal sealed class RealStore : IContestant, IDisposable
 
     public bool Return(Client client, bool isChange)
     {
-        bool isThere = _store.Load(client.Key) is not null;
+        StoredSession? stored = _store.Load(client.Key);
+        bool isThere = stored is not null;
         bool isInCookie = !isThere && client.SealedUntil >= _time.GetUtcNow() && !_spent.Contains(client.Key, client.Seal);
         if (isInCookie || (isThere && isChange))
         {
-            uint before = isInCookie ? client.Seal : 0;
+            uint before = stored?.Seal ?? client.Seal;
             bool isResealed = isChange && _isSealed && _store.IsNearlyFull;
             if (isResealed)
             {

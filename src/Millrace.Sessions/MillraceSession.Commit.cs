@@ -1,6 +1,8 @@
 // The end of a session's request: what it has changed goes to the store, unless it is in the cookie.
 
+using Millrace.Sessions.Cookies;
 using Millrace.Sessions.Observe;
+using Millrace.Sessions.Values;
 
 namespace Millrace.Sessions;
 
@@ -24,14 +26,23 @@ internal sealed partial class MillraceSession
             }
             return;
         }
+        await StoreAsync(cancellationToken).ConfigureAwait(false);
+    }
+
+    // A seal beside the store's copy is given out when that is stored, and not before: what is refused, or merged with what another request has stored, is in no cookie.
+    private async ValueTask StoreAsync(CancellationToken ct)
+    {
         byte[] values = _values.ToBytes();
         if (values.Length > _scheme.Options.EffectiveSessionBytesMax)
         {
             TooLarge(values.Length);
+            await EndReplacedAsync(ct).ConfigureAwait(false);
             return;
         }
-        SessionWriteResult result = await WriteAsync(values, cancellationToken).ConfigureAwait(false);
-        Stored(result, values.Length);
+        uint seal = MayBeResealed() && _cookie!.TryRegister(this) ? SessionSeal.NewSerial() : 0;
+        var written = await WriteAsync(values, seal, ct).ConfigureAwait(false);
+        Stored(written.Result, written.Values.Length);
+        _resealed = written.Result.Outcome == WriteOutcome.Stored && seal != 0 && _scheme.MayBeSealed(written.Values.Length) ? new UnsealedValues(written.Values, seal) : null;
     }
 
     /// <summary>The request has ended: what it has changed is stored, and nothing that comes later is.</summary>
@@ -58,7 +69,7 @@ internal sealed partial class MillraceSession
         }
     }
 
-    private bool NeedsStore() => _origin switch
+    private bool NeedsStore() => !_isRefused && _origin switch
     {
         Origin.Seal => true,
         Origin.Store => _values.IsChanged,
@@ -68,23 +79,24 @@ internal sealed partial class MillraceSession
     // Or will be: the head is made when the request has ended.
     private bool IsInCookie() => !_mustStore && (_sealedRevision == _values.Revision || (_cookie is { IsHeadOpen: true } && _scheme.MayBeSealed(_values.ToBytes().Length)));
 
-    private async ValueTask<SessionWriteResult> WriteAsync(byte[] values, CancellationToken ct)
+    private async ValueTask<(SessionWriteResult Result, byte[] Values)> WriteAsync(byte[] values, uint seal, CancellationToken ct)
     {
         WriteCondition condition = _origin == Origin.Store ? WriteCondition.Unchanged : WriteCondition.Absent;
         object? expected = _tag;
-        bool isMerged = false;
+        SessionValues? merged = null;
         for (int i = 0; ; i++)
         {
-            SessionWriteResult result = await _scheme.Services.WriteAsync(Write(values, condition, expected, isMerged), _scheme.Options.IOTimeout, ct).ConfigureAwait(false);
+            SessionWriteResult result = await _scheme.Services.WriteAsync(Write(values, condition, expected, seal), _scheme.Options.IOTimeout, ct).ConfigureAwait(false);
             if (result.Outcome != WriteOutcome.Conflict || condition == WriteCondition.Any)
             {
-                return result;
+                _values = result.Outcome == WriteOutcome.Stored && merged is not null ? merged : _values;       // with what others have changed: the next write of this request is to keep it
+                return (result, values);
             }
             _scheme.Services.Counters.Conflict();
             _isPromotedByAnother = _origin == Origin.Seal;
             if (_isFromSeal && !_values.IsChanged)
             {
-                return new SessionWriteResult(WriteOutcome.Stored, result.Tag);      // another request has stored the same
+                return (new SessionWriteResult(WriteOutcome.Stored, result.Tag), values);      // another request has stored the same
             }
             condition = WriteCondition.Any;
             if (!_isFromSeal && _scheme.Options.ConcurrentWrites != ConcurrentWrites.MergeKeys)
@@ -97,27 +109,23 @@ internal sealed partial class MillraceSession
             }
             if (await _scheme.Services.LoadAnewAsync(_key, _scheme.Options.IOTimeout, ct).ConfigureAwait(false) is { HasEnded: false } current)
             {
-                values = _values.AppliedTo(current.Values.Span).ToBytes();
-                isMerged = true;
+                merged = _values.AppliedTo(current.Values.Span);
+                values = merged.ToBytes();
                 condition = WriteCondition.Unchanged;
                 expected = current.Tag;
                 if (values.Length > _scheme.Options.EffectiveSessionBytesMax)
                 {
-                    return new SessionWriteResult(WriteOutcome.TooLarge, null);
+                    return (new SessionWriteResult(WriteOutcome.TooLarge, null), values);
                 }
             }
         }
     }
 
-    private SessionWrite Write(byte[] values, WriteCondition condition, object? expected, bool isMerged)
-    {
-        uint seal = isMerged ? 0 : _origin == Origin.Seal && !_values.IsChanged ? _sealBefore : _sealedRevision == _values.Revision ? _seal : 0;
-        if (_seal != 0 && seal != _seal)
-        {
-            _scheme.Services.Spent.Add(Key, _seal);     // the response has it, and it is not what is stored
-        }
-        return new SessionWrite(Key, values, condition, expected, _scheme.Options.IdleTimeout, _cookie?.Client ?? default, seal, _sealBefore, _replaced);
-    }
+    private SessionWrite Write(byte[] values, WriteCondition condition, object? expected, uint seal) => new(
+        Key, values, condition, expected, _scheme.Options.IdleTimeout, _cookie?.Client ?? default,
+        Seal: _origin == Origin.Seal && !_values.IsChanged ? _sealBefore : _scheme.MayBeSealed(values.Length) ? seal : 0,
+        SealBefore: _sealBefore,
+        Replaces: _replaced);
 
     private void Stored(SessionWriteResult result, int bytes)
     {
@@ -128,8 +136,9 @@ internal sealed partial class MillraceSession
                 return;
             case WriteOutcome.Ended:
                 _scheme.Services.Counters.Rejected(WriteRejection.Ended);
+                _isRefused = true;
                 return;
-            case WriteOutcome.Stored when (_origin == Origin.Seal && !_isPromotedByAnother) || (_origin == Origin.New && _sealedRevision >= 0):
+            case WriteOutcome.Stored when (_origin == Origin.Seal && !_isPromotedByAnother) || (_origin == Origin.New && _sealedRevision >= 0 && _replaced is null):
                 _scheme.Services.Counters.Promoted();
                 break;
             case WriteOutcome.Stored when _origin == Origin.New && _replaced is null:

@@ -5,6 +5,7 @@
 //                       |   too much for a cookie, or the head is sent
 //                       +---------------------------------------------------------------------^
 
+using System.Diagnostics;
 using System.Diagnostics.CodeAnalysis;
 using Microsoft.AspNetCore.Http;
 using Millrace.Sessions.Cookies;
@@ -48,8 +49,9 @@ internal sealed partial class MillraceSession : ISession
     private object? _tag;
     private SessionKey? _replaced;  // before Renew
     private int _sealedRevision = -1;
-    private uint _seal;             // the serial of what the response takes along
-    private uint _sealBefore;       // and of what these values were taken from
+    private uint _sealBefore;       // the serial of the seal with the values that there were before; 0 for none
+    private UnsealedValues? _resealed;      // what the store has, and the cookie gets as well
+    private bool _isRefused;        // the session has ended meanwhile
     private bool _hasEnded;
 
     public MillraceSession(SessionScheme scheme, HttpContext context)
@@ -175,7 +177,9 @@ internal sealed partial class MillraceSession : ISession
         _tag = null;
         _isFromSeal = false;
         _sealedRevision = -1;
-        _seal = _sealBefore = 0;
+        _sealBefore = 0;
+        _resealed = null;
+        _isRefused = false;
         _cookie.TryRegister(this);
         _cookie.Refresh();
     }
@@ -239,19 +243,29 @@ internal sealed partial class MillraceSession : ISession
             _sealedRevision = -1;
             return null;
         }
-        bool isFirst = _origin == Origin.New && !_mustStore;
-        if (isFirst || MayBeResealed())
+        if (_origin == Origin.New && !_mustStore)
         {
             byte[] values = _values.ToBytes();
             if (_scheme.MayBeSealed(values.Length))
             {
                 _sealedRevision = _values.Revision;
-                _seal = SessionSeal.NewSerial();
-                _scheme.Services.Counters.Sealed(isFirst);
-                return $"{_token}.{_scheme.Services.Seal.Close(_token, values, _scheme.Services.Store.Epoch, _seal)}";
+                _sealBefore = SessionSeal.NewSerial();
+                return Sealed(new UnsealedValues(values, _sealBefore), isFirst: true);
             }
         }
-        return _token.ToString();
+        if (MayBeResealed())
+        {
+            ValueTask stored = StoreAsync(CancellationToken.None);
+            Debug.Assert(stored.IsCompleted, "the store in memory ends at once");
+            stored.GetAwaiter().GetResult();
+        }
+        return _resealed is { } resealed && !_values.IsChanged ? Sealed(resealed, isFirst: false) : _token.ToString();
+    }
+
+    private string Sealed(UnsealedValues values, bool isFirst)
+    {
+        _scheme.Services.Counters.Sealed(isFirst);
+        return $"{_token}.{_scheme.Services.Seal.Close(_token, values.Values.Span, _scheme.Services.Store.Epoch, values.Serial)}";
     }
 
     // ---- loading ----
@@ -282,7 +296,7 @@ internal sealed partial class MillraceSession : ISession
     // The seal is of no use any more, perhaps only since another request of the session has stored it, while this one was asking.
     private bool MayBeStoredByNow(StoredSession? stored, string? seal) => stored is null && seal is not null && !_scheme.IsLocal && _scheme.Services.Spent.Contains(_key);
 
-    private void Take(StoredSession? stored, string? seal)
+    private void Take(StoredSession? stored, string? seal, bool isAgain = false)
     {
         if (stored is { HasEnded: false } session)
         {
@@ -290,14 +304,25 @@ internal sealed partial class MillraceSession : ISession
             {
                 _tag = session.Tag;
                 _origin = Origin.Store;
+                _sealBefore = session.Seal;
                 return;
             }
             _scheme.Services.Counters.Unreadable();
             _values = new SessionValues();
         }
-        else if (stored is null && seal is not null && TryUnseal(seal))
+        else if (stored is null && seal is not null)
         {
-            return;
+            if (TryUnseal(seal))
+            {
+                return;
+            }
+
+            // Spent only since another request has come back with it and has changed the session, while this one was looking.
+            if (_scheme.IsLocal && !isAgain && _scheme.Services.Load(_key) is { } byNow)
+            {
+                Take(byNow, seal, isAgain: true);
+                return;
+            }
         }
         BeginAnew();
     }
@@ -352,7 +377,8 @@ internal sealed partial class MillraceSession : ISession
     }
 
     // The store may have to let the session go before its client is back.
-    private bool MayBeResealed() => _origin != Origin.Unavailable && (_values.IsChanged || _replaced is not null) && _values.Count > 0 && _cookie is not null && _scheme.IsResealing;
+    private bool MayBeResealed() => _scheme.IsResealing && _cookie is { IsHeadOpen: true } && !_isRefused && _values.Count > 0 &&
+        ((_values.IsChanged && (_origin is Origin.Seal or Origin.Store || _mustStore)) || _replaced is not null) && _scheme.MayBeSealed(_values.ToBytes().Length);
 
     // A cookie that is written again has what has been changed; one that is longer than it need be is replaced.
     private void Change()

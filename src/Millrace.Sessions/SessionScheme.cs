@@ -4,6 +4,7 @@ using Microsoft.AspNetCore.Http;
 using Microsoft.Extensions.Logging;
 using Millrace.Sessions.Cookies;
 using Millrace.Sessions.Observe;
+using Millrace.Sessions.Stores;
 
 namespace Millrace.Sessions;
 
@@ -15,7 +16,7 @@ internal sealed class SessionScheme
         Services = services;
         Options = options;
         CookieName = options.Cookie.Name ?? throw new ArgumentException("The session's cookie has no name.", nameof(options));
-        SealValidity = options.EffectiveSealValidity;
+        SealValidity = options.EffectiveSealValidity < services.Spent.Validity ? options.EffectiveSealValidity : services.Spent.Validity;      // what is spent is known for no longer
     }
 
     public SessionServices Services { get; }
@@ -29,7 +30,7 @@ internal sealed class SessionScheme
     public bool IsLocal => Services.Store.IsLocal;
 
     /// <summary>What has been changed goes along in the client's cookie as well as into the store, which may have to let it go.</summary>
-    public bool IsResealing => Services.Store.IsNearlyFull;
+    public bool IsResealing => Services.Store is MemorySessionStore { IsNearlyFull: true };
 
     public bool MayBeSealed(int bytes) => bytes <= Options.SealedBytesMax && Options.SealedBytesMax > 0;
 

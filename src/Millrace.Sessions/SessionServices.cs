@@ -26,6 +26,10 @@ internal sealed class SessionServices : IDisposable
         _health = new StoreHealth(log, counters, time);
         _meter = new SessionMeter(counters, store);
         _touches = store.IsLocal ? null : new TouchTable(time);
+        if (!store.IsLocal)
+        {
+            spent.ExpectWholeSessions();
+        }
     }
 
     public ISessionBackingStore Store { get; }

@@ -1,6 +1,6 @@
 // Values of a session on their way through the client: the first ones, so that the server need not keep what may never come back, and later ones while the server is short of room.
 //
-//   DataProtection( version 1 | epoch 8 | token 16 | sealed at, seconds since 1970 8 | serial 4 | values )      in base64url
+//   DataProtection( version 2 | epoch 8 | token 16 | sealed at, seconds since 1970 8 | serial 4 | values )      in base64url
 //
 // The token binds the values to their session: a seal behind another token opens nothing. The epoch is the store's: one that forgets its sessions
 // when the process ends accepts no seal from before, which could show what has been changed since. The serial tells the seals of one session apart: SpentSeals knows those whose values
@@ -41,7 +41,7 @@ internal sealed class SessionSeal
     private const int HeadSize = Serial + 4;
 
     // A clock of another machine may be ahead.
-    private const int AheadSecondsMax = 60;
+    public const int AheadSecondsMax = 60;
 
     private readonly IDataProtector _protector;
     private readonly TimeProvider _time;

@@ -88,7 +88,7 @@ internal sealed class EvictionPolicy
     public void Replace(KeptSession session, KeptSession before)
     {
         session.IsEstablished = before.IsEstablished;
-        session.Uses = before.Uses;
+        (session.Uses, session.CountedAt) = (before.Uses, before.CountedAt);
         Segment segment = before.IsEstablished ? Segment.Protected : before.Segment;
         for (int i = _sketch.Estimate(before.Key); i > 0; i--)
         {
@@ -108,7 +108,9 @@ internal sealed class EvictionPolicy
         }
         _sketch.Count(session.Key);
         session.IsEstablished = true;
-        session.Uses = (byte)Math.Min(session.Uses + 1, byte.MaxValue);
+        int now = Volatile.Read(ref session.LastUsed);
+        session.Uses = (byte)Math.Min(UsesLeft(session, now) + 1, byte.MaxValue);
+        session.CountedAt = now;
         _clients.Remove(session);
         Segment next = session.Segment == Segment.Window ? Segment.Window : Segment.Protected;
         Leave(session);
@@ -199,11 +201,9 @@ internal sealed class EvictionPolicy
     }
 
     // The sketch forgets by the number of uses: soon, in a flood. What is kept has its own count, of which half goes with every quarter of the idle time that it was not used.
-    private int Frequency(KeptSession session, int now)
-    {
-        int quarters = Math.Clamp((now - Volatile.Read(ref session.LastUsed)) / Math.Max(session.IdleTimeout / 4, 1), 0, 8);
-        return Math.Max(_sketch.Estimate(session.Key), session.Uses >> quarters);
-    }
+    private int Frequency(KeptSession session, int now) => Math.Max(_sketch.Estimate(session.Key), UsesLeft(session, now));
+
+    private static int UsesLeft(KeptSession session, int now) => session.Uses >> Math.Clamp((now - session.CountedAt) / Math.Max(session.IdleTimeout / 4, 1), 0, 8);
 
     private void Enter(KeptSession session, Segment segment)
     {

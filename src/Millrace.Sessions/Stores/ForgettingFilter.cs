@@ -52,8 +52,8 @@ internal sealed class ForgettingFilter
         TimeSpan since = _time.GetElapsedTime(_turned, now);
         if (_turned == 0 || since >= _keeps)
         {
-            _before = _turned == 0 || since >= 2 * _keeps ? null : _current;
-            _current = null;
+            Volatile.Write(ref _before, _turned == 0 || since >= 2 * _keeps ? null : _current);
+            Volatile.Write(ref _current, null);
             _turned = now;
         }
     }

@@ -11,9 +11,6 @@ public interface ISessionBackingStore
     /// <summary>Whether calls end at once, without input or output.</summary>
     bool IsLocal { get; }
 
-    /// <summary>A session that is kept now may soon have to go: what has been changed is sealed into the client's cookie as well, where it is small enough.</summary>
-    bool IsNearlyFull => false;
-
     /// <summary>The values of a session.</summary>
     /// <param name="key">The session.</param>
     /// <returns>Null if there is none.</returns>
@@ -46,7 +43,8 @@ public interface ISessionBackingStore
 /// <param name="Values">As they were written; empty for one that has ended.</param>
 /// <param name="Tag">Tells this state of the session from all others; for <see cref="SessionWrite.Expected"/>.</param>
 /// <param name="HasEnded">It has ended: <see cref="ISessionBackingStore.EndAsync"/>.</param>
-public readonly record struct StoredSession(ReadOnlyMemory<byte> Values, object? Tag, bool HasEnded = false);
+/// <param name="Seal">The <see cref="SessionWrite.Seal"/> that these values were written with; 0 for none, and from a store that does not keep it.</param>
+public readonly record struct StoredSession(ReadOnlyMemory<byte> Values, object? Tag, bool HasEnded = false, uint Seal = 0);
 
 /// <summary>What is to be stored.</summary>
 /// <param name="Key">The session.</param>
@@ -55,8 +53,8 @@ public readonly record struct StoredSession(ReadOnlyMemory<byte> Values, object?
 /// <param name="Expected">For <see cref="WriteCondition.Unchanged"/>: the <see cref="StoredSession.Tag"/> of what must be there.</param>
 /// <param name="IdleTimeout">How long the session may be idle from now on.</param>
 /// <param name="Client">Who it belongs to, as far as an address says.</param>
-/// <param name="Seal">The serial of the seal in the client's cookie that has these same values, which are not lost with the store's copy then; 0 for none.</param>
-/// <param name="SealBefore">The serial of the seal that the request came with, where its values were taken from that; 0 for none. Unless it is <paramref name="Seal"/> it is spent with this write.</param>
+/// <param name="Seal">The serial of the seal that the client's cookie has, or gets when this is stored, with these same values, which are not lost with the store's copy then; 0 for none. A store that lasts need not keep it.</param>
+/// <param name="SealBefore">The serial of the seal with the values that the request has begun with; 0 for none. In memory it is spent with this write, unless it is <paramref name="Seal"/>.</param>
 /// <param name="Replaces">The session had another key until now, under which it ends.</param>
 public sealed record SessionWrite(
     SessionKey Key, byte[] Values, WriteCondition Condition, object? Expected, TimeSpan IdleTimeout, ClientPrefix Client, uint Seal = 0, uint SealBefore = 0, SessionKey? Replaces = null);

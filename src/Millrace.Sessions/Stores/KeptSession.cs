@@ -46,8 +46,11 @@ internal sealed class KeptSession
     /// <summary>It was used again after it had been stored.</summary>
     public bool IsEstablished;
 
-    /// <summary>How often, each second once; 255 and more.</summary>
+    /// <summary>How often, each second once, less what was forgotten until <see cref="CountedAt"/>; 255 and more.</summary>
     public byte Uses;
+
+    /// <summary>Seconds of the store's clock.</summary>
+    public int CountedAt;
 
     public int Bytes => BytesOf(Values.Length);
 

@@ -54,7 +54,7 @@ internal sealed class MemorySessionStore : ISessionBackingStore, ISessionStoreFi
     /// <inheritdoc/>
     public bool IsLocal => true;
 
-    /// <inheritdoc/>
+    /// <summary>A session that is kept now may soon have to go: what is changed is sealed into the client's cookie as well, where it is small enough.</summary>
     public bool IsNearlyFull => Bytes > BudgetBytes - (BudgetBytes / 8);
 
     public int Live => _sessions.Count;
@@ -79,7 +79,7 @@ internal sealed class MemorySessionStore : ISessionBackingStore, ISessionStoreFi
         }
         Use(session);
         byte[] values = Volatile.Read(ref session.Values);
-        return new StoredSession(values, values);
+        return new StoredSession(values, values, HasEnded: false, session.Seal);
     }
 
     /// <inheritdoc/>
@@ -114,14 +114,10 @@ internal sealed class MemorySessionStore : ISessionBackingStore, ISessionStoreFi
     /// <inheritdoc/>
     public ValueTask EndAsync(SessionKey key, TimeSpan remember, CancellationToken cancellationToken)
     {
-        _spent.Add(key);
-        if (_sessions.TryGetValue(key, out KeptSession? session))
+        lock (_lock)
         {
-            lock (_lock)
-            {
-                _policy.Remove(session, EvictionReason.Ended);
-                Volatile.Write(ref _bytes, _policy.Bytes);
-            }
+            End(key);
+            Volatile.Write(ref _bytes, _policy.Bytes);
         }
         return ValueTask.CompletedTask;
     }
@@ -174,16 +170,27 @@ internal sealed class MemorySessionStore : ISessionBackingStore, ISessionStoreFi
             {
                 _policy.Remove(session, EvictionReason.Expired);
             }
-            Spend(write, 0);
+
+            // It was there when the request began. Unless the seal from then shows that nobody has changed it since, it may have been given others that nobody knows of here.
+            if (write.Condition != WriteCondition.Absent && (write.SealBefore == 0 || _spent.Contains(write.Key, write.SealBefore)))
+            {
+                _spent.Add(write.Key);
+            }
             Add(write, now);
+            Spend(write, 0);
         }
         else
         {
-            Spend(write, there.Seal);
+            uint before = there.Seal;
             there.Seal = write.Seal;
             there.LastUsed = now;
             there.IdleTimeout = (int)write.IdleTimeout.TotalSeconds;
             _policy.Change(there, write.Values);
+            Spend(write, before);
+            if (write.Replaces is { } replaced)
+            {
+                End(replaced);
+            }
         }
         return new SessionWriteResult(WriteOutcome.Stored, write.Values);
     }
@@ -191,12 +198,22 @@ internal sealed class MemorySessionStore : ISessionBackingStore, ISessionStoreFi
     // Seals with other values than the session has now. Each is noted at the moment when it becomes untrue, and not when the session has to go.
     private void Spend(SessionWrite write, uint before)
     {
-        foreach (uint seal in (ReadOnlySpan<uint>)[before, write.SealBefore])
+        if (before != 0 && before != write.Seal)
         {
-            if (seal != 0 && seal != write.Seal)
-            {
-                _spent.Add(write.Key, seal);
-            }
+            _spent.Add(write.Key, before);
+        }
+        if (write.SealBefore != 0 && write.SealBefore != write.Seal && write.SealBefore != before)
+        {
+            _spent.Add(write.Key, write.SealBefore);
+        }
+    }
+
+    private void End(SessionKey key)
+    {
+        _spent.Add(key);
+        if (_sessions.TryGetValue(key, out KeptSession? session))
+        {
+            _policy.Remove(session, EvictionReason.Ended);
         }
     }
 
@@ -219,6 +236,10 @@ internal sealed class MemorySessionStore : ISessionBackingStore, ISessionStoreFi
         else
         {
             _policy.Add(session, write.Client);
+            if (write.Replaces is { } gone)
+            {
+                _spent.Add(gone);
+            }
         }
         if (!_isSweeping)
         {

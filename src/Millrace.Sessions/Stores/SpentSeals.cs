@@ -1,6 +1,8 @@
 // Seals that a client may still hold although their values are no longer true, since the session was changed; and sessions of which no seal is good any more, since they have ended. A seal
 // that seems to be spent and is not is as good as a session that had to go.
 
+using Millrace.Sessions.Cookies;
+
 namespace Millrace.Sessions.Stores;
 
 internal sealed class SpentSeals
@@ -14,18 +16,32 @@ internal sealed class SpentSeals
     // Sessions end less often than they change. They have a filter of their own, so that the many seals do not make them seem to have ended.
     private const int PartOfEnded = 16;
 
+    // A seal's age is counted in whole seconds of the time of day, and by clocks of which one may be a minute ahead.
+    private static readonly TimeSpan s_margin = TimeSpan.FromSeconds(SessionSeal.AheadSecondsMax + 2);
+
     private readonly ForgettingFilter _seals;
-    private readonly ForgettingFilter _ended;
+    private readonly long _bytesOfOne;
+    private readonly TimeProvider _time;
     private readonly Lock _lock = new();
+    private ForgettingFilter _ended;
 
     /// <param name="budgetBytes">Of all sessions; each of two filters gets a 16th of it, from 2 to 16 MiB, but no more than a quarter.</param>
     /// <param name="validity">How long a client may hold values: so long each is remembered at least.</param>
     /// <param name="time">The clock.</param>
     public SpentSeals(long budgetBytes, TimeSpan validity, TimeProvider time)
     {
-        _seals = new ForgettingFilter(BytesOfOne(budgetBytes), validity, time);
-        _ended = new ForgettingFilter(BytesOfOne(budgetBytes) / PartOfEnded, validity, time);
+        Validity = validity;
+        _time = time;
+        _bytesOfOne = BytesOfOne(budgetBytes);
+        _seals = new ForgettingFilter(_bytesOfOne, validity + s_margin, time);
+        _ended = new ForgettingFilter(_bytesOfOne / PartOfEnded, validity + s_margin, time);
     }
+
+    /// <summary>For how long a seal may be good.</summary>
+    public TimeSpan Validity { get; }
+
+    /// <summary>Sessions are kept elsewhere, where nobody knows their seals by number: all of a session's are spent when it changes. Before the first one.</summary>
+    public void ExpectWholeSessions() => _ended = new ForgettingFilter(_bytesOfOne, Validity + s_margin, _time);
 
     /// <summary>Memory that is taken when all are in use.</summary>
     public static long BytesOf(long budgetBytes) => 2 * (BytesOfOne(budgetBytes) + (BytesOfOne(budgetBytes) / PartOfEnded));

@@ -101,7 +101,10 @@ internal sealed class TestSite : IAsyncDisposable
                 answers.Add(error.GetType().Name);
             }
         }
-        await context.Response.WriteAsync(string.Join(',', answers));
+        if (context.Response.StatusCode == StatusCodes.Status200OK)
+        {
+            await context.Response.WriteAsync(string.Join(',', answers));
+        }
     }
 
     private static async Task StepAsync(HttpContext context, string[] words, List<string> answers)
@@ -156,6 +159,9 @@ internal sealed class TestSite : IAsyncDisposable
                     return Task.CompletedTask;
                 });
                 break;
+            case "away":        // without a body: the head is made when everything has ended
+                context.Response.Redirect("/");
+                break;
             case "meet":
                 await context.RequestServices.GetRequiredService<Meeting>().MeetAsync();
                 break;
@@ -178,6 +184,8 @@ internal sealed class Meeting(int size)
 {
     private readonly TaskCompletionSource _all = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private int _there;
+
+    public int There => Volatile.Read(ref _there);
 
     public Task MeetAsync()
     {

@@ -29,7 +29,7 @@ public sealed class SpentSealsTests
             Assert.True(spent.Contains(key));
             time.Advance(TimeSpan.FromMinutes(1));
         }
-        time.Advance(TimeSpan.FromMinutes(20));
+        time.Advance(TimeSpan.FromMinutes(22));
         Assert.False(spent.Contains(key));
     }
 
