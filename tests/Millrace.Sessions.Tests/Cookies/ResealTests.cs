@@ -1,6 +1,7 @@
 // While memory is nearly full, what is changed goes along in the cookie: whoever has to go then comes back with it, and with nothing older.
 
 using Millrace.Sessions.Observe;
+using Millrace.Sessions.Stores;
 using Millrace.Sessions.Tests.Site;
 
 namespace Millrace.Sessions.Tests.CookieAttacks;
@@ -202,15 +203,21 @@ public sealed class ResealTests
         Assert.Equal("0", await visitor.DoAsync("get credit"));
     }
 
-    [Fact]
-    public async Task No_cookie_brings_back_what_another_request_had_between_the_load_and_the_write_of_one()
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task No_cookie_brings_back_what_another_request_had_between_the_load_and_the_write_of_one(bool isSealedBefore)
     {
         var meeting = new Meeting(2);
         await using TestSite site = await StartAsync(null, builder => builder.Services.AddSingleton(meeting));
         Visitor visitor = await StoredAsync(site);
-        await FullStore.FillAsync(site);
+        if (isSealedBefore)
+        {
+            await FullStore.FillAsync(site);
+        }
         await visitor.DoAsync("set credit 100");
         Visitor other = visitor.Copy();
+        await FullStore.FillAsync(site);
         Task<string> slow = visitor.DoAsync("get credit;meet;set credit 0");
         await LoadingAsync(meeting);
         await other.DoAsync("set credit 50");
@@ -238,6 +245,7 @@ public sealed class ResealTests
         await FullStore.EvictAllAsync(site);
         await meeting.MeetAsync();
         await slow;
+        Assert.Equal(1, site.Counters.Total(WriteRejection.Ended));
         await FullStore.EvictAllAsync(site);
 
         Assert.Equal("-", await stale.DoAsync("get coupon"));
@@ -294,6 +302,20 @@ public sealed class ResealTests
         await page;
 
         Assert.Equal("a+b+c+d", await visitor.DoAsync("keys"));
+    }
+
+    // It is spent in the moment between the look into the store and the look at the cookie.
+    [Fact]
+    public async Task Of_two_tabs_with_one_cookie_none_loses_the_session_when_the_other_is_faster_by_a_moment()
+    {
+        await using TestSite site = await StartAsync(null, static builder => builder.Services.AddSingleton<ISessionBackingStore>(static provider => new BlindStore(provider.GetRequiredService<MemorySessionStore>())));
+        Visitor visitor = site.NewVisitor();
+        await visitor.DoAsync("set a 1");
+        Visitor tab = visitor.Copy();
+        await visitor.DoAsync("set a 2");
+        ((BlindStore)site.Services.GetRequiredService<ISessionBackingStore>()).IsBlindOnce = true;
+
+        Assert.Equal("2", await tab.DoAsync("get a"));
     }
 
     // Its options may say longer than those that AddMillraceSession was given.
@@ -359,5 +381,29 @@ public sealed class ResealTests
         await visitor.DoAsync("set a 2");
         Assert.DoesNotContain('.', visitor.Cookie!);
         return visitor;
+    }
+
+    private sealed class BlindStore(MemorySessionStore inner) : ISessionBackingStore
+    {
+        public bool IsBlindOnce { get; set; }
+
+        public long Epoch => inner.Epoch;
+
+        public bool IsLocal => true;
+
+        public StoredSession? Load(SessionKey key)
+        {
+            bool isBlind = IsBlindOnce;
+            IsBlindOnce = false;
+            return isBlind ? null : inner.Load(key);
+        }
+
+        public ValueTask<StoredSession?> LoadAsync(SessionKey key, CancellationToken cancellationToken) => ValueTask.FromResult(Load(key));
+
+        public ValueTask<SessionWriteResult> WriteAsync(SessionWrite write, CancellationToken cancellationToken) => inner.WriteAsync(write, cancellationToken);
+
+        public ValueTask TouchAsync(SessionKey key, TimeSpan idleTimeout, CancellationToken cancellationToken) => inner.TouchAsync(key, idleTimeout, cancellationToken);
+
+        public ValueTask EndAsync(SessionKey key, TimeSpan remember, CancellationToken cancellationToken) => inner.EndAsync(key, remember, cancellationToken);
     }
 }
