@@ -40,9 +40,19 @@ internal sealed partial class MillraceSession
             return;
         }
         uint seal = MayBeResealed() && _cookie!.TryRegister(this) ? SessionSeal.NewSerial() : 0;
-        var written = await WriteAsync(values, seal, ct).ConfigureAwait(false);
-        Stored(written.Result, written.Values.Length);
-        _resealed = written.Result.Outcome == WriteOutcome.Stored && seal != 0 && _scheme.MayBeSealed(written.Values.Length) ? new UnsealedValues(written.Values, seal) : null;
+        bool isChanged = _values.IsChanged;
+        (SessionWriteResult result, SessionWrite? write) = await WriteAsync(values, seal, ct).ConfigureAwait(false);
+        Stored(result, write?.Values.Length ?? values.Length, isChanged);
+        if (result.Outcome != WriteOutcome.Stored)
+        {
+            await EndReplacedAsync(ct).ConfigureAwait(false);
+        }
+        else if (write is not null)
+        {
+            _sealBefore = write.Seal;
+            _resealed = seal != 0 && write.Seal == seal ? new UnsealedValues(write.Values, seal) : null;
+            _resealedCookie = null;
+        }
     }
 
     /// <summary>The request has ended: what it has changed is stored, and nothing that comes later is.</summary>
@@ -79,24 +89,26 @@ internal sealed partial class MillraceSession
     // Or will be: the head is made when the request has ended.
     private bool IsInCookie() => !_mustStore && (_sealedRevision == _values.Revision || (_cookie is { IsHeadOpen: true } && _scheme.MayBeSealed(_values.ToBytes().Length)));
 
-    private async ValueTask<(SessionWriteResult Result, byte[] Values)> WriteAsync(byte[] values, uint seal, CancellationToken ct)
+    // Without a write: another request has stored the same.
+    private async ValueTask<(SessionWriteResult Result, SessionWrite? Write)> WriteAsync(byte[] values, uint seal, CancellationToken ct)
     {
         WriteCondition condition = _origin == Origin.Store ? WriteCondition.Unchanged : WriteCondition.Absent;
         object? expected = _tag;
         SessionValues? merged = null;
         for (int i = 0; ; i++)
         {
-            SessionWriteResult result = await _scheme.Services.WriteAsync(Write(values, condition, expected, seal), _scheme.Options.IOTimeout, ct).ConfigureAwait(false);
+            SessionWrite write = Write(values, condition, expected, seal);
+            SessionWriteResult result = await _scheme.Services.WriteAsync(write, _scheme.Options.IOTimeout, ct).ConfigureAwait(false);
             if (result.Outcome != WriteOutcome.Conflict || condition == WriteCondition.Any)
             {
                 _values = result.Outcome == WriteOutcome.Stored && merged is not null ? merged : _values;       // with what others have changed: the next write of this request is to keep it
-                return (result, values);
+                return (result, write);
             }
             _scheme.Services.Counters.Conflict();
             _isPromotedByAnother = _origin == Origin.Seal;
             if (_isFromSeal && !_values.IsChanged)
             {
-                return (new SessionWriteResult(WriteOutcome.Stored, result.Tag), values);      // another request has stored the same
+                return (new SessionWriteResult(WriteOutcome.Stored, result.Tag), null);
             }
             condition = WriteCondition.Any;
             if (!_isFromSeal && _scheme.Options.ConcurrentWrites != ConcurrentWrites.MergeKeys)
@@ -115,7 +127,7 @@ internal sealed partial class MillraceSession
                 expected = current.Tag;
                 if (values.Length > _scheme.Options.EffectiveSessionBytesMax)
                 {
-                    return (new SessionWriteResult(WriteOutcome.TooLarge, null), values);
+                    return (new SessionWriteResult(WriteOutcome.TooLarge, null), write with { Values = values });
                 }
             }
         }
@@ -127,7 +139,7 @@ internal sealed partial class MillraceSession
         SealBefore: _sealBefore,
         Replaces: _replaced);
 
-    private void Stored(SessionWriteResult result, int bytes)
+    private void Stored(SessionWriteResult result, int bytes, bool isChanged)
     {
         switch (result.Outcome)
         {
@@ -151,7 +163,7 @@ internal sealed partial class MillraceSession
         {
             _scheme.Services.Spent.Add(before);
         }
-        if (_isSealHeld && _values.IsChanged && !_scheme.IsLocal)
+        if (_isSealHeld && isChanged && !_scheme.IsLocal)
         {
             _scheme.Services.Spent.Add(_key);
         }

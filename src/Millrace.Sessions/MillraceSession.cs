@@ -9,6 +9,7 @@ using System.Diagnostics;
 using System.Diagnostics.CodeAnalysis;
 using Microsoft.AspNetCore.Http;
 using Millrace.Sessions.Cookies;
+using Millrace.Sessions.Observe;
 using Millrace.Sessions.Values;
 
 namespace Millrace.Sessions;
@@ -51,6 +52,7 @@ internal sealed partial class MillraceSession : ISession
     private int _sealedRevision = -1;
     private uint _sealBefore;       // the serial of the seal with the values that there were before; 0 for none
     private UnsealedValues? _resealed;      // what the store has, and the cookie gets as well
+    private string? _resealedCookie;
     private bool _isRefused;        // the session has ended meanwhile
     private bool _hasEnded;
 
@@ -179,6 +181,7 @@ internal sealed partial class MillraceSession : ISession
         _sealedRevision = -1;
         _sealBefore = 0;
         _resealed = null;
+        _resealedCookie = null;
         _isRefused = false;
         _cookie.TryRegister(this);
         _cookie.Refresh();
@@ -255,110 +258,35 @@ internal sealed partial class MillraceSession : ISession
         }
         if (MayBeResealed())
         {
+            StoreNow();
+        }
+        if (_resealed is { } resealed && !_values.IsChanged)
+        {
+            return _resealedCookie ??= Sealed(resealed, isFirst: false);
+        }
+
+        // What was refused has no cookie of its own: the client's may be newer by now. What is not stored leaves it the seal that it has.
+        return _isRefused || _origin == Origin.Seal ? null : _token.ToString();
+    }
+
+    private void StoreNow()
+    {
+        try
+        {
             ValueTask stored = StoreAsync(CancellationToken.None);
             Debug.Assert(stored.IsCompleted, "the store in memory ends at once");
             stored.GetAwaiter().GetResult();
         }
-        return _resealed is { } resealed && !_values.IsChanged ? Sealed(resealed, isFirst: false) : _token.ToString();
+        catch (Exception error)
+        {
+            _scheme.Services.Log.CommitFailed(error);       // and is tried again when the request has ended
+        }
     }
 
     private string Sealed(UnsealedValues values, bool isFirst)
     {
         _scheme.Services.Counters.Sealed(isFirst);
         return $"{_token}.{_scheme.Services.Seal.Close(_token, values.Values.Span, _scheme.Services.Store.Epoch, values.Serial)}";
-    }
-
-    // ---- loading ----
-
-    // False: there is nothing to load, and it is known what the session is.
-    private bool TryBegin(out string? seal)
-    {
-        ThrowIfEnded();
-        seal = null;
-        if (_cookie is null)
-        {
-            return true;
-        }
-        PresentedCookie cookie = _cookie.Read();
-        if (cookie.Form != CookieForm.Ours)
-        {
-            _origin = Origin.New;
-            return false;
-        }
-        _token = cookie.Token;
-        _key = _token.Key;
-        _hasKey = true;
-        seal = cookie.Seal;
-        _isSealHeld = seal is not null;
-        return true;
-    }
-
-    // The seal is of no use any more, perhaps only since another request of the session has stored it, while this one was asking.
-    private bool MayBeStoredByNow(StoredSession? stored, string? seal) => stored is null && seal is not null && !_scheme.IsLocal && _scheme.Services.Spent.Contains(_key);
-
-    private void Take(StoredSession? stored, string? seal, bool isAgain = false)
-    {
-        if (stored is { HasEnded: false } session)
-        {
-            if (_values.TryRead(session.Values.Span))
-            {
-                _tag = session.Tag;
-                _origin = Origin.Store;
-                _sealBefore = session.Seal;
-                return;
-            }
-            _scheme.Services.Counters.Unreadable();
-            _values = new SessionValues();
-        }
-        else if (stored is null && seal is not null)
-        {
-            if (TryUnseal(seal))
-            {
-                return;
-            }
-
-            // Spent only since another request has come back with it and has changed the session, while this one was looking.
-            if (_scheme.IsLocal && !isAgain && _scheme.Services.Load(_key) is { } byNow)
-            {
-                Take(byNow, seal, isAgain: true);
-                return;
-            }
-        }
-        BeginAnew();
-    }
-
-    private void TakeNothing(Exception error, string? seal)
-    {
-        _scheme.Services.Log.LoadFailed(error);
-        if (seal is null || !TryUnseal(seal))
-        {
-            _origin = Origin.Unavailable;
-        }
-    }
-
-    private bool TryUnseal(string seal)
-    {
-        if (_scheme.Unseal(_token, _key, seal) is not { } unsealed)
-        {
-            return false;
-        }
-        if (!_values.TryRead(unsealed.Values.Span))
-        {
-            _values = new SessionValues();
-            return false;
-        }
-        _origin = Origin.Seal;
-        _isFromSeal = true;
-        _sealBefore = unsealed.Serial;
-        return true;
-    }
-
-    // What a client claims to be and is not is never taken for the name of a new session.
-    private void BeginAnew()
-    {
-        _origin = Origin.New;
-        _isSealHeld = false;
-        _hasKey = _cookie is null;
     }
 
     // ---- changing ----
@@ -378,7 +306,7 @@ internal sealed partial class MillraceSession : ISession
 
     // The store may have to let the session go before its client is back.
     private bool MayBeResealed() => _scheme.IsResealing && _cookie is { IsHeadOpen: true } && !_isRefused && _values.Count > 0 &&
-        ((_values.IsChanged && (_origin is Origin.Seal or Origin.Store || _mustStore)) || _replaced is not null) && _scheme.MayBeSealed(_values.ToBytes().Length);
+        ((_values.IsChanged && (_origin is Origin.Seal or Origin.Store || _mustStore)) || _replaced is not null) && _scheme.MayBeResealed(_values.ToBytes().Length);
 
     // A cookie that is written again has what has been changed; one that is longer than it need be is replaced.
     private void Change()

@@ -32,18 +32,23 @@ internal sealed class SessionScheme
     /// <summary>What has been changed goes along in the client's cookie as well as into the store, which may have to let it go.</summary>
     public bool IsResealing => Services.Store is MemorySessionStore { IsNearlyFull: true };
 
+    public bool MayBeResealed(int bytes) => MayBeSealed(bytes) && bytes <= Options.EffectiveSessionBytesMax;
+
     public bool MayBeSealed(int bytes) => bytes <= Options.SealedBytesMax && Options.SealedBytesMax > 0;
 
     /// <summary>Values of another session, that store has nothing of, as its client has them in its cookie; null if they are of no use.</summary>
-    public UnsealedValues? Unseal(SessionToken token, SessionKey key, string seal)
+    public UnsealedValues? Unseal(SessionToken token, SessionKey key, string seal, out bool isSpent)
     {
         SealState state = Services.Seal.Open(token, seal, Services.Store.Epoch, SealValidity, out UnsealedValues values);
-        bool isSpent = state == SealState.Good && Services.Spent.Contains(key, values.Serial);
+        isSpent = state == SealState.Good && Services.Spent.Contains(key, values.Serial);
         if (state == SealState.Good && !isSpent)
         {
             return values;
         }
-        Services.Counters.CookieRefused(isSpent ? CookieRefusal.Spent : Refusal(state));
+        if (!isSpent)
+        {
+            Services.Counters.CookieRefused(Refusal(state));
+        }
         return null;
     }
 

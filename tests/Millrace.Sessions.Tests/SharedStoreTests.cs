@@ -126,6 +126,29 @@ public sealed class SharedStoreTests
         Assert.Equal(1, site.Counters.Total(CookieRefusal.Spent));
     }
 
+    // Another request had stored what the cookie has, and this one has merged its change into that.
+    [Fact]
+    public async Task Nor_is_one_whose_session_was_changed_by_a_request_that_had_to_merge()
+    {
+        var meeting = new Meeting(2);
+        await using TestSite site = await StartAsync(null, builder => builder.Services.AddSingleton(meeting));
+        Visitor visitor = site.NewVisitor();
+        await visitor.DoAsync("set user anna");
+        Visitor replay = visitor.Copy();
+        Task<string> slow = visitor.Copy().DoAsync("get user;meet;set user berta");
+        while (meeting.There == 0)
+        {
+            await Task.Delay(1);
+        }
+        Assert.Equal("anna", await visitor.DoAsync("get user"));
+        await meeting.MeetAsync();
+        await slow;
+        Assert.Equal("berta", await visitor.DoAsync("get user"));
+        _cache.IsLost = true;
+
+        Assert.Equal("-", await replay.DoAsync("get user"));
+    }
+
     [Fact]
     public async Task What_is_no_entry_of_ours_is_a_new_session()
     {

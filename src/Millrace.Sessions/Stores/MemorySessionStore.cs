@@ -174,7 +174,7 @@ internal sealed class MemorySessionStore : ISessionBackingStore, ISessionStoreFi
             // It was there when the request began. Unless the seal from then shows that nobody has changed it since, it may have been given others that nobody knows of here.
             if (write.Condition != WriteCondition.Absent && (write.SealBefore == 0 || _spent.Contains(write.Key, write.SealBefore)))
             {
-                _spent.Add(write.Key);
+                _spent.AddAllOf(write.Key);
             }
             Add(write, now);
             Spend(write, 0);

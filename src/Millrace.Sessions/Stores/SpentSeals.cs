@@ -55,6 +55,15 @@ internal sealed class SpentSeals
         }
     }
 
+    /// <summary>None of its seals is good, though it goes on.</summary>
+    public void AddAllOf(SessionKey key)
+    {
+        lock (_lock)
+        {
+            _ended.Add(key, 1);
+        }
+    }
+
     /// <summary>The session has other values than this seal.</summary>
     public void Add(SessionKey key, uint seal)
     {
@@ -86,7 +95,7 @@ internal sealed class SpentSeals
         }
         lock (_lock)
         {
-            return _seals.Contains(key, seal) || _ended.Contains(key, 0);
+            return _seals.Contains(key, seal) || _ended.Contains(key, 0) || _ended.Contains(key, 1);
         }
     }
 

@@ -252,6 +252,81 @@ public sealed class ResealTests
         Assert.Equal("0", await visitor.DoAsync("get coupon"));
     }
 
+    // Both are tabs of one browser: the cookie that comes last is the one that it keeps.
+    [Theory]
+    [InlineData("set coupon 0")]
+    [InlineData("renew")]
+    public async Task One_that_is_refused_takes_no_newer_cookie_away(string newer)
+    {
+        var meeting = new Meeting(2);
+        await using TestSite site = await StartAsync(null, builder => builder.Services.AddSingleton(meeting));
+        Visitor visitor = await StoredAsync(site);
+        await FullStore.FillAsync(site);
+        await visitor.DoAsync("set coupon 1");
+        await FullStore.EvictAllAsync(site);
+        Visitor stale = visitor.Copy();
+        Task<string> slow = stale.DoAsync("get coupon;meet;set x 1");
+        await LoadingAsync(meeting);
+        await visitor.DoAsync(newer);
+        await FullStore.EvictAllAsync(site);
+        await meeting.MeetAsync();
+        await slow;
+
+        Assert.Empty(stale.SetCookies);
+        Assert.Equal(newer == "renew" ? "1" : "0", await visitor.DoAsync("get coupon"));
+    }
+
+    [Fact]
+    public async Task A_session_that_vanishes_in_two_requests_is_stored_both_times()
+    {
+        var meeting = new Meeting(2);
+        await using TestSite site = await StartAsync(static options => options.SealedBytesMax = 0, builder => builder.Services.AddSingleton(meeting));
+        Visitor visitor = site.NewVisitor();
+        await visitor.DoAsync("set a 1");
+        for (int i = 0; i < 2; i++)
+        {
+            meeting.Reset();
+            Task<string> slow = visitor.DoAsync($"get a;meet;set a {i}");
+            await LoadingAsync(meeting);
+            await FullStore.EvictAllAsync(site);
+            await meeting.MeetAsync();
+            await slow;
+            Assert.Equal($"{i}", await visitor.DoAsync("get a"));
+        }
+        Assert.Equal(0, site.Counters.Total(WriteRejection.Ended));
+    }
+
+    [Fact]
+    public async Task Two_changes_in_one_request_leave_its_own_cookie_good_when_the_session_goes_in_between()
+    {
+        var meeting = new Meeting(2);
+        await using TestSite site = await StartAsync(null, builder => builder.Services.AddSingleton(meeting));
+        Visitor visitor = await StoredAsync(site);
+        await FullStore.FillAsync(site);
+        await visitor.DoAsync("set a 5");
+        Task<string> page = visitor.DoAsync("set a 6;commit;meet;set a 7");
+        await LoadingAsync(meeting);
+        await FullStore.EvictAllAsync(site);
+        await meeting.MeetAsync();
+        await page;
+        await FullStore.EvictAllAsync(site);
+
+        Assert.Equal("7", await visitor.DoAsync("get a"));
+    }
+
+    [Fact]
+    public async Task What_became_too_large_before_the_head_leaves_the_cookie_that_it_had()
+    {
+        await using TestSite site = await StartAsync();
+        Visitor visitor = await StoredAsync(site);
+        await FullStore.FillAsync(site);
+        await visitor.DoAsync("set a 5");
+        await FullStore.EvictAllAsync(site);
+        await visitor.DoAsync("set a 6;big b 300000");
+
+        Assert.Equal("5", await visitor.DoAsync("get a"));
+    }
+
     [Fact]
     public async Task What_became_too_large_behind_the_head_leaves_no_cookie_that_outlives_the_next_change()
     {

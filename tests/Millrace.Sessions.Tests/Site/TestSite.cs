@@ -182,10 +182,13 @@ internal sealed class Loads
 /// <summary>Requests wait here for each other.</summary>
 internal sealed class Meeting(int size)
 {
-    private readonly TaskCompletionSource _all = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private TaskCompletionSource _all = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private int _there;
 
     public int There => Volatile.Read(ref _there);
+
+    /// <summary>For the next ones.</summary>
+    public void Reset() => (_all, _there) = (new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously), 0);
 
     public Task MeetAsync()
     {
