@@ -8,10 +8,13 @@ namespace Millrace.Command.Running;
 
 internal static class ProcessStart
 {
-    private const string Shell = "/bin/sh";
+    private const string Env = "/usr/bin/env";
+    private const string Nice = "/usr/bin/nice";
 
     private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(20);
     private static readonly Lock s_one = new();
+    private static readonly Lazy<bool> s_entersFolders = new(EntersFolders);
+    private static long s_passedAt = Environment.TickCount64;       // from one to the next
 
     /// <exception cref="System.ComponentModel.Win32Exception">It cannot be started.</exception>
     /// <exception cref="CommandFailure">Another one is being started, and that does not come to an end.</exception>
@@ -21,10 +24,17 @@ internal static class ProcessStart
     /// <exception cref="CommandFailure">Another one is being started, and that does not come to an end.</exception>
     public static T With<T>(Func<T> start)
     {
-        if (!s_one.TryEnter(s_patience))
+        TimeSpan left = s_patience;
+        while (!s_one.TryEnter(left))       // behind as many as there are; but not behind one that stands
         {
+            left = s_patience - TimeSpan.FromMilliseconds(Environment.TickCount64 - Volatile.Read(ref s_passedAt));
+            if (left > TimeSpan.Zero)
+            {
+                continue;
+            }
             throw new CommandFailure(ExitCode.Failure, $"Another process has been about to start for {s_patience.TotalSeconds:0} s, and no other can meanwhile: its program lies on a file system that stands still. Have that answer, or unmount it (umount -l).");
         }
+        Volatile.Write(ref s_passedAt, Environment.TickCount64);
         try
         {
             Posix.TakeWaitingSignals();     // a thread of the runtime's that was there before (Posix.Execute) would pass its blocked ones on
@@ -32,20 +42,43 @@ internal static class ProcessStart
         }
         finally
         {
+            Volatile.Write(ref s_passedAt, Environment.TickCount64);
             s_one.Exit();
         }
     }
 
-    /// <summary>Has a shell enter the folder, and become the program: the start is over before either is touched. Without a shell all is as it was.</summary>
-    public static void LeaveToShell(ProcessStartInfo start)
+    /// <summary>Has another program enter the folder, and become this one: the start is over before either is touched. Where there is no such program all is as it was.</summary>
+    /// <remarks>No shell, which drops variables whose name is no word of its language: Logging__LogLevel__Microsoft.AspNetCore.</remarks>
+    /// <returns>Whether what is wrong with the program shows as the exit code 127, where it is not there, or 126.</returns>
+    public static bool Defer(ProcessStartInfo start)
     {
-        if (!File.Exists(Shell))
+        bool isHere = start.WorkingDirectory is "" or "/";
+        string[]? words = start.FileName.Contains('=', StringComparison.Ordinal)
+            ? isHere && File.Exists(Nice) ? [Nice, "-n", "0", "--"] : null      // to the other it would be a variable
+            : isHere ? File.Exists(Env) ? [Env] : null
+            : s_entersFolders.Value ? [Env, "-C", start.WorkingDirectory] : null;
+        if (words is null)
         {
-            return;
+            return false;
         }
-        string[] words = ["-c", "cd -- \"$0\" && exec \"$@\"", start.WorkingDirectory, start.FileName, .. start.ArgumentList];
+        string[] arguments = [.. words[1..], start.FileName, .. start.ArgumentList];
         start.ArgumentList.Clear();
-        Array.ForEach(words, start.ArgumentList.Add);
-        (start.FileName, start.WorkingDirectory) = (Shell, "/");
+        Array.ForEach(arguments, start.ArgumentList.Add);
+        (start.FileName, start.WorkingDirectory) = (words[0], "/");
+        return true;
+    }
+
+    // GNU's does since 8.28; that of BusyBox does not.
+    private static bool EntersFolders()
+    {
+        try
+        {
+            using var probe = Now(new ProcessStartInfo(Env, ["-C", "/", "true"]) { WorkingDirectory = "/", RedirectStandardError = true });
+            return probe.WaitForExit(s_patience) && probe.ExitCode == 0;
+        }
+        catch (System.ComponentModel.Win32Exception)
+        {
+            return false;
+        }
     }
 }

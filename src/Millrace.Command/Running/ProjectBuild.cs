@@ -74,7 +74,7 @@ internal static class ProjectBuild
             user.Describe(start.Environment);
             start.UserName = user.Name;
             start.WorkingDirectory = Path.GetDirectoryName(project)!;
-            ProcessStart.LeaveToShell(start);
+            _ = ProcessStart.Defer(start);
             start.RedirectStandardInput = true;
         }
         using var build = ProcessStart.Now(start);

@@ -36,6 +36,7 @@ internal sealed partial class AppInstance : IDisposable
     private readonly OutputPump? _error;
     private readonly CancellationTokenSource _ended = new();
     private Socket? _lifeline;      // null: it does not know one
+    private bool _isDeferred;       // what is wrong with its program shows when it has been started
     private int _disposed;
     private int _asking;
     private long _answered;
@@ -104,9 +105,14 @@ internal sealed partial class AppInstance : IDisposable
         }
         catch (System.ComponentModel.Win32Exception error)
         {
-            string who = start.Settings.User is { } user ? $" as user {user}" : "";
-            throw new InstanceException($"{start.App.Executable ?? DotNet.Path} cannot be started{who}: {error.Message}. {Cure(error.NativeErrorCode, start.Settings.User)}");
+            throw new InstanceException(Unstarted(start, error.Message, Cure(error.NativeErrorCode, start.Settings.User)));
         }
+    }
+
+    private static string Unstarted(InstanceStart start, string why, string cure)
+    {
+        string who = start.Settings.User is { } user ? $" as user {user}" : "";
+        return $"{start.App.Executable ?? DotNet.Path} cannot be started{who}: {why}. {cure}";
     }
 
     /// <summary>What to do where no process can be started.</summary>
@@ -128,7 +134,13 @@ internal sealed partial class AppInstance : IDisposable
         string? line = await Task.WhenAny(report, Task.Delay(s_lastWordPatience, ct)) == report ? await report : null;
         if (line is null)
         {
-            throw new InstanceException($"The process {await Exited.WaitAsync(ct)} before it listened.");
+            string end = await Exited.WaitAsync(ct);
+            throw new InstanceException((_isDeferred ? await _process.Ended : 0) switch
+            {
+                127 => Unstarted(_start, "it, or a library that it needs, is not there", Cure(SystemCalls.ENOENT, user: null)),
+                126 => Unstarted(_start, "it may not be executed, or is no program", Cure(SystemCalls.EACCES, _start.Settings.User)),
+                _ => $"The process {end} before it listened.",
+            });
         }
         if (line is ['!' or '?', .. var reason])
         {
@@ -320,7 +332,7 @@ internal sealed partial class AppInstance : IDisposable
         info.WorkingDirectory = "/";
         if (app.Executable is not null && !settings.Snapshot)
         {
-            ProcessStart.LeaveToShell(info);
+            _isDeferred = ProcessStart.Defer(info);
         }
         info.Environment["MILLRACE_SERVE_DAEMON"] = Environment.ProcessId.ToString(CultureInfo.InvariantCulture);
         info.Environment["MILLRACE_SERVE_CHANNEL"] = _channel.Descriptor.ToString(CultureInfo.InvariantCulture);

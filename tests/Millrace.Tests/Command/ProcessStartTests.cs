@@ -1,0 +1,83 @@
+// Processes whose program and folder are touched only when their start is over.
+
+using System.Diagnostics;
+using Millrace.Command.Running;
+
+namespace Millrace.Tests.Command;
+
+public sealed class ProcessStartTests : IDisposable
+{
+    private readonly string _folder = Directory.CreateTempSubdirectory("millrace-start-").FullName;
+
+    public void Dispose() => Directory.Delete(_folder, recursive: true);
+
+    [Theory]
+    [InlineData("")]
+    [InlineData("a folder")]
+    public void A_deferred_start_keeps_all_variables_arguments_and_the_folder(string name)
+    {
+        if (!OperatingSystem.IsLinux())
+        {
+            return;
+        }
+
+        string folder = name.Length == 0 ? "" : Directory.CreateDirectory(Path.Combine(_folder, name)).FullName;
+        var start = new ProcessStartInfo("/bin/sh", ["-c", "pwd; tr '\\0' '\\n' </proc/$$/environ; printf '<%s>' \"$@\"", "-x", "-n", "a b", ""]) { RedirectStandardOutput = true };
+        start.WorkingDirectory = folder;
+        start.Environment["a.b"] = "1 2";
+        start.Environment["ConnectionStrings__my-db"] = "Host=x";
+        start.Environment["PLAIN"] = "";
+
+        Assert.True(ProcessStart.Defer(start));
+        Assert.Equal("/", start.WorkingDirectory);
+        string[] lines = Output(start, out int code).Split('\n');
+        Assert.Equal(0, code);
+        Assert.Equal(name.Length == 0 ? "/" : folder, lines[0]);
+        Assert.Equal(["ConnectionStrings__my-db=Host=x", "PLAIN=", "a.b=1 2"], lines.Where(static line => line.StartsWith("a.b", StringComparison.Ordinal) || line.StartsWith("Conn", StringComparison.Ordinal) || line.StartsWith("PLAIN", StringComparison.Ordinal)).Order(StringComparer.Ordinal));
+        Assert.Equal("<-n><a b><>", lines[^1]);
+    }
+
+    [Fact]
+    public void A_program_with_an_equals_sign_in_its_path_is_a_program()
+    {
+        if (!OperatingSystem.IsLinux())
+        {
+            return;
+        }
+
+        string program = Path.Combine(_folder, "a=b");
+        File.CreateSymbolicLink(program, "/bin/echo");
+        var start = new ProcessStartInfo(program, ["x=1", "-n"]) { RedirectStandardOutput = true };
+        Assert.True(ProcessStart.Defer(start));
+        Assert.Equal("x=1 -n", Output(start, out int code));
+        Assert.Equal(0, code);
+    }
+
+    [Theory]
+    [InlineData("/usr/bin/env", "missing", 127)]
+    [InlineData("/usr/bin/nice", "a=missing", 127)]
+    [InlineData("/usr/bin/env", "closed", 126)]
+    public void A_program_that_is_none_shows_in_the_exit_code(string by, string name, int expected)
+    {
+        if (!OperatingSystem.IsLinux())
+        {
+            return;
+        }
+
+        File.WriteAllText(Path.Combine(_folder, "closed"), "");
+        var start = new ProcessStartInfo(Path.Combine(_folder, name)) { RedirectStandardOutput = true, RedirectStandardError = true };
+        Assert.True(ProcessStart.Defer(start));
+        Assert.Equal(by, start.FileName);
+        _ = Output(start, out int code);
+        Assert.Equal(expected, code);
+    }
+
+    private static string Output(ProcessStartInfo start, out int code)
+    {
+        using var process = ProcessStart.Now(start);
+        string output = process.StandardOutput.ReadToEnd().TrimEnd('\n');
+        process.WaitForExit();
+        code = process.ExitCode;
+        return output;
+    }
+}
