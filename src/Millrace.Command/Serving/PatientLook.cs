@@ -1,16 +1,19 @@
 // Looks at what lies with an application, for so long and no longer: a file system whose server has gone, or whose program does not answer (FUSE), keeps whoever asks it, and no
 // thread that waits there can be called back. Such a thread is left alone; of each of these there is one at most.
 
+using System.Diagnostics.CodeAnalysis;
 using System.Globalization;
 
 namespace Millrace.Command.Serving;
 
-internal sealed class PatientLook
+/// <param name="patience">For how long nothing may be seen; null: 20 s.</param>
+/// <param name="threads">Where threads come from; null: the system.</param>
+[SuppressMessage("Reliability", "CA1001", Justification = "Nobody asks for the wait handle of the semaphore, and without one it holds nothing.")]
+internal sealed class PatientLook(TimeSpan? patience = null, TaskScheduler? threads = null)
 {
-    private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(20);
-
-    private readonly Lock _lock = new();
-    private Task _last = Task.CompletedTask;
+    private readonly TimeSpan _patience = patience ?? TimeSpan.FromSeconds(20);
+    private readonly TaskScheduler _threads = threads ?? TaskScheduler.Default;
+    private readonly SemaphoreSlim _one = new(1);
     private long _seenAt;
 
     /// <summary>Whoever looks has seen something, and goes on: what takes its time is none the worse for it.</summary>
@@ -23,59 +26,55 @@ internal sealed class PatientLook
     /// <exception cref="StandstillException">There is no answer.</exception>
     public async Task<T> AtAsync<T>(string place, Func<T> look, CancellationToken ct, Action<T>? late = null)
     {
-        var turn = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
-        Task before;
-        lock (_lock)
+        if (!_one.Wait(0, ct))
         {
-            (before, _last) = (_last, turn.Task);
-            if (before.IsCompleted)
+            while (!await _one.WaitAsync(Left(place), ct))
             {
-                GoesOn();
             }
         }
-        try
-        {
-            await WaitForAsync(before, place, ct);
-        }
-        catch
-        {
-            _ = before.ContinueWith(_ => turn.TrySetResult(), TaskScheduler.Default);
-            throw;
-        }
         GoesOn();
-        Task<T> looking = Task.Factory.StartNew(look, CancellationToken.None, TaskCreationOptions.LongRunning | TaskCreationOptions.DenyChildAttach, TaskScheduler.Default);
+        Task<T> looking = Begin(place, look);
         _ = looking.ContinueWith(
             _ =>
             {
                 GoesOn();       // whoever is next begins
-                turn.TrySetResult();
+                _one.Release();
             },
             TaskScheduler.Default);
         try
         {
-            await WaitForAsync(looking, place, ct);
+            while (!looking.IsCompleted)
+            {
+                await ((Task)looking).WaitAsync(Left(place), ct).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+                ct.ThrowIfCancellationRequested();
+            }
             return await looking;
         }
-        catch when (!looking.IsCompleted)
+        catch
         {
-            _ = looking.ContinueWith(its => Leave(its, late), TaskScheduler.Default);
+            _ = looking.ContinueWith(its => Leave(its, late), TaskScheduler.Default);       // also of what has come in this very moment
             throw;
         }
     }
 
-    // However long it takes, while whoever looks goes on.
-    private async Task WaitForAsync(Task looking, string place, CancellationToken ct)
+    private Task<T> Begin<T>(string place, Func<T> look)
     {
-        while (!looking.IsCompleted)
+        try
         {
-            TimeSpan left = s_patience - TimeSpan.FromMilliseconds(Environment.TickCount64 - Volatile.Read(ref _seenAt));
-            if (left <= TimeSpan.Zero)
-            {
-                throw new StandstillException(Sentence(place));
-            }
-            await Task.WhenAny(looking, Task.Delay(left, ct));
-            ct.ThrowIfCancellationRequested();
+            return Task.Factory.StartNew(look, CancellationToken.None, TaskCreationOptions.LongRunning | TaskCreationOptions.DenyChildAttach, _threads);
         }
+        catch (Exception error)     // of the system's, of whatever kind
+        {
+            _one.Release();
+            throw new StandstillException($"{place} cannot be looked at: no thread is left for it ({error.GetBaseException().Message.TrimEnd('.')}). Allow the daemon more (TasksMax= of its unit, ulimit -u), or memory.");
+        }
+    }
+
+    // However long it takes, while whoever looks goes on.
+    private TimeSpan Left(string place)
+    {
+        TimeSpan left = _patience - TimeSpan.FromMilliseconds(Environment.TickCount64 - Volatile.Read(ref _seenAt));
+        return left > TimeSpan.Zero ? left : throw new StandstillException(Sentence(place));
     }
 
     private static void Leave<T>(Task<T> looking, Action<T>? late)
@@ -87,8 +86,8 @@ internal sealed class PatientLook
         _ = looking.Exception;      // nobody wants to know any more
     }
 
-    private static string Sentence(string place) => string.Create(
-        CultureInfo.InvariantCulture, $"{place} has not answered for {s_patience.TotalSeconds:0} s: the file system that it lies on stands still. Have it answer (its server, or the program behind it), or unmount it (umount -l).");
+    private string Sentence(string place) => string.Create(
+        CultureInfo.InvariantCulture, $"{place} has not answered for {_patience.TotalSeconds:0} s: the file system that it lies on stands still. Have it answer (its server, or the program behind it), or unmount it (umount -l).");
 }
 
 /// <summary>A file system does not answer.</summary>
