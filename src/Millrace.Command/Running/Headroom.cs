@@ -32,34 +32,45 @@ internal static class Headroom
     }
 
     /// <summary>Opens what takes so many descriptors, which nobody else is promised meanwhile.</summary>
+    /// <param name="count">How many.</param>
+    /// <param name="open">Opens it.</param>
+    /// <param name="givenUp">Nobody waits for it any more: what it has not taken yet is others'.</param>
     /// <exception cref="MillraceStartException">They are not left.</exception>
-    public static T Open<T>(int count, Func<T> open)
+    public static T Open<T>(int count, Func<T> open, CancellationToken givenUp = default)
     {
         Promise(count);
-        try
+        int isOver = 0;
+        void GiveBack()
         {
-            return open();
-        }
-        finally
-        {
+            if (Interlocked.Exchange(ref isOver, 1) == 1)
+            {
+                return;
+            }
             lock (s_one)
             {
                 s_promised -= count;
                 Monitor.PulseAll(s_one);
             }
         }
+        try
+        {
+            using var early = givenUp.UnsafeRegister(_ => GiveBack(), null);
+            return open();
+        }
+        finally
+        {
+            GiveBack();
+        }
     }
 
-    // Others may be about to take what is still there. They are waited for, but not without end: what one of them opens may lie on a file system that stands still.
+    // Others may be about to take what is still there. They are waited for while they come to an end: what one of them opens may lie on a file system that stands still.
     private static void Promise(int count)
     {
-        long giveUpAt = Environment.TickCount64 + (long)s_patience.TotalMilliseconds;
         lock (s_one)
         {
             while (!Has(count + s_promised))
             {
-                long left = giveUpAt - Environment.TickCount64;
-                if (s_promised == 0 || left <= 0 || !Monitor.Wait(s_one, TimeSpan.FromMilliseconds(left)))
+                if (s_promised == 0 || !Monitor.Wait(s_one, s_patience))
                 {
                     throw new MillraceStartException("No open files are left for it: raise the limit (LimitNOFILE= of the unit, ulimit -n).");
                 }

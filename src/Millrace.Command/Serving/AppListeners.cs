@@ -22,6 +22,7 @@ internal sealed class AppListeners : IDisposable
     private const int GiveAgainMs = 5;
     private const int AcceptingMax = 4;      // threads that may have come to wait
     private static readonly TimeSpan s_givePatience = TimeSpan.FromSeconds(5);
+    private static readonly TimeSpan s_filePatience = TimeSpan.FromSeconds(5);
     private static readonly TimeSpan s_passPatience = TimeSpan.FromSeconds(7);
 
     private readonly Lock _lock = new();
@@ -58,10 +59,36 @@ internal sealed class AppListeners : IDisposable
         {
             throw new MillraceStartException("The channel between its generations is none.");
         }
-        ListenSocket[] sockets = [.. state.Sockets.Select(static socket =>
-            ResumedListeners.TryTake(socket.Descriptor, ListenAddress.Parse(socket.Address), socket.File) ?? throw new MillraceStartException($"Nobody listens at {socket.Address} any more."))];
+        var files = FilesOf(state.Sockets);
+        ListenSocket[] sockets = [.. state.Sockets.Select((socket, i) =>
+            ResumedListeners.TryTake(socket.Descriptor, ListenAddress.Parse(socket.Address), files[i]) ?? throw new MillraceStartException($"Nobody listens at {socket.Address} any more."))];
         Array.ForEach(channel, static end => _ = SystemCalls.Fcntl(end, SystemCalls.F_SETFD, SystemCalls.FD_CLOEXEC));
         return new AppListeners(state, sockets);
+    }
+
+    // Where their file system does not answer the sockets are taken over without them: they go on, and their files stay when they are closed.
+    private static SocketFile?[] FilesOf(IReadOnlyList<ListenerState> sockets)
+    {
+        SocketFile?[] Find() => [.. sockets.Select(static socket => socket.File is { } file ? ResumedListeners.FileOf(ListenAddress.Parse(socket.Address), file) : null)];
+        if (sockets.All(static socket => socket.File is null))
+        {
+            return new SocketFile?[sockets.Count];
+        }
+        try
+        {
+            return new PatientLook(s_filePatience).AtAsync("", Find, CancellationToken.None, static late => Array.ForEach(late, static file => Leave(file, removes: false))).GetAwaiter().GetResult();
+        }
+        catch (StandstillException)
+        {
+            return new SocketFile?[sockets.Count];
+        }
+    }
+
+    private static void Leave(SocketFile? file, bool removes)
+    {
+        _ = removes ? file?.RemoveIfSame() : 0;
+        file?.Dispose();
+        file?.Directory.Dispose();
     }
 
     /// <summary>Whether a descriptor can be an end of the channel between generations.</summary>
@@ -90,21 +117,34 @@ internal sealed class AppListeners : IDisposable
 
     /// <param name="settings">Whose.</param>
     /// <param name="folders">Where the daemon makes its own.</param>
+    /// <param name="look">By whom its addresses are looked at: one for each application, of which no more than one waits.</param>
     /// <param name="which">Which of them; null: all.</param>
+    /// <param name="ct">Gives it up.</param>
     /// <exception cref="MillraceStartException">One of them cannot be listened on; none is open then.</exception>
     /// <exception cref="CommandFailure">The folder of shared sockets cannot be made.</exception>
     /// <exception cref="StandstillException">The folder of a socket does not answer.</exception>
-    public static Task<AppListeners> OpenAsync(AppSettings settings, DaemonFolders folders, Func<string, bool>? which = null) =>
-        new PatientLook().AtAsync(string.Join(", ", settings.Urls), () => Open(settings, folders, which), CancellationToken.None, static late => late.Dispose());
+    public static async Task<AppListeners> OpenAsync(AppSettings settings, DaemonFolders folders, PatientLook look, Func<string, bool>? which, CancellationToken ct)
+    {
+        using var givenUp = CancellationTokenSource.CreateLinkedTokenSource(ct);
+        var noMore = givenUp.Token;
+        try
+        {
+            return await look.AtAsync(string.Join(", ", settings.Urls), () => Open(settings, folders, which, noMore), ct, static late => late.Dispose());
+        }
+        finally
+        {
+            await givenUp.CancelAsync();
+        }
+    }
 
     /// <summary>The same, for as long as it may take.</summary>
-    public static AppListeners Open(AppSettings settings, DaemonFolders folders, Func<string, bool>? which = null)
+    public static AppListeners Open(AppSettings settings, DaemonFolders folders, Func<string, bool>? which = null, CancellationToken givenUp = default)
     {
         if (settings.SharedUrls.Count > 0)
         {
             _ = folders.Shared;
         }
-        return Headroom.Open(DescriptorsEach + settings.Urls.Count, () => OpenAll(settings, folders.Stored, which));
+        return Headroom.Open(DescriptorsEach + settings.Urls.Count, () => OpenAll(settings, folders.Stored, which), givenUp);
     }
 
     private static AppListeners OpenAll(AppSettings settings, StoredSockets stored, Func<string, bool>? which)
@@ -151,8 +191,19 @@ internal sealed class AppListeners : IDisposable
     {
         // Whether accept(2) waits is a flag of the socket, which is the application's too, and its processes may change it at any moment: so no lock is held over that, on a
         // thread of its own, and nobody waits for it who has anything else to do.
-        var passing = Task.Factory.StartNew(PassOn, CancellationToken.None, TaskCreationOptions.LongRunning | TaskCreationOptions.DenyChildAttach, TaskScheduler.Default);
-        await Task.WhenAny(passing, Task.Delay(s_passPatience));
+        await Task.WhenAny(BeginToPassOn(), Task.Delay(s_passPatience));
+    }
+
+    private Task BeginToPassOn()
+    {
+        try
+        {
+            return Task.Factory.StartNew(PassOn, CancellationToken.None, TaskCreationOptions.LongRunning | TaskCreationOptions.DenyChildAttach, TaskScheduler.Default);
+        }
+        catch (Exception error) when (error is OutOfMemoryException or TaskSchedulerException or ThreadStartException)
+        {
+            return Task.Run(PassOn);        // no thread is left: on one that is there
+        }
     }
 
     private void PassOn()
@@ -250,11 +301,37 @@ internal sealed class AppListeners : IDisposable
         }
     }
 
-    public void Dispose()
+    /// <summary>Closes them, and does not wait for a file system that does not answer, where their files are to be removed.</summary>
+    public async Task CloseAsync(PatientLook look)
+    {
+        var files = End();
+        int isBegun = files.Length > 0 ? 0 : 1;
+        int RemoveAll()
+        {
+            isBegun = 1;
+            Array.ForEach(files, static file => Leave(file, removes: true));
+            return 0;
+        }
+        try
+        {
+            _ = isBegun == 0 ? await look.AtAsync(string.Join(", ", Shown), RemoveAll, CancellationToken.None) : 0;
+        }
+        catch (StandstillException)
+        {
+            Array.ForEach(Volatile.Read(ref isBegun) == 0 ? files : [], static file => Leave(file, removes: false));
+        }
+    }
+
+    public void Dispose() => Array.ForEach(End(), static file => Leave(file, removes: true));
+
+    // The files are still there, and nobody listens.
+    private SocketFile[] End()
     {
         lock (_lock)
         {
+            SocketFile[] files = _isClosed ? [] : [.. _sockets.Select(static socket => socket.TakeFile()).OfType<SocketFile>()];
             Close();
+            return files;
         }
     }
 

@@ -136,9 +136,9 @@ internal sealed partial class Daemon : IAsyncDisposable
         var before = _apps;
         var gone = before.Where(app => file.Apps.All(settings => settings.Name != app.Settings.Name)).ToArray();
         var moved = before.Where(app => file.Apps.Any(settings => settings.Name == app.Settings.Name && Moves(app.Settings, settings))).ToArray();
-        foreach (var settings in file.Apps.Where(settings => moved.Any(app => app.Settings.Name == settings.Name)))
+        foreach (var app in moved)
         {
-            if (await WhyNotListenAsync(settings) is { } mistake)
+            if (await WhyNotListenAsync(app, file.Apps.First(settings => settings.Name == app.Settings.Name)) is { } mistake)
             {
                 return new ControlAnswer(false, mistake);
             }
@@ -167,18 +167,11 @@ internal sealed partial class Daemon : IAsyncDisposable
     private static bool Moves(AppSettings from, AppSettings to) => !to.Urls.SequenceEqual(from.Urls) || to.User != from.User;
 
     // What cannot be listened on is known before anything has ended for it. What an application here has can.
-    private async Task<string?> WhyNotListenAsync(AppSettings settings)
+    private async Task<string?> WhyNotListenAsync(HostedApp app, AppSettings settings)
     {
         var held = _apps.SelectMany(static app => app.Settings.Urls).Select(ServeFileReader.Bare).ToHashSet(StringComparer.Ordinal);
-        try
-        {
-            (await AppListeners.OpenAsync(settings, _folders, url => !held.Contains(ServeFileReader.Bare(url)))).Dispose();
-            return null;
-        }
-        catch (Exception error) when (error is MillraceStartException or CommandFailure or StandstillException)
-        {
-            return $"{settings.Name}: {error.Message}";
-        }
+        string? why = await app.WhyNotListenAsync(settings, url => !held.Contains(ServeFileReader.Bare(url)));
+        return why is null ? null : $"{settings.Name}: {why}";
     }
 
     private static async Task<(string Name, string? Error)> DeployAsync(HostedApp app, AppSettings settings) => (settings.Name, await Task.Run(() => app.BeginAsync(settings)));

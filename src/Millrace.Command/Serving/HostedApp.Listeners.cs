@@ -6,6 +6,7 @@ namespace Millrace.Command.Serving;
 
 internal sealed partial class HostedApp
 {
+    private readonly PatientLook _addresses = new();
     private volatile bool _isForNext;   // what it listens on stays open for another daemon
 
     /// <summary>Stops it for good, while somebody keeps its addresses open for the next daemon, and the channel into which its connections go.</summary>
@@ -24,13 +25,32 @@ internal sealed partial class HostedApp
         }
     }
 
+    /// <summary>Why some of the addresses of these settings cannot be listened on, or null.</summary>
+    public async Task<string?> WhyNotListenAsync(AppSettings settings, Func<string, bool> which)
+    {
+        try
+        {
+            await (await AppListeners.OpenAsync(settings, _folders, _addresses, which, _ending.Token)).CloseAsync(_addresses);
+            return null;
+        }
+        catch (Exception error) when (error is MillraceStartException or CommandFailure or StandstillException)
+        {
+            return error.Message;
+        }
+        catch (OperationCanceledException)
+        {
+            return WhyGivenUp;
+        }
+    }
+
     private async Task<string?> TryOpenAsync()
     {
+        using var wanted = WhileWanted();
         try
         {
             if (_listeners is null)
             {
-                _listeners = await AppListeners.OpenAsync(Settings, _folders);
+                _listeners = await AppListeners.OpenAsync(Settings, _folders, _addresses, which: null, wanted.Token);
                 KeepAddresses();
             }
             return null;
@@ -38,6 +58,10 @@ internal sealed partial class HostedApp
         catch (Exception error) when (error is MillraceStartException or FormatException or CommandFailure or StandstillException)
         {
             return error.Message;
+        }
+        catch (OperationCanceledException)
+        {
+            return WhyGivenUp;
         }
     }
 
@@ -58,8 +82,8 @@ internal sealed partial class HostedApp
         if (_listeners is { } listeners)
         {
             _folders.Stored.Forget(Settings.Name, listeners.State);
-            listeners.Dispose();
             _listeners = null;
+            await listeners.CloseAsync(_addresses);
         }
     }
 }

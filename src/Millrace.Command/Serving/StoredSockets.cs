@@ -64,13 +64,15 @@ internal sealed class StoredSockets
     /// <summary>What an application has listened on at an address; none where that is not kept.</summary>
     public IReadOnlyList<ListenSocket> Take(string app, ListenAddress address)
     {
+        string prefix = $"{Prefix}{app}.listen.";
+        (string Name, int Descriptor)[] its;
         lock (_lock)
         {
-            string prefix = $"{Prefix}{app}.listen.";
-            var its = _stored.Where(each => each.Name.StartsWith(prefix, StringComparison.Ordinal) && ResumedListeners.IsAt(each.Descriptor, address)).ToArray();
+            its = [.. _stored.Where(each => each.Name.StartsWith(prefix, StringComparison.Ordinal) && ResumedListeners.IsAt(each.Descriptor, address))];
             _stored.RemoveAll(its.Contains);
-            return [.. its.Select(each => ResumedListeners.TryTake(each.Descriptor, address, each.Name[prefix.Length..] is var file && file == NoFile ? null : file.Replace('-', ':'))!)];
         }
+        // Their file system may stand still, and others want theirs.
+        return [.. its.Select(each => ResumedListeners.TryTake(each.Descriptor, address, each.Name[prefix.Length..] is var file && file == NoFile ? null : file.Replace('-', ':'))!)];
     }
 
     /// <summary>Has systemd keep what an application listens on.</summary>

@@ -14,7 +14,7 @@ internal sealed class ListenSocket : IDisposable
     private static readonly TimeSpan s_handshake = TimeSpan.FromMilliseconds(0.25);
 
     // Unix sockets made here: the file that goes with the descriptor. Null for TCP and for what was inherited.
-    private readonly SocketFile? _file;
+    private SocketFile? _file;
     private int _descriptor;
 
     public ListenSocket(int descriptor, ListenAddress address, SocketName name, int loop, SocketFile? file = null)
@@ -83,6 +83,12 @@ internal sealed class ListenSocket : IDisposable
 
         return true;
     }
+
+    /// <summary>
+    /// The file that goes with it, for whoever removes it when nobody listens any more: its file system may stand still, and the socket is not to wait for it. Its folder
+    /// is the caller's to close as well. Null where there is none.
+    /// </summary>
+    public SocketFile? TakeFile() => Interlocked.Exchange(ref _file, null);
 
     /// <summary>Stops listening where somebody else, who has the socket too, goes on: what goes with it stays.</summary>
     public void Leave() => Close(removesFile: false);

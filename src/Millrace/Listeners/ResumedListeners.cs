@@ -11,7 +11,11 @@ internal static class ResumedListeners
     /// <param name="descriptor">Of whatever kind.</param>
     /// <param name="address">With its real port.</param>
     /// <param name="fileIdentity">See <see cref="ListenSocket.FileIdentity"/>.</param>
-    public static ListenSocket? TryTake(int descriptor, ListenAddress address, string? fileIdentity)
+    public static ListenSocket? TryTake(int descriptor, ListenAddress address, string? fileIdentity) =>
+        IsAt(descriptor, address) ? TryTake(descriptor, address, fileIdentity is null ? null : FileOf(address, fileIdentity)) : null;
+
+    /// <summary>The same where the file has been looked for: no file system is asked for anything.</summary>
+    public static ListenSocket? TryTake(int descriptor, ListenAddress address, SocketFile? file)
     {
         if (!IsAt(descriptor, address))
         {
@@ -20,7 +24,7 @@ internal static class ResumedListeners
 
         SocketName name = SocketName.Of(descriptor)!.Value;
         _ = SystemCalls.Fcntl(descriptor, SystemCalls.F_SETFD, SystemCalls.FD_CLOEXEC);
-        return new ListenSocket(descriptor, address, name, loop: address.Kind == EndPointKind.Tcp ? 0 : -1, fileIdentity is null ? null : FileOf(address, fileIdentity));
+        return new ListenSocket(descriptor, address, name, loop: address.Kind == EndPointKind.Tcp ? 0 : -1, file);
     }
 
     /// <summary>Whether a descriptor listens at an address.</summary>
@@ -38,7 +42,8 @@ internal static class ResumedListeners
         _ => true,
     };
 
-    private static SocketFile? FileOf(ListenAddress address, string identity)
+    /// <summary>The file at a Unix address, where it is still that one; its folder is the caller's to close as well.</summary>
+    public static SocketFile? FileOf(ListenAddress address, string identity)
     {
         if (SocketDirectory.Open(address.Path!, out _) is not { } directory)
         {
