@@ -37,7 +37,7 @@ internal static class ProjectBuild
         using var quit = PosixSignalRegistration.Create(PosixSignal.SIGQUIT, Stop);
         try
         {
-            using var turn = await BuildTurn.TakeAsync(folders, user: null, stopping.Token);
+            await using var turn = await BuildTurn.TakeAsync(folders, user: null, stopping.Token);
             return await BuildAsync(new Order(project, User: null), errors => console.Error.Write(errors), "the errors are above", stopping.Token);
         }
         catch (OperationCanceledException) when (!ct.IsCancellationRequested)
@@ -49,7 +49,8 @@ internal static class ProjectBuild
     /// <param name="Project">The project file.</param>
     /// <param name="User">Who builds it; null: this process's own.</param>
     /// <param name="IsAnew">Whether nothing of what an earlier build has made is to be believed.</param>
-    public sealed record Order(string Project, OtherUser? User, bool IsAnew = false);
+    /// <param name="IsThere">Whether there is a file, where that may not be known for long; null: it is looked for as always.</param>
+    public sealed record Order(string Project, OtherUser? User, bool IsAnew = false, Func<string, Task<bool>>? IsThere = null);
 
     /// <summary>The same where nobody looks on, and signals and turns are somebody else's.</summary>
     /// <param name="order">What to build.</param>
@@ -60,7 +61,7 @@ internal static class ProjectBuild
     /// <exception cref="CommandFailure">The build failed.</exception>
     public static async Task<string> BuildAsync(Order order, Action<string> complain, string where, CancellationToken ct)
     {
-        var (project, user, isAnew) = order;
+        var (project, user, isAnew, isThere) = order;
         var start = new ProcessStartInfo(DotNet.Path)
         {
             RedirectStandardOutput = true,
@@ -103,7 +104,7 @@ internal static class ProjectBuild
             string who = user is null ? "" : $" User {user.Name}, whom the application runs as, builds it, and must be able to write in its folder and in a home of his own; or publish it, and name the published folder.";
             throw new CommandFailure(ExitCode.Failure, $"{Path.GetFileName(project)} does not build; {where}.{who}");
         }
-        if (assembly.Length == 0 || !File.Exists(assembly))
+        if (assembly.Length == 0 || !await (isThere?.Invoke(assembly) ?? Task.FromResult(File.Exists(assembly))))
         {
             throw new CommandFailure(ExitCode.Failure, $"{Path.GetFileName(project)} builds no single assembly (several target frameworks?). Publish it, and run the published folder.");
         }

@@ -54,6 +54,20 @@ internal sealed class AppCode
     public async Task<(RunnableApp App, CodeSnapshot? Code)> FindAsync(AppSettings settings, int generation, CancellationToken ct)
     {
         var user = OtherUser.Find(settings.User);
+        var watched = settings.Watch || settings.WatchSources ? _watch.Watched : null;
+        try
+        {
+            return await FindAsync(settings, generation, user, ct);
+        }
+        catch (StandstillException) when (watched is not null)
+        {
+            _watch.Watched = watched;       // what has changed is deployed when the file system answers again
+            throw;
+        }
+    }
+
+    private async Task<(RunnableApp App, CodeSnapshot? Code)> FindAsync(AppSettings settings, int generation, OtherUser? user, CancellationToken ct)
+    {
         string? project = await ReadAsync(settings.Target, user, () => AppTarget.FindProject(settings.Target), ct);
         _watch.End();
         await (settings.Watch && project is null ? _watch.BeginAsync(settings.Target, user, ct) : Task.CompletedTask);
@@ -105,10 +119,10 @@ internal sealed class AppCode
     // What is saved during the build is built next. A first one finds out which projects belong to this one.
     private async Task<string> BuildWatchedAsync(string project, OtherUser? user, CancellationToken ct)
     {
-        var sources = SourceFiles.FoldersOf(project);
+        var sources = await FoldersOfAsync(project, ct);
         await _watch.BeginSourcesAsync(sources, ct);
         string built = await BuildAsync(project, user, ct);
-        if (SourceFiles.FoldersOf(project) is var all && !all.SequenceEqual(sources))
+        if (await FoldersOfAsync(project, ct) is var all && !all.SequenceEqual(sources))
         {
             bool hasChanged = await _watch.HasChangedAsync(ct);
             await _watch.BeginSourcesAsync(all, ct);
@@ -120,24 +134,27 @@ internal sealed class AppCode
         return built;
     }
 
+    private Task<IReadOnlyList<string>> FoldersOfAsync(string project, CancellationToken ct) => _look.AtAsync(project, () => SourceFiles.FoldersOf(project), ct);
+
+    private Task<string> SignAsync(string project, IReadOnlyList<string> sources, CancellationToken ct) =>
+        sources.Count == 0 ? Task.FromResult("") : _look.AtAsync(project, () => SourceFiles.Sign(sources, _look.GoesOn), ct);
+
     // MSBuild goes by times: what was saved while it was compiling is older than what that has made, and would count as built.
     private async Task<string> BuildAsync(string project, OtherUser? user, CancellationToken ct)
     {
-        var sources = user is null ? SourceFiles.FoldersOf(project) : [];
-        using var turn = await BuildTurn.TakeAsync(sources, user, ct);
-        string before = SourceFiles.Sign(sources);
+        var sources = user is null ? await FoldersOfAsync(project, ct) : [];
         bool isAnew = _isStale;
-        bool isBuilt = false;
-        try
+        string before;
+        Task<string> building;
+        await using (await BuildTurn.TakeAsync(sources, user, ct, (folder, open) => _look.AtAsync(folder, open, ct, static late => late?.Dispose())))
         {
-            string built = await BuildInTimeAsync(new ProjectBuild.Order(project, user, isAnew), ct);
-            isBuilt = true;
-            return built;
+            before = await SignAsync(project, sources, ct);
+            building = BuildInTimeAsync(new ProjectBuild.Order(project, user, isAnew, assembly => _look.AtAsync(assembly, () => File.Exists(assembly), ct)), ct);
+            await ((Task)building).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         }
-        finally
-        {
-            _isStale = SourceFiles.Sign(sources) != before || (isAnew && !isBuilt);
-        }
+        _isStale = true;        // also where nobody can look
+        _isStale = await SignAsync(project, sources, CancellationToken.None) != before || (isAnew && !building.IsCompletedSuccessfully);
+        return await building;
     }
 
     private async Task<string> BuildInTimeAsync(ProjectBuild.Order order, CancellationToken ct)

@@ -348,7 +348,7 @@ internal sealed partial class AppInstance : IDisposable
         other?.Describe(info.Environment);
         foreach (var (name, value) in settings.Environment)
         {
-            info.Environment[name] = value;
+            info.Environment[name] = name == "DOTNET_STARTUP_HOOKS" ? $"{info.Environment[name]!.Split(':')[0]}:{value}" : value;     // behind the daemon's own
         }
         if (_start.Shared is { } shared)
         {

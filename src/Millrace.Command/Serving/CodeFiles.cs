@@ -37,30 +37,42 @@ internal static class CodeFiles
     }
 
     /// <summary>Two that are the same are one state of the code. The times of files count, not their bytes; null where there is no code.</summary>
-    public static string? Sign(CodeFolder? folder)
+    /// <param name="folder">Which.</param>
+    /// <param name="seen">Is called again and again while its files are looked at; null: nobody waits for that.</param>
+    public static string? Sign(CodeFolder? folder, Action? seen = null)
     {
         if (folder is null)
         {
             return null;
         }
         using var hash = IncrementalHash.CreateHash(HashAlgorithmName.SHA256);
-        Add(hash, folder);
+        Add(hash, folder, seen ?? (static () => { }));
         return Convert.ToHexString(hash.GetHashAndReset());
     }
 
     /// <summary>When the youngest file was written.</summary>
-    public static DateTime WrittenUtc(CodeFolder folder) =>
-        folder.Files.Select(static file => PlainFile.Facts(file).WrittenUtc).Concat(folder.Folders.Select(WrittenUtc)).Max();
+    public static DateTime WrittenUtc(CodeFolder folder, Action? seen = null) =>
+        Telling(folder.Files, seen ?? (static () => { })).Select(static file => PlainFile.Facts(file).WrittenUtc).Concat(folder.Folders.Select(each => WrittenUtc(each, seen))).Max();
+
+    /// <summary>The same, of each of which somebody is told before it is looked at.</summary>
+    public static IEnumerable<T> Telling<T>(IEnumerable<T> entries, Action seen)
+    {
+        foreach (var entry in entries)
+        {
+            seen();
+            yield return entry;
+        }
+    }
 
     private static CodeFolder? Read(DirectoryInfo directory, int depth, Action seen)
     {
         seen();
-        var entries = directory.EnumerateFileSystemInfos().ToArray();
+        var entries = Telling(directory.EnumerateFileSystemInfos(), seen).ToArray();
         var names = entries.Select(static entry => entry.Name).ToHashSet(StringComparer.Ordinal);
         FileInfo[] files = [.. entries.OfType<FileInfo>().Where(file => IsCode(file.Name, names) && IsFile(file, seen)).OrderBy(static file => file.Name, StringComparer.Ordinal)];
         CodeFolder[] folders = depth == DepthMax ? [] :
         [
-            .. entries.OfType<DirectoryInfo>().Where(each => (depth > 0 || each.Name != WebRoot) && each.LinkTarget is null)
+            .. Telling(entries.OfType<DirectoryInfo>(), seen).Where(each => (depth > 0 || each.Name != WebRoot) && each.LinkTarget is null)
                 .OrderBy(static each => each.Name, StringComparer.Ordinal).Select(each => ReadInner(each, depth + 1, seen)).OfType<CodeFolder>(),
         ];
         return files.Length + folders.Length > 0 ? new CodeFolder(directory.FullName, files, folders) : null;
@@ -90,16 +102,16 @@ internal static class CodeFiles
         s_endings.Any(ending => name.EndsWith(ending, StringComparison.OrdinalIgnoreCase))
         || name.Contains(".so.", StringComparison.OrdinalIgnoreCase) || name == "createdump" || names.Contains(name + ".dll");
 
-    private static void Add(IncrementalHash hash, CodeFolder folder)
+    private static void Add(IncrementalHash hash, CodeFolder folder, Action seen)
     {
-        foreach (var file in folder.Files)
+        foreach (var file in Telling(folder.Files, seen))
         {
             var (length, written) = PlainFile.Facts(file);
             hash.AppendData(Encoding.UTF8.GetBytes(string.Create(CultureInfo.InvariantCulture, $"{file.FullName}\0{length}\0{written.Ticks}\0")));
         }
         foreach (var each in folder.Folders)
         {
-            Add(hash, each);
+            Add(hash, each, seen);
         }
     }
 }

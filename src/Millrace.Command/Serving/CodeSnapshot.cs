@@ -49,7 +49,7 @@ internal sealed class CodeSnapshot : IDisposable
         long giveUpAt = Environment.TickCount64 + (long)s_patience.TotalMilliseconds;
         while (Environment.TickCount64 < giveUpAt)
         {
-            if (copying.Read(() => CodeFiles.Read(folder, reader.GoesOn)) is { } code && IsQuiet(code) && Take(code, parent, name, copying) is { } snapshot)
+            if (copying.Read(() => CodeFiles.Read(folder, reader.GoesOn)) is { } code && IsQuiet(code, reader.GoesOn) && Take(code, parent, name, copying) is { } snapshot)
             {
                 return snapshot;
             }
@@ -102,9 +102,9 @@ internal sealed class CodeSnapshot : IDisposable
         }
     }
 
-    private static bool IsQuiet(CodeFolder code)
+    private static bool IsQuiet(CodeFolder code, Action seen)
     {
-        TimeSpan age = DateTime.UtcNow - CodeFiles.WrittenUtc(code);
+        TimeSpan age = DateTime.UtcNow - CodeFiles.WrittenUtc(code, seen);
         return age >= s_quiet || age < -s_quiet;        // clocks differ, and archives keep times
     }
 
@@ -135,8 +135,8 @@ internal sealed class CodeSnapshot : IDisposable
             {
                 copying.CopyAll(code, copy);
             }
-            string? before = CodeFiles.Sign(code);
-            return signature = copying.Read(() => CodeFiles.Sign(CodeFiles.Read(code.Path, copying.Seen))) == before ? before : null;
+            string? before = CodeFiles.Sign(code, copying.Seen);
+            return signature = copying.Read(() => CodeFiles.Sign(CodeFiles.Read(code.Path, copying.Seen), copying.Seen)) == before ? before : null;
         }
         finally
         {
@@ -198,7 +198,7 @@ internal sealed class CodeSnapshot : IDisposable
                 using OwnFolder inner = to.Make(name);
                 Copy(folder, inner);
             }
-            foreach (string name in Read(() => Directory.GetFileSystemEntries(code.Path)).Select(static path => Path.GetFileName(path)).Where(name => !copied.Contains(name)))
+            foreach (string name in Read(() => CodeFiles.Telling(Directory.EnumerateFileSystemEntries(code.Path), Seen).ToArray()).Select(static path => Path.GetFileName(path)).Where(name => !copied.Contains(name)))
             {
                 to.Link(name, Path.Combine(code.Path, name));
             }

@@ -26,6 +26,8 @@ internal sealed class CodeWatch(PatientLook look, Action<string>? say = null)
     /// <param name="Quiet">For how long nobody must have written.</param>
     private sealed record Pace(TimeSpan Period, TimeSpan Quiet);
 
+    private sealed record Watch(string Place, Func<string?>? Sign, Pace Pace, string? Deployed);
+
     /// <summary>What lies there now is deployed.</summary>
     /// <param name="target">A folder, or a file in it.</param>
     /// <param name="user">Who looks; null: this process's own.</param>
@@ -36,7 +38,7 @@ internal sealed class CodeWatch(PatientLook look, Action<string>? say = null)
     /// <summary>The same of sources, which somebody edits who waits for what becomes of them.</summary>
     /// <param name="sources">Folders of projects.</param>
     /// <param name="ct">Gives it up.</param>
-    public Task BeginSourcesAsync(IReadOnlyList<string> sources, CancellationToken ct) => BeginAsync(sources[^1], () => SourceFiles.Sign(sources), s_developers, ct);
+    public Task BeginSourcesAsync(IReadOnlyList<string> sources, CancellationToken ct) => BeginAsync(sources[^1], () => SourceFiles.Sign(sources, look.GoesOn), s_developers, ct);
 
     /// <summary>Something has been deployed from there before. Nobody looks now.</summary>
     public void Resume(string target, OtherUser? user, string deployed)
@@ -56,6 +58,25 @@ internal sealed class CodeWatch(PatientLook look, Action<string>? say = null)
         }
     }
 
+    /// <summary>What is watched, and since when, for whoever puts that back; null where nothing is.</summary>
+    public object? Watched
+    {
+        get
+        {
+            lock (_lock)
+            {
+                return _sign is null ? null : new Watch(_place, _sign, _pace, _deployed);
+            }
+        }
+        set
+        {
+            lock (_lock)
+            {
+                (_place, _sign, _pace, _deployed) = (Watch)value!;
+            }
+        }
+    }
+
     private async Task BeginAsync(string place, Func<string?> sign, Pace pace, CancellationToken ct)
     {
         string? signature = await LookAsync(place, sign, pace, ct);
@@ -71,7 +92,7 @@ internal sealed class CodeWatch(PatientLook look, Action<string>? say = null)
         return () =>
         {
             folder ??= Directory.Exists(target) ? target : Path.GetDirectoryName(target)!;
-            return OtherUser.Read(user, () => CodeFiles.Sign(CodeFiles.Read(folder, look.GoesOn)));
+            return OtherUser.Read(user, () => CodeFiles.Sign(CodeFiles.Read(folder, look.GoesOn), look.GoesOn));
         };
     }
 

@@ -354,6 +354,10 @@ internal sealed partial class ServeFileReader
             {
                 Add(member.Place, $"\"{member.Name}\" is no name of a variable: it has a character, and no '='.");
             }
+            else if (member.Name.StartsWith("MILLRACE_", StringComparison.Ordinal))
+            {
+                Add(member.Place, $"\"{member.Name}\" is a variable of the daemon's own, by which it speaks with the application. Take another name, or settings of the server's such as Millrace__DrainTimeout.");
+            }
             else if (member.Value.Kind != JsonValueKind.String)
             {
                 Add(member.Value.Place, $"The variable \"{member.Name}\" is a string, and this is {member.Value.KindText}. Put it in quotes.");

@@ -23,8 +23,9 @@ internal sealed class ServiceManager : IDisposable
     private readonly Action<string> _say;
     private readonly Socket? _socket;
     private readonly Timer? _watchdog;
-    private bool _isStanding;
+    private bool _isStanding;       // somebody has waited for it in vain
     private bool _isSaid;
+    private string? _unsaid;        // how the daemon is, which it does not know yet
 
     /// <param name="path">Its socket; '@' at the begin is a NUL. Null or empty: there is none.</param>
     /// <param name="patience">How long it may be without a sign of life; null: it wants none.</param>
@@ -47,7 +48,7 @@ internal sealed class ServiceManager : IDisposable
         }
         if (patience is { } its)
         {
-            _watchdog = new Timer(_ => Tell("WATCHDOG=1", isSign: true), null, TimeSpan.Zero, its / 2 < s_signMin ? s_signMin : its / 2 > s_signMax ? s_signMax : its / 2);
+            _watchdog = new Timer(_ => Tell("WATCHDOG=1", Kind.Sign), null, TimeSpan.Zero, its / 2 < s_signMin ? s_signMin : its / 2 > s_signMax ? s_signMax : its / 2);
         }
     }
 
@@ -71,7 +72,8 @@ internal sealed class ServiceManager : IDisposable
     {
         if (Keeps && _socket is { Connected: true })
         {
-            _ = DescriptorPassing.TrySend((int)_socket.Handle, Encoding.UTF8.GetBytes($"FDSTORE=1\nFDNAME={name}\nFDPOLL=0"), descriptors);
+            int[] its = [.. descriptors];
+            Tell(() => DescriptorPassing.TrySend((int)_socket.Handle, Encoding.UTF8.GetBytes($"FDSTORE=1\nFDNAME={name}\nFDPOLL=0"), its), Kind.Fact);
         }
     }
 
@@ -80,18 +82,18 @@ internal sealed class ServiceManager : IDisposable
     {
         if (Keeps)
         {
-            Tell($"FDSTOREREMOVE=1\nFDNAME={name}");
+            Tell($"FDSTOREREMOVE=1\nFDNAME={name}", Kind.Fact);
         }
     }
 
     /// <summary>The start is over, or the reading of a changed file.</summary>
     /// <param name="status">How it is, for `systemctl status`.</param>
-    public void TellReady(string status) => Tell("READY=1\nSTATUS=" + status);
+    public void TellReady(string status) => Tell("READY=1\nSTATUS=" + status, Kind.State);
 
     /// <summary>A file is being read again. The time lets it tell this from an answer to an earlier request.</summary>
-    public void TellReloading() => Tell(string.Create(CultureInfo.InvariantCulture, $"RELOADING=1\nMONOTONIC_USEC={Stopwatch.GetTimestamp() / (Stopwatch.Frequency / 1_000_000)}"));
+    public void TellReloading() => Tell(string.Create(CultureInfo.InvariantCulture, $"RELOADING=1\nMONOTONIC_USEC={Stopwatch.GetTimestamp() / (Stopwatch.Frequency / 1_000_000)}"), Kind.State);
 
-    public void TellStopping() => Tell("STOPPING=1\nSTATUS=stopping: requests that are under way are answered first");
+    public void TellStopping() => Tell("STOPPING=1\nSTATUS=stopping: requests that are under way are answered first", Kind.State);
 
     public void Dispose()
     {
@@ -99,36 +101,61 @@ internal sealed class ServiceManager : IDisposable
         _socket?.Dispose();
     }
 
-    // Its queue may be full, and whoever is to read it stand still: a daemon that waits for it serves no more, and does not end.
-    private void Tell(string what, bool isSign = false)
+    private enum Kind
     {
-        if (_socket is not { Connected: true })
+        /// <summary>Of life; there is another one soon.</summary>
+        Sign,
+
+        /// <summary>How the daemon is: it counts until there is another one.</summary>
+        State,
+
+        Fact,
+    }
+
+    private void Tell(string what, Kind kind)
+    {
+        if (_socket is { Connected: true })
         {
-            return;
+            Tell(() => _socket.Send(Encoding.UTF8.GetBytes(what)) > 0, kind, what);
         }
-        bool wasStanding;
+    }
+
+    // Its queue may be full, and whoever is to read it stand still: a daemon that waits for it serves no more, and does not end. So a sign of life waits for nothing, and of the rest
+    // one, until something has been read again; the state of the daemon is told then.
+    private void Tell(Func<bool> send, Kind kind, string what = "")
+    {
+        bool isSaid;
         lock (_lock)
         {
-            wasStanding = _isStanding;
+            _unsaid = kind == Kind.State ? what : _unsaid;
             try
             {
-                int patience = _isStanding || isSign ? 0 : (int)s_patience.TotalMicroseconds;
-                _isStanding = !_socket.Poll(patience, SelectMode.SelectWrite);
-                _ = _isStanding ? 0 : _socket.Send(Encoding.UTF8.GetBytes(what));
+                bool isSent = IsReady(kind != Kind.Sign && !_isStanding);
+                if (isSent && _unsaid is { } state)
+                {
+                    isSent = _socket!.Send(Encoding.UTF8.GetBytes(state)) > 0;
+                    _unsaid = null;
+                    isSent = kind == Kind.State || IsReady(kind != Kind.Sign);
+                }
+                isSent = isSent && (kind == Kind.State || send());
+                _isStanding = !isSent && (_isStanding || kind != Kind.Sign);
             }
             catch (SocketException error) when (error.SocketErrorCode == SocketError.WouldBlock)
             {
-                _isStanding = true;
+                _isStanding |= kind != Kind.Sign;
             }
             catch (Exception error) when (error is SocketException or ObjectDisposedException)
             {
                 return;     // it has gone, or we go
             }
+            isSaid = _isSaid || !_isStanding;
+            _isSaid |= _isStanding;
         }
-        if (_isStanding && !_isSaid && (wasStanding || !isSign))
+        if (!isSaid)
         {
-            _isSaid = true;
             _say("the service manager does not read what it is told (NOTIFY_SOCKET), and may take this daemon for hung, or not ready. All goes on without it");
         }
     }
+
+    private bool IsReady(bool isWaitedFor) => _socket!.Poll(isWaitedFor ? (int)s_patience.TotalMicroseconds : 0, SelectMode.SelectWrite);
 }

@@ -36,23 +36,25 @@ internal static class SourceFiles
     }
 
     /// <summary>Two that are the same are one state of the sources: names, lengths and times of files.</summary>
-    public static string Sign(IEnumerable<string> folders)
+    /// <param name="folders">Of projects.</param>
+    /// <param name="seen">Is called again and again while they are read; null: nobody waits for that.</param>
+    public static string Sign(IEnumerable<string> folders, Action? seen = null)
     {
         using var hash = IncrementalHash.CreateHash(HashAlgorithmName.SHA256);
         foreach (string folder in folders)
         {
-            Add(hash, new DirectoryInfo(folder), depth: 0);
+            Add(hash, new DirectoryInfo(folder), depth: 0, seen ?? (static () => { }));
         }
         return Convert.ToHexString(hash.GetHashAndReset());
     }
 
     // What editors put beside a file while they save it ends otherwise, or begins with a dot.
-    private static void Add(IncrementalHash hash, DirectoryInfo directory, int depth)
+    private static void Add(IncrementalHash hash, DirectoryInfo directory, int depth, Action seen)
     {
         FileSystemInfo[] entries;
         try
         {
-            entries = [.. directory.EnumerateFileSystemInfos().Where(static entry => entry.Name[0] != '.' || entry.Name is ".editorconfig" or ".globalconfig").OrderBy(static entry => entry.Name, StringComparer.Ordinal)];
+            entries = [.. CodeFiles.Telling(directory.EnumerateFileSystemInfos(), seen).Where(static entry => entry.Name[0] != '.' || entry.Name is ".editorconfig" or ".globalconfig").OrderBy(static entry => entry.Name, StringComparer.Ordinal)];
         }
         catch (Exception error) when (error is IOException or UnauthorizedAccessException)
         {
@@ -60,12 +62,13 @@ internal static class SourceFiles
         }
         foreach (var file in entries.OfType<FileInfo>().Where(static file => s_endings.Any(ending => file.Name.EndsWith(ending, StringComparison.OrdinalIgnoreCase))))
         {
+            seen();
             var (length, written) = PlainFile.Facts(file);
             hash.AppendData(Encoding.UTF8.GetBytes(string.Create(CultureInfo.InvariantCulture, $"{file.FullName}\0{length}\0{written.Ticks}\0")));
         }
-        foreach (var inner in entries.OfType<DirectoryInfo>().Where(each => depth < DepthMax && each.LinkTarget is null && !s_foreign.Contains(each.Name)))
+        foreach (var inner in CodeFiles.Telling(entries.OfType<DirectoryInfo>(), seen).Where(each => depth < DepthMax && each.LinkTarget is null && !s_foreign.Contains(each.Name)))
         {
-            Add(hash, inner, depth + 1);
+            Add(hash, inner, depth + 1, seen);
         }
     }
 }

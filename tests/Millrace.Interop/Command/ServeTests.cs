@@ -530,7 +530,7 @@ public sealed partial class ServeTests : IAsyncLifetime
         Assert.Contains($"serve \"{folder.Replace("%", "%%", StringComparison.Ordinal)}/$$file.json\"\n", unit, StringComparison.Ordinal);
         Assert.Contains("\nOOMPolicy=continue\n", unit, StringComparison.Ordinal);
         Assert.Contains("\nKillMode=process\nFileDescriptorStoreMax=1024\nEnvironment=MILLRACE_FDSTORE=1024\n", unit, StringComparison.Ordinal);
-        Assert.Contains("\nTimeoutStartSec=120\nTimeoutStopSec=25\n", unit, StringComparison.Ordinal);
+        Assert.Contains("\nTimeoutStartSec=120\nTimeoutStopSec=55\n", unit, StringComparison.Ordinal);
         Assert.Contains(Environment.IsPrivilegedProcess ? "\nRuntimeDirectory=millrace\nRuntimeDirectoryMode=0700\nRuntimeDirectoryPreserve=restart\nCacheDirectory=millrace\nCacheDirectoryMode=0711\n" : "\nWantedBy=default.target\n", unit, StringComparison.Ordinal);
         Assert.Contains(Environment.IsPrivilegedProcess ? "\nPrivateTmp=no\n" : "\n", unit, StringComparison.Ordinal);
         if (System.IO.File.Exists("/usr/bin/systemd-analyze"))

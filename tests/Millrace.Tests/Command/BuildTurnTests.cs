@@ -1,6 +1,7 @@
 // Builds of one user, and of one project, one after the other.
 
 using Millrace.Command.Running;
+using Millrace.Command.Serving;
 
 namespace Millrace.Tests.Command;
 
@@ -27,8 +28,8 @@ public sealed class BuildTurnTests : IDisposable
         await Task.Delay(s_moment);
         Assert.False(second.IsCompleted);
 
-        first.Dispose();
-        (await second).Dispose();
+        await first.DisposeAsync();
+        await (await second).DisposeAsync();
     }
 
     [Fact]
@@ -40,7 +41,7 @@ public sealed class BuildTurnTests : IDisposable
         }
 
         Directory.CreateDirectory(Path.Combine(_project, "obj"));
-        (await BuildTurn.TakeAsync([_project], user: null, CancellationToken.None)).Dispose();
+        await (await BuildTurn.TakeAsync([_project], user: null, CancellationToken.None)).DisposeAsync();
         Task<BuildTurn> waiting;
         using (var other = File.OpenHandle(Path.Combine(_project, "obj/millrace.build.lock"), FileMode.Open, FileAccess.Read, FileShare.ReadWrite))
         {
@@ -49,6 +50,28 @@ public sealed class BuildTurnTests : IDisposable
             await Task.Delay(s_moment);
             Assert.False(waiting.IsCompleted);
         }
-        (await waiting).Dispose();
+        await (await waiting).DisposeAsync();
+    }
+
+    [Fact]
+    public async Task A_project_whose_folder_does_not_answer_keeps_its_turn_from_nobody()
+    {
+        if (!OperatingSystem.IsLinux())
+        {
+            return;
+        }
+
+        var look = new PatientLook(s_moment);
+        using var answers = new ManualResetEventSlim();
+        await Assert.ThrowsAsync<StandstillException>(() => BuildTurn.TakeAsync([_project], user: null, CancellationToken.None, (folder, open) => look.AtAsync(
+            folder,
+            () =>
+            {
+                answers.Wait();
+                return open();
+            },
+            CancellationToken.None)));
+        await (await BuildTurn.TakeAsync([_project], user: null, CancellationToken.None).WaitAsync(TimeSpan.FromSeconds(30))).DisposeAsync();
+        answers.Set();
     }
 }

@@ -118,6 +118,7 @@ public sealed class ServeFileTests
         { "2:13", "\"timeouts\" is an object, { ... }, and this is a string.", App("|\"timeouts\": \"30s\"") },
         { "2:26", "The variable \"Port\" is a string, and this is a number. Put it in quotes.", App("|\"environment\": { \"Port\": 80 }") },
         { "2:18", "\"A=B\" is no name of a variable", App("|\"environment\": { \"A=B\": \"\" }") },
+        { "2:18", "\"MILLRACE_SERVE_URLS\" is a variable of the daemon's own", App("|\"environment\": { \"MILLRACE_SERVE_URLS\": \"\" }") },
         { "2:28", "The variable \"A\" is there twice.", App("|\"environment\": { \"A\": \"1\", \"A\": \"2\" }") },
         { "2:14", "\"arguments\" is a list of strings, and this is a string.", App("|\"arguments\": \"--a\"") },
         { "2:15", "\"arguments\" is a list of strings, and this is a number.", App("|\"arguments\": [1]") },
