@@ -125,7 +125,11 @@ internal sealed class ServiceManager : IDisposable
     private void Tell(Func<bool> send, Kind kind, string what = "")
     {
         bool isSaid;
-        lock (_lock)
+        if (!_lock.TryEnter(kind == Kind.Sign ? TimeSpan.Zero : Timeout.InfiniteTimeSpan))
+        {
+            return;     // one is being told something: that is a sign as well
+        }
+        try
         {
             _unsaid = kind == Kind.State ? what : _unsaid;
             try
@@ -150,6 +154,10 @@ internal sealed class ServiceManager : IDisposable
             }
             isSaid = _isSaid || !_isStanding;
             _isSaid |= _isStanding;
+        }
+        finally
+        {
+            _lock.Exit();
         }
         if (!isSaid)
         {

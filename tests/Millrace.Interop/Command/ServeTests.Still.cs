@@ -65,6 +65,37 @@ public sealed partial class ServeTests
         Assert.Equal(0, await daemon.WaitForExitAsync());
     }
 
+    [Fact]
+    public async Task The_folder_of_a_socket_that_stands_still_keeps_no_other_application_from_what_systemd_has_kept_and_not_the_start_of_the_daemon()
+    {
+        Directory.CreateDirectory(Still);
+        using var manager = new FakeManager(Path.Combine(_directory.Path, "notify"));
+        Write(App("blog", $"fastcgi://unix:{Still}/blog.sock"), App("shop", $"fastcgi://unix:{Socket};{_shop}"));
+        var daemon = StartUnder(manager);
+        await WaitForStatusAsync("blog", "serving");
+        await WaitForStatusAsync("shop", "serving");
+        daemon.Signal(CommandProcess.SigTerm);
+        Assert.Equal(0, await daemon.WaitForExitAsync());
+
+        using var folder = new StillFolder(Still);
+        daemon = StartUnder(manager);
+        await daemon.WaitForOutputAsync("shop: generation 1 serves");
+        Assert.Equal("", await _client.GetStringAsync(_shop + "/title"));
+        await daemon.WaitForErrorAsync("millrace: serving ");
+        await WaitForStatusAsync("blog", "waiting");
+        Assert.Contains("has not answered for 20 s", AppOf("blog", await StatusAsync()).GetProperty("reason").GetString(), StringComparison.Ordinal);
+
+        // However often that is tried: one thread waits there.
+        int Threads() => Directory.GetDirectories($"/proc/{daemon.Id}/task").Length;
+        int before = Threads();
+        for (int i = 0; i < 6; i++)
+        {
+            Assert.Equal(1, (await DoAsync("restart", "blog")).ExitCode);
+        }
+        Assert.InRange(Threads(), 1, before + 4);
+        Assert.Equal((0, "shop: serving\n", ""), await DoAsync("restart", "shop"));
+    }
+
     private static void CopyAll(string from, string to)
     {
         Directory.CreateDirectory(to);

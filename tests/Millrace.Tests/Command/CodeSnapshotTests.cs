@@ -371,6 +371,22 @@ public sealed class CodeSnapshotTests : IDisposable
         await Assert.ThrowsAnyAsync<OperationCanceledException>(() => changed);
     }
 
+    [Fact]
+    public async Task What_was_watched_before_a_deployment_that_came_to_nothing_is_watched_again_and_has_changed()
+    {
+        Write("Shop.dll");
+        var watch = new CodeWatch(new PatientLook());
+        Assert.Null(watch.Watched);
+        await watch.BeginAsync(App, user: null, CancellationToken.None);
+        await File.WriteAllTextAsync(App + "/Shop.dll", "new", CancellationToken.None);
+        object? watched = watch.Watched;
+        watch.End();
+        await watch.BeginAsync(App, user: null, CancellationToken.None);
+        Assert.False(await watch.HasChangedAsync(CancellationToken.None));
+        watch.Watched = watched;
+        Assert.True(await watch.HasChangedAsync(CancellationToken.None));
+    }
+
     private string? After(Action change)
     {
         change();
