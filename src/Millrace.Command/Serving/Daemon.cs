@@ -170,8 +170,16 @@ internal sealed partial class Daemon : IAsyncDisposable
     private async Task<string?> WhyNotListenAsync(HostedApp app, AppSettings settings)
     {
         var held = _apps.SelectMany(static app => app.Settings.Urls).Select(ServeFileReader.Bare).ToHashSet(StringComparer.Ordinal);
-        string? why = await app.WhyNotListenAsync(settings, url => !held.Contains(ServeFileReader.Bare(url)));
-        return why is null ? null : $"{settings.Name}: {why}";
+        try
+        {
+            var opened = await AppListeners.OpenAsync(settings, _folders, app.Addresses, url => !held.Contains(ServeFileReader.Bare(url)), _ending.Token);
+            await opened.CloseAsync(app.Addresses);
+            return null;
+        }
+        catch (Exception error) when (error is MillraceStartException or CommandFailure or StandstillException or OperationCanceledException)
+        {
+            return error is OperationCanceledException ? "The daemon stops." : $"{settings.Name}: {error.Message}";
+        }
     }
 
     private static async Task<(string Name, string? Error)> DeployAsync(HostedApp app, AppSettings settings) => (settings.Name, await Task.Run(() => app.BeginAsync(settings)));

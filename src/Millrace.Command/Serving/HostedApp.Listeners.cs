@@ -6,8 +6,10 @@ namespace Millrace.Command.Serving;
 
 internal sealed partial class HostedApp
 {
-    private readonly PatientLook _addresses = new();
     private volatile bool _isForNext;   // what it listens on stays open for another daemon
+
+    /// <summary>By whom they are looked at.</summary>
+    public PatientLook Addresses { get; } = new();
 
     /// <summary>Stops it for good, while somebody keeps its addresses open for the next daemon, and the channel into which its connections go.</summary>
     public Task EndForNextAsync()
@@ -17,31 +19,7 @@ internal sealed partial class HostedApp
     }
 
     /// <summary>Has whoever keeps them for the next daemon keep its addresses.</summary>
-    public void KeepAddresses()
-    {
-        if (_listeners is { } listeners)
-        {
-            _folders.Stored.Keep(Settings.Name, listeners.State);
-        }
-    }
-
-    /// <summary>Why some of the addresses of these settings cannot be listened on, or null.</summary>
-    public async Task<string?> WhyNotListenAsync(AppSettings settings, Func<string, bool> which)
-    {
-        try
-        {
-            await (await AppListeners.OpenAsync(settings, _folders, _addresses, which, _ending.Token)).CloseAsync(_addresses);
-            return null;
-        }
-        catch (Exception error) when (error is MillraceStartException or CommandFailure or StandstillException)
-        {
-            return error.Message;
-        }
-        catch (OperationCanceledException)
-        {
-            return WhyGivenUp;
-        }
-    }
+    public void KeepAddresses() => _folders.Stored.Keep(Settings.Name, _listeners?.State);
 
     private async Task<string?> TryOpenAsync()
     {
@@ -50,18 +28,14 @@ internal sealed partial class HostedApp
         {
             if (_listeners is null)
             {
-                _listeners = await AppListeners.OpenAsync(Settings, _folders, _addresses, which: null, wanted.Token);
+                _listeners = await AppListeners.OpenAsync(Settings, _folders, Addresses, which: null, wanted.Token);
                 KeepAddresses();
             }
             return null;
         }
-        catch (Exception error) when (error is MillraceStartException or FormatException or CommandFailure or StandstillException)
+        catch (Exception error) when (error is MillraceStartException or FormatException or CommandFailure or StandstillException or OperationCanceledException)
         {
-            return error.Message;
-        }
-        catch (OperationCanceledException)
-        {
-            return WhyGivenUp;
+            return error is OperationCanceledException ? WhyGivenUp : error.Message;
         }
     }
 
@@ -83,7 +57,7 @@ internal sealed partial class HostedApp
         {
             _folders.Stored.Forget(Settings.Name, listeners.State);
             _listeners = null;
-            await listeners.CloseAsync(_addresses);
+            await listeners.CloseAsync(Addresses);
         }
     }
 }
