@@ -72,6 +72,7 @@ public sealed partial class ServeTests
         using var manager = new FakeManager(Path.Combine(_directory.Path, "notify"));
         Write(App("blog", $"fastcgi://unix:{Still}/blog.sock"), App("shop", $"fastcgi://unix:{Socket};{_shop}"));
         var daemon = StartUnder(manager);
+        await daemon.WaitForErrorAsync("millrace: serving ");
         await WaitForStatusAsync("blog", "serving");
         await WaitForStatusAsync("shop", "serving");
         daemon.Signal(CommandProcess.SigTerm);

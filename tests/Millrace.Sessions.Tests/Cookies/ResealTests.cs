@@ -192,11 +192,7 @@ public sealed class ResealTests
         await FullStore.FillAsync(site);
         await visitor.DoAsync("set credit 100");
         Visitor replay = visitor.Copy();
-        Task<string> slow = visitor.DoAsync("get credit;meet;set credit 0");
-        await LoadingAsync(meeting);
-        await FullStore.EvictAllAsync(site);
-        await meeting.MeetAsync();
-        await slow;
+        await DuringAsync(visitor, "get credit;meet;set credit 0", meeting, () => FullStore.EvictAllAsync(site));
         await FullStore.EvictAllAsync(site);
 
         Assert.Equal("-", await replay.DoAsync("get credit"));
@@ -218,12 +214,11 @@ public sealed class ResealTests
         await visitor.DoAsync("set credit 100");
         Visitor other = visitor.Copy();
         await FullStore.FillAsync(site);
-        Task<string> slow = visitor.DoAsync("get credit;meet;set credit 0");
-        await LoadingAsync(meeting);
-        await other.DoAsync("set credit 50");
-        await FullStore.EvictAllAsync(site);
-        await meeting.MeetAsync();
-        await slow;
+        await DuringAsync(visitor, "get credit;meet;set credit 0", meeting, async () =>
+        {
+            await other.DoAsync("set credit 50");
+            await FullStore.EvictAllAsync(site);
+        });
         await FullStore.EvictAllAsync(site);
 
         Assert.Equal("-", await other.DoAsync("get credit"));
@@ -239,12 +234,11 @@ public sealed class ResealTests
         await visitor.DoAsync("set coupon 1");
         await FullStore.EvictAllAsync(site);
         Visitor stale = visitor.Copy();
-        Task<string> slow = stale.DoAsync("get coupon;meet;set x 1");
-        await LoadingAsync(meeting);
-        await visitor.DoAsync("set coupon 0");
-        await FullStore.EvictAllAsync(site);
-        await meeting.MeetAsync();
-        await slow;
+        await DuringAsync(stale, "get coupon;meet;set x 1", meeting, async () =>
+        {
+            await visitor.DoAsync("set coupon 0");
+            await FullStore.EvictAllAsync(site);
+        });
         Assert.Equal(1, site.Counters.Total(WriteRejection.Ended));
         await FullStore.EvictAllAsync(site);
 
@@ -265,12 +259,11 @@ public sealed class ResealTests
         await visitor.DoAsync("set coupon 1");
         await FullStore.EvictAllAsync(site);
         Visitor stale = visitor.Copy();
-        Task<string> slow = stale.DoAsync("get coupon;meet;set x 1");
-        await LoadingAsync(meeting);
-        await visitor.DoAsync(newer);
-        await FullStore.EvictAllAsync(site);
-        await meeting.MeetAsync();
-        await slow;
+        await DuringAsync(stale, "get coupon;meet;set x 1", meeting, async () =>
+        {
+            await visitor.DoAsync(newer);
+            await FullStore.EvictAllAsync(site);
+        });
 
         Assert.Empty(stale.SetCookies);
         Assert.Equal(newer == "renew" ? "1" : "0", await visitor.DoAsync("get coupon"));
@@ -286,11 +279,7 @@ public sealed class ResealTests
         for (int i = 0; i < 2; i++)
         {
             meeting.Reset();
-            Task<string> slow = visitor.DoAsync($"get a;meet;set a {i}");
-            await LoadingAsync(meeting);
-            await FullStore.EvictAllAsync(site);
-            await meeting.MeetAsync();
-            await slow;
+            await DuringAsync(visitor, $"get a;meet;set a {i}", meeting, () => FullStore.EvictAllAsync(site));
             Assert.Equal($"{i}", await visitor.DoAsync("get a"));
         }
         Assert.Equal(0, site.Counters.Total(WriteRejection.Ended));
@@ -304,11 +293,7 @@ public sealed class ResealTests
         Visitor visitor = await StoredAsync(site);
         await FullStore.FillAsync(site);
         await visitor.DoAsync("set a 5");
-        Task<string> page = visitor.DoAsync("set a 6;commit;meet;set a 7");
-        await LoadingAsync(meeting);
-        await FullStore.EvictAllAsync(site);
-        await meeting.MeetAsync();
-        await page;
+        await DuringAsync(visitor, "set a 6;commit;meet;set a 7", meeting, () => FullStore.EvictAllAsync(site));
         await FullStore.EvictAllAsync(site);
 
         Assert.Equal("7", await visitor.DoAsync("get a"));
@@ -352,11 +337,10 @@ public sealed class ResealTests
         await FullStore.FillAsync(site);
         await visitor.DoAsync("set a 5");
         Visitor before = visitor.Copy();
-        Task<string> page = visitor.DoAsync("renew;flush;meet;set b 1");
-        await LoadingAsync(meeting);
-        Assert.Equal("-", await before.DoAsync("get a"));
-        await meeting.MeetAsync();
-        await page;
+        await DuringAsync(visitor, "renew;flush;meet;set b 1", meeting, async () =>
+        {
+            Assert.Equal("-", await before.DoAsync("get a"));
+        });
 
         Assert.Equal("-", await before.DoAsync("get a"));
         Assert.Equal("5,1", await visitor.DoAsync("get a;get b"));
@@ -370,11 +354,7 @@ public sealed class ResealTests
         Visitor visitor = await StoredAsync(site);
         Visitor other = visitor.Copy();
         await FullStore.FillAsync(site);
-        Task<string> page = visitor.DoAsync("get a;meet;set b 1;flush;set c 1");
-        await LoadingAsync(meeting);
-        await other.DoAsync("set d 1");
-        await meeting.MeetAsync();
-        await page;
+        await DuringAsync(visitor, "get a;meet;set b 1;flush;set c 1", meeting, () => other.DoAsync("set d 1"));
 
         Assert.Equal("a+b+c+d", await visitor.DoAsync("keys"));
     }
@@ -431,12 +411,17 @@ public sealed class ResealTests
         Assert.Empty(visitor.SetCookies);
     }
 
-    private static async Task LoadingAsync(Meeting meeting)
+    // Something happens while a request waits at its "meet".
+    private static async Task DuringAsync(Visitor visitor, string steps, Meeting meeting, Func<Task> meanwhile)
     {
+        Task<string> request = visitor.DoAsync(steps);
         while (meeting.There == 0)
         {
             await Task.Delay(1);
         }
+        await meanwhile();
+        await meeting.MeetAsync();
+        await request;
     }
 
     private static Task<TestSite> StartAsync(Action<MillraceSessionOptions>? options = null, Action<WebApplicationBuilder>? build = null) => TestSite.StartAsync(
