@@ -87,7 +87,7 @@ internal sealed partial class MillraceSession
     };
 
     // Or will be: the head is made when the request has ended.
-    private bool IsInCookie() => !_mustStore && (_sealedRevision == _values.Revision || (_cookie is { IsHeadOpen: true } && _scheme.MayBeSealed(_values.ToBytes().Length)));
+    private bool IsInCookie() => !_mustStore && (_sealedRevision == _values.Revision || (_cookie is { IsHeadOpen: true } && _scheme.MayBeSealed(_values.Size)));
 
     // Without a write: another request has stored the same.
     private async ValueTask<(SessionWriteResult Result, SessionWrite? Write)> WriteAsync(byte[] values, uint seal, CancellationToken ct)

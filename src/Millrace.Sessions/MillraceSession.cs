@@ -306,7 +306,7 @@ internal sealed partial class MillraceSession : ISession
 
     // The store may have to let the session go before its client is back.
     private bool MayBeResealed() => _scheme.IsResealing && _cookie is { IsHeadOpen: true } && !_isRefused && _values.Count > 0 &&
-        ((_values.IsChanged && (_origin is Origin.Seal or Origin.Store || _mustStore)) || _replaced is not null) && _scheme.MayBeResealed(_values.ToBytes().Length);
+        ((_values.IsChanged && (_origin is Origin.Seal or Origin.Store || _mustStore)) || _replaced is not null) && _scheme.MayBeResealed(_values.Size);
 
     // A cookie that is written again has what has been changed; one that is longer than it need be is replaced.
     private void Change()

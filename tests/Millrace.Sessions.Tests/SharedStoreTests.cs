@@ -136,10 +136,7 @@ public sealed class SharedStoreTests
         await visitor.DoAsync("set user anna");
         Visitor replay = visitor.Copy();
         Task<string> slow = visitor.Copy().DoAsync("get user;meet;set user berta");
-        while (meeting.There == 0)
-        {
-            await Task.Delay(1);
-        }
+        await meeting.FirstAsync();
         Assert.Equal("anna", await visitor.DoAsync("get user"));
         await meeting.MeetAsync();
         await slow;
@@ -169,11 +166,13 @@ public sealed class SharedStoreTests
     [InlineData(ConcurrentWrites.MergeKeys, 3)]
     public async Task Two_tabs_are_merged_where_that_is_wanted(ConcurrentWrites writes, int keys)
     {
-        await using TestSite site = await StartAsync(options => options.ConcurrentWrites = writes, static builder => builder.Services.AddSingleton(new Meeting(2)));
+        var meeting = new Meeting(2);
+        await using TestSite site = await StartAsync(options => options.ConcurrentWrites = writes, builder => builder.Services.AddSingleton(meeting));
         Visitor visitor = site.NewVisitor();
         await visitor.DoAsync("set start 1");
         await visitor.DoAsync("get start");
         Task<string> late = visitor.Copy().DoAsync("get start;meet;set b 2");
+        await meeting.FirstAsync();
         await visitor.Copy().DoAsync("set a 1");
         await visitor.Copy().DoAsync("meet");
         await late;

@@ -210,10 +210,13 @@ internal sealed class MemorySessionStore : ISessionBackingStore, ISessionStoreFi
 
     private void End(SessionKey key)
     {
-        _spent.Add(key);
         if (_sessions.TryGetValue(key, out KeptSession? session))
         {
-            _policy.Remove(session, EvictionReason.Ended);
+            _policy.Remove(session, EvictionReason.Ended);      // OnEvicted remembers it
+        }
+        else
+        {
+            _spent.Add(key);
         }
     }
 

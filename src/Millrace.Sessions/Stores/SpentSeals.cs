@@ -16,6 +16,10 @@ internal sealed class SpentSeals
     // Sessions end less often than they change. They have a filter of their own, so that the many seals do not make them seem to have ended.
     private const int PartOfEnded = 16;
 
+    // What is known of a whole session, in that filter.
+    private const uint HasEnded = 0;
+    private const uint HasNoSeal = 1;
+
     // A seal's age is counted in whole seconds of the time of day, and by clocks of which one may be a minute ahead.
     private static readonly TimeSpan s_margin = TimeSpan.FromSeconds(SessionSeal.AheadSecondsMax + 2);
 
@@ -51,7 +55,7 @@ internal sealed class SpentSeals
     {
         lock (_lock)
         {
-            _ended.Add(key, 0);
+            _ended.Add(key, HasEnded);
         }
     }
 
@@ -60,7 +64,7 @@ internal sealed class SpentSeals
     {
         lock (_lock)
         {
-            _ended.Add(key, 1);
+            _ended.Add(key, HasNoSeal);
         }
     }
 
@@ -82,7 +86,7 @@ internal sealed class SpentSeals
         }
         lock (_lock)
         {
-            return _ended.Contains(key, 0);
+            return _ended.Contains(key, HasEnded);
         }
     }
 
@@ -95,7 +99,7 @@ internal sealed class SpentSeals
         }
         lock (_lock)
         {
-            return _seals.Contains(key, seal) || _ended.Contains(key, 0) || _ended.Contains(key, 1);
+            return _seals.Contains(key, seal) || _ended.Contains(key, HasEnded) || _ended.Contains(key, HasNoSeal);
         }
     }
 

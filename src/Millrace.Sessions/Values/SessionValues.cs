@@ -95,15 +95,24 @@ internal sealed class SessionValues
         return merged;
     }
 
+    /// <summary>How many bytes <see cref="ToBytes"/> makes of it.</summary>
+    public int Size
+    {
+        get
+        {
+            int size = 1;
+            foreach ((string key, byte[] value) in _values)
+            {
+                int keySize = s_utf8.GetByteCount(key);
+                size += LengthSize(keySize) + keySize + LengthSize(value.Length) + value.Length;
+            }
+            return size;
+        }
+    }
+
     public byte[] ToBytes()
     {
-        int size = 1;
-        foreach ((string key, byte[] value) in _values)
-        {
-            int keySize = s_utf8.GetByteCount(key);
-            size += LengthSize(keySize) + keySize + LengthSize(value.Length) + value.Length;
-        }
-        byte[] bytes = new byte[size];
+        byte[] bytes = new byte[Size];
         bytes[0] = Version;
         int at = 1;
         foreach ((string key, byte[] value) in _values)

@@ -105,24 +105,4 @@ public sealed partial class ServeTests
         }
         return (answers, lost);
     }
-
-    private static async Task<string> ReadRestAsync(StreamReader reader)
-    {
-        int length = -1;
-        while (true)
-        {
-            string field = await reader.ReadLineAsync(CancellationToken.None) ?? throw new IOException("the connection has ended in a head");
-            if (field.Length == 0)
-            {
-                break;
-            }
-            length = field.StartsWith("Content-Length: ", StringComparison.Ordinal) ? int.Parse(field["Content-Length: ".Length..], CultureInfo.InvariantCulture) : length;
-        }
-        if (length < 0)
-        {
-            return (await ReadChunksAsync(reader)).TrimEnd('\r', '\n');
-        }
-        char[] body = new char[length];
-        return await reader.ReadBlockAsync(body, CancellationToken.None) == length ? new string(body) : throw new IOException("the connection has ended in a body");
-    }
 }

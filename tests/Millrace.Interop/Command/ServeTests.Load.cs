@@ -150,19 +150,25 @@ public sealed partial class ServeTests
     {
         string line = await reader.ReadLineAsync(CancellationToken.None) ?? "the end of the connection";
         Assert.True(line == "HTTP/1.1 " + status, $"{which}: {line}");
+        return await ReadRestAsync(reader);
+    }
+
+    // Fields and body of an answer; an IOException where the connection ends before they do.
+    private static async Task<string> ReadRestAsync(StreamReader reader)
+    {
         int length = -1;
-        while (await reader.ReadLineAsync(CancellationToken.None) is { Length: > 0 } field)
+        for (string? field; (field = await reader.ReadLineAsync(CancellationToken.None)) != "";)
         {
-            length = field.StartsWith("Content-Length: ", StringComparison.Ordinal) ? int.Parse(field["Content-Length: ".Length..], CultureInfo.InvariantCulture) : length;
             Assert.NotEqual("Connection: close", field);
+            length = (field ?? throw new IOException("the connection has ended in a head")).StartsWith("Content-Length: ", StringComparison.Ordinal)
+                ? int.Parse(field["Content-Length: ".Length..], CultureInfo.InvariantCulture) : length;
         }
         if (length <= 0)
         {
             return length == 0 ? "" : await ReadChunksAsync(reader);     // to read nothing would wait for more
         }
         char[] body = new char[length];
-        Assert.Equal(length, await reader.ReadBlockAsync(body, CancellationToken.None));
-        return new string(body);
+        return await reader.ReadBlockAsync(body, CancellationToken.None) == length ? new string(body) : throw new IOException("the connection has ended in a body");
     }
 
     private static async Task<string> ReadChunksAsync(StreamReader reader)

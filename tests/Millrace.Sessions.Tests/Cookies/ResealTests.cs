@@ -415,10 +415,7 @@ public sealed class ResealTests
     private static async Task DuringAsync(Visitor visitor, string steps, Meeting meeting, Func<Task> meanwhile)
     {
         Task<string> request = visitor.DoAsync(steps);
-        while (meeting.There == 0)
-        {
-            await Task.Delay(1);
-        }
+        await meeting.FirstAsync();
         await meanwhile();
         await meeting.MeetAsync();
         await request;

@@ -185,7 +185,14 @@ internal sealed class Meeting(int size)
     private TaskCompletionSource _all = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private int _there;
 
-    public int There => Volatile.Read(ref _there);
+    /// <summary>Until somebody is there.</summary>
+    public async Task FirstAsync()
+    {
+        while (Volatile.Read(ref _there) == 0)
+        {
+            await Task.Delay(1);
+        }
+    }
 
     /// <summary>For the next ones.</summary>
     public void Reset() => (_all, _there) = (new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously), 0);
