@@ -28,7 +28,7 @@ public sealed class MillraceSessionOptions : SessionOptions
     /// <summary>Up to how many bytes of keys and values the first write of a new session goes into its cookie. From 0 (never) to 2,560; 1,024.</summary>
     public int SealedBytesMax { get; set; } = 1 << 10;
 
-    /// <summary>For how long values in a cookie are good. From 1 minute to 1 day, and never longer than <see cref="SessionOptions.IdleTimeout"/>. Null: as long as that.</summary>
+    /// <summary>For how long values in a cookie are good. From 1 minute to 1 day, and never longer than <see cref="SessionOptions.IdleTimeout"/>. Null: as long as that, and 1 day at most.</summary>
     public TimeSpan? SealValidity { get; set; }
 
     /// <summary>Two requests of one session change it at the same time. Last write wins.</summary>
