@@ -348,6 +348,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
         Debug.Assert(HasHead && !_isDispatched);
         _isDispatched = true;
         ResetDiscarded();
+        _restAtLook = 0;
         Exchange!.BeginBehindOutput();      // what has been answered behind its head
         return Dispatch(driver, Exchange);
     }
@@ -388,7 +389,6 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
     {
         _params.Drop();
         _query.Drop();
-
         if (Exchange is { } exchange && (!_isDispatched || wasQueued))
         {
             exchange.Reset();

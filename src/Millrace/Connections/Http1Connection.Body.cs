@@ -84,7 +84,6 @@ internal sealed partial class Http1Connection<TKernel>
         }
         else if (!_sequence.IsBodyOpen)
         {
-            SetDeadline(Options.IdleTimeout);
             OnRestEnded();
         }
         else

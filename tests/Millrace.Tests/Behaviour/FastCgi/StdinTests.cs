@@ -186,6 +186,78 @@ public sealed class StdinTests
             Assert.InRange(seconds, 130, 132);
         });
 
+    // Until its last byte has come the front server is busy with the body, and can have begun no other request: idle it is from there on.
+    [Theory]
+    [InlineData(0)]
+    [InlineData(3)]
+    [InlineData(8)]
+    public void A_connection_is_idle_from_the_end_of_a_body_that_comes_behind_its_answer_IdleTimeout(int ofNext)
+    {
+        FastCgiBench.Run(
+            static (request, response) =>
+            {
+                response.WriteText("GET " + request.Path);
+                return default;
+            },
+            bench =>
+            {
+                byte[] rest = [.. Wire.Record(Wire.Stdin, 1, new byte[1_000]), .. Wire.Record(Wire.Stdin, 1, [])];
+                byte[] next = Wire.Request("/next");
+                FrontEnd front = Answered(bench);
+                bench.Pass(TimeSpan.FromSeconds(115));
+                bench.Send(front, rest.AsSpan(0, 500));
+                bench.Pass(TimeSpan.FromSeconds(20));
+                bench.Send(front, [.. rest[500..], .. next[..ofNext]]);
+                bench.Pass(TimeSpan.FromSeconds(ofNext == 0 ? 129 : 29));
+                bench.Send(front, next.AsSpan(ofNext));
+                Assert.Equal(2, front.Ended.Count);
+                bench.Pass(TimeSpan.FromSeconds(129));
+                Assert.False(front.IsAtEnd);
+                bench.Pass(TimeSpan.FromSeconds(2));
+                Assert.True(front.IsAtEnd);
+                Assert.Equal(0, bench.RefusedInAll);
+            });
+    }
+
+    // A front server that is still sending a body is not idle. What is too slow for a body is too slow for its rest as well, over all of the idle time.
+    [Theory]
+    [InlineData(232, 240, true, 0)]
+    [InlineData(222, 230, false, 130)]
+    [InlineData(1_000, 240, true, 0)]
+    [InlineData(1_000, 190, false, 160)]    // its records do not end where pieces do
+    public void The_rest_of_a_body_keeps_its_connection_while_it_is_fast_enough_IdleTimeout_MinBodyBytesPerSecond(int record, int perSecond, bool keeps, int until) =>
+        FastCgiBench.Run(
+            static (request, response) =>
+            {
+                response.WriteText("GET " + request.Path);
+                return default;
+            },
+            bench =>
+            {
+                FrontEnd front = Answered(bench);
+                byte[] rest = [.. Enumerable.Repeat(Wire.Record(Wire.Stdin, 1, new byte[record]), 500).SelectMany(static each => each)];
+                int seconds = 0;
+                int sent = 0;
+                for (; seconds < 400 && !front.IsAtEnd; seconds++)
+                {
+                    bench.Send(front, rest.AsSpan(sent, perSecond));
+                    sent += perSecond;
+                    bench.Pass(TimeSpan.FromSeconds(1));
+                }
+
+                if (keeps)
+                {
+                    int left = (sent % (record + 8)) is 0 ? 0 : record + 8 - (sent % (record + 8));
+                    bench.Send(front, [.. rest.AsSpan(sent, left), .. Wire.Record(Wire.Stdin, 1, [])]);
+                    bench.StillServes(front);
+                    Assert.Equal(0, bench.RefusedInAll);
+                }
+                else
+                {
+                    Assert.InRange(seconds, until, until + 2);
+                }
+            });
+
     // A request that has outlived its turn gives its connection back by itself, without a look of the loop at what has come meanwhile.
     [Theory]
     [InlineData(1)]
