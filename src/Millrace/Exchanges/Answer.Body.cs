@@ -1,5 +1,6 @@
 // The body of an answer: what is written before the head waits for it, what is written behind it goes into the output.
 
+using System.Diagnostics;
 using System.Diagnostics.CodeAnalysis;
 using System.Runtime.CompilerServices;
 
@@ -151,6 +152,7 @@ internal sealed partial class Answer
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     private void AdvanceInPlace(int count)
     {
+        Debug.Assert(!exchange.Order.IsBusy, "Whatever is on its way for longer than a call has dropped what was reserved before it.");
         Count(count, isAdvanced: true);
         if (!HasStarted)
         {

@@ -81,6 +81,7 @@ internal sealed class AnswerFile(Exchange exchange, SendLock sending)
             }
 
             begun = true;
+            exchange.Answer.DropReserved();     // what was given before lies in front of the file's bytes, or is sent with their head
             exchange.Answer.CloseChunk();
             bool copies = isUnsaid || count < SendFileMin || exchange.Answer.SuppressesBody;
             ValueTask writable = copies ? default : exchange.Sender.SendAsync();

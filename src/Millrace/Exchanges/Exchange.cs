@@ -67,10 +67,34 @@ internal sealed partial class Exchange : RequestInProgress
         Services.AddUpgraded();
         Answer.StatusCode = StatusCodes.Status101SwitchingProtocols;
         IsUpgraded = true;
-        Answer.Start();
+        StartUpgraded();
         BodyReader reader = Body.BeginTunnel();
         Connection.OnUpgraded(this);
         return reader;
+    }
+
+    // Where the answer cannot begin so, it is as if nobody had asked: what is answered instead has a body.
+    private void StartUpgraded()
+    {
+        try
+        {
+            Answer.Start();
+            Answer.DropReserved();
+        }
+        catch when (!Answer.HasStarted)
+        {
+            EndUpgraded();
+            throw;
+        }
+    }
+
+    private void EndUpgraded()
+    {
+        if (IsUpgraded)
+        {
+            IsUpgraded = false;
+            Services.RemoveUpgraded();
+        }
     }
 
     /// <summary>For what writes a body: behind a switch of protocols there is none, and its bytes would lie among those of the tunnel. Within the gate.</summary>
@@ -131,12 +155,7 @@ internal sealed partial class Exchange : RequestInProgress
         HandlerState = null;
         bool reusable = Body.Reset() & ResetEnd();
         Life.Reset();
-        if (IsUpgraded)
-        {
-            IsUpgraded = false;
-            Services.RemoveUpgraded();
-        }
-
+        EndUpgraded();
         Head.Reset();
         ResetBuffers();
         RequestHeaders.End();

@@ -227,6 +227,36 @@ public sealed class UpgradeTests
         });
 
     [Fact]
+    public void A_switch_that_cannot_begin_leaves_a_response_as_any_other_and_its_place_to_the_next_RFC9110_7_8() => HttpBench.RunHosted(
+        static async context =>
+        {
+            var feature = context.Features.GetRequiredFeature<IHttpUpgradeFeature>();
+            if (context.Request.Path == "/long")
+            {
+                "seven b"u8.CopyTo(context.Response.BodyWriter.GetSpan(7));
+                context.Response.BodyWriter.Advance(7);
+                context.Response.ContentLength = 3;
+                await Assert.ThrowsAsync<InvalidOperationException>(feature.UpgradeAsync);
+                Assert.True(feature.IsUpgradableRequest);
+                context.Response.ContentLength = null;
+                await context.Response.WriteAsync("ytes");
+                return;
+            }
+
+            await using Stream stream = await feature.UpgradeAsync();
+            await stream.WriteAsync("one"u8.ToArray());
+        },
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            HttpAnswer answer = bench.Ask(peer, Ask.Replace("/chat", "/long", StringComparison.Ordinal));
+            Assert.Equal((200, "seven bytes", false), (answer.Status, answer.BodyText, answer.Closes));
+            Assert.Equal(101, bench.Ask(peer, Ask).Status);
+            Assert.Equal("one", Text(peer));
+        },
+        static options => options.MaxUpgradedConnections = 1);
+
+    [Fact]
     public void A_connection_is_switched_once_and_whoever_asks_again_is_told_so() => HttpBench.RunHosted(
         static async context =>
         {
