@@ -85,6 +85,18 @@ internal struct RequestLife(ExchangeServices services)
     /// <inheritdoc cref="CancelCause.TimeLimit"/>
     public readonly bool HasTimedOut => _cancelled == CancelCause.TimeLimit;
 
+    /// <summary>The handler has been told that nobody may be waiting any more, and somebody may: the peer has ended its side alone, as far as is known.</summary>
+    public readonly bool HasFinishedSending => _cancelled == CancelCause.Peer && !IsUnwanted;
+
+    /// <summary>Whether this is the request's own token, and not one that the application has made of it.</summary>
+    public readonly bool IsToken(CancellationToken token)
+    {
+        using (_lock.Hold())
+        {
+            return _token == token;
+        }
+    }
+
     /// <summary>Fires when the peer has gone, has aborted the request, or a limit has passed, while the handler is at work. Once it has ended and the end of its response is being sent, a peer that leaves has aborted nothing.</summary>
     public CancellationToken Token
     {

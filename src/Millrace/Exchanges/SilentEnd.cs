@@ -3,7 +3,8 @@
 // by then is not all, and must not pass for it. A handler that goes on after it has been told, and writes or sets a status, says what its response is.
 // Where another body stands before the server's, bytes that come late may be no more than what that one had still in hand, and its proper end.
 //
-// Not where the peer has finished sending: its handlers are told as well, and their response is what they make of it.
+// Not where the peer has finished sending: its handlers are told as well, and their response is what they make of it. Since it may still listen, the request's own
+// token refuses nothing then, or SendFileAsync and WriteAsJsonAsync, which take it where they are given none, would make an empty 200 of it.
 
 using Microsoft.AspNetCore.Http;
 using Microsoft.Net.Http.Headers;
@@ -28,6 +29,10 @@ internal static class SilentEnd
                 if (exchange.Life.HasTimedOut)
                 {
                     exchange.Answer.NoteRefusal();
+                }
+                else if (exchange.Life.HasFinishedSending && exchange.Life.IsToken(cancellationToken))
+                {
+                    return;
                 }
             }
         }

@@ -1,6 +1,7 @@
 // When a connection stays and when it ends, for HTTP/1.1 and HTTP/1.0, and how the client can tell. RFC 9112 §9.3, §9.6, §6.3.
 
 using System.Text;
+using Microsoft.AspNetCore.Http;
 using Millrace.Tests.Simulation;
 
 namespace Millrace.Tests.Behaviour.Http1;
@@ -330,5 +331,40 @@ public sealed class ConnectionTests
                 Assert.True(Assert.Single(peer.Answers).Closes);
                 Assert.True(peer.IsAtEnd);
             });
+    }
+
+    // RFC 9112 §9.6: it may only have ended its own side. SendFileAsync and WriteAsJsonAsync take RequestAborted where they are given no token, and swallow its exception.
+    [Theory]
+    [InlineData("file", "the file")]
+    [InlineData("json", "\"the value\"")]
+    [InlineData("own token", "the bytes")]
+    [InlineData("linked token", null)]
+    public void A_client_that_has_only_finished_sending_is_sent_what_comes_with_the_token_of_its_request(string what, string? body)
+    {
+        string path = Path.GetTempFileName();
+        File.WriteAllText(path, "the file");
+        HttpBench.RunHosted(
+            async context =>
+            {
+                await Bench.Cancelled(context.RequestAborted);
+                using var linked = CancellationTokenSource.CreateLinkedTokenSource(context.RequestAborted);
+                await (what switch
+                {
+                    "file" => context.Response.SendFileAsync(path),
+                    "json" => context.Response.WriteAsJsonAsync("the value"),
+                    "own token" => context.Response.WriteAsync("the bytes", context.RequestAborted),
+                    _ => context.Response.WriteAsync("the bytes", linked.Token),
+                });
+            },
+            bench =>
+            {
+                HttpPeer peer = bench.Connect();
+                peer.Socket.ClientSend("GET / HTTP/1.1\r\nHost: a\r\n\r\n"u8);
+                peer.Socket.ClientFinish();
+                bench.Settle();
+                Assert.Equal(body, peer.Answers.FirstOrDefault()?.BodyText);
+                Assert.True(peer.IsAtEnd);
+            });
+        File.Delete(path);
     }
 }
