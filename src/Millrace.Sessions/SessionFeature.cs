@@ -1,44 +1,20 @@
-// The session of a request before anybody has asked for it. It is used again, by the same thread, after a request that has ended in its turn without asking: whoever has the
-// session, or reads HttpContext.Session, has an object that belongs to this request alone.
+// The session of a request before anybody has asked for it. Each request has an object of its own, closed at its end whether it was used or not: whoever keeps it, or is
+// just asking when the request ends, has the session of that request or an ObjectDisposedException, and never that of another.
 
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 
 namespace Millrace.Sessions;
 
-internal sealed class SessionFeature : ISessionFeature
+internal sealed class SessionFeature(HttpContext context, SessionScheme scheme) : ISessionFeature
 {
-    [ThreadStatic]
-    private static SessionFeature? t_spare;
-
-    private HttpContext? _context;
-    private SessionScheme? _scheme;
-    private ISession? _session;
+    private volatile HttpContext? _context = context;       // null: the request has ended
+    private volatile ISession? _session;
 
     public ISession Session
     {
-        get => _session ??= Open();
+        get => _session ?? Open();
         set => _session = value;
-    }
-
-    /// <summary>Nobody has asked for the session.</summary>
-    public bool IsUnused => _session is null;
-
-    public static SessionFeature Rent(HttpContext context, SessionScheme scheme)
-    {
-        SessionFeature feature = t_spare ?? new SessionFeature();
-        t_spare = null;
-        feature._context = context;
-        feature._scheme = scheme;
-        return feature;
-    }
-
-    /// <summary>Only for one that is unused, behind a request that has ended in its turn.</summary>
-    public void Return()
-    {
-        _context = null;
-        _scheme = null;
-        t_spare = this;
     }
 
     /// <summary>The request has ended.</summary>
@@ -46,10 +22,24 @@ internal sealed class SessionFeature : ISessionFeature
     public ISession? Close()
     {
         _context = null;
+        Interlocked.MemoryBarrier();
         return _session;
     }
 
-    private MillraceSession Open() => _context is { } context && _scheme is { } scheme
-        ? new MillraceSession(scheme, context)
-        : throw new ObjectDisposedException(nameof(HttpContext), "The request has ended, and its session was not used by then.");
+    // Another thread may be closing it: either that sees the session, and ends it, or it is seen here that the request has ended.
+    private ISession Open()
+    {
+        if (_context is { } context)
+        {
+            ISession session = Interlocked.CompareExchange(ref _session, new MillraceSession(scheme, context), null) ?? _session;
+            Interlocked.MemoryBarrier();
+            if (_context is not null)
+            {
+                return session;
+            }
+            _session = null;
+        }
+
+        throw new ObjectDisposedException(nameof(HttpContext), "The request has ended, and its session was not used by then.");
+    }
 }

@@ -1,5 +1,5 @@
-// What UseSession() puts into the pipeline. A request that does not use its session costs it a field of the feature collection, and where it has a cookie of ours a look
-// at the clock of that session; nothing is allocated, decrypted or written.
+// What UseSession() puts into the pipeline. A request that does not use its session costs it a field of the feature collection and one small object, and where it has a cookie
+// of ours a look at the clock of that session; nothing is decrypted or written.
 
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
@@ -20,7 +20,7 @@ internal sealed class SessionMiddleware
 
     public Task Invoke(HttpContext context)
     {
-        SessionFeature feature = SessionFeature.Rent(context, _scheme);
+        var feature = new SessionFeature(context, _scheme);
         context.Features.Set<ISessionFeature>(feature);
         Task rest;
         try
@@ -31,13 +31,12 @@ internal sealed class SessionMiddleware
         {
             rest = Task.FromException(error);
         }
-        if (!rest.IsCompletedSuccessfully || !feature.IsUnused)
+        if (!rest.IsCompletedSuccessfully || feature.Close() is not null)
         {
             return EndAsync(context, feature, rest);
         }
         ValueTask touch = Touch(context);
         context.Features.Set<ISessionFeature>(null);
-        feature.Return();
         return touch.IsCompletedSuccessfully ? rest : touch.AsTask();
     }
 
