@@ -1,6 +1,6 @@
 // Records of one request on their way to a responder (FastCGI 1.0 §3.3), gathered so that as many as possible leave with one send.
 
-using System.Buffers;
+using Millrace.Platform;
 using Millrace.Protocols.FastCgi;
 
 namespace Millrace.Connector;
@@ -10,7 +10,7 @@ internal sealed class RecordWriter : IDisposable
     /// <summary>The id of the only request on a connection, as web servers choose it.</summary>
     public const ushort RequestId = 1;
 
-    private byte[] _bytes = ArrayPool<byte>.Shared.Rent(4 * 1024);
+    private byte[] _bytes = BufferPool.Rent(4 * 1024);
     private int _end;
     private int _record = -1;       // where the record that is being written begins
 
@@ -73,10 +73,10 @@ internal sealed class RecordWriter : IDisposable
             _end += size;
             return;
         }
-        byte[] pair = ArrayPool<byte>.Shared.Rent(size);
+        byte[] pair = BufferPool.Rent(size);
         _ = NameValuePairs.Write(pair, name, value);
         Append(pair.AsSpan(0, size));
-        ArrayPool<byte>.Shared.Return(pair);
+        BufferPool.Return(pair);
     }
 
     /// <summary>The stream may go on with other records; one without content is left out, since it would end it.</summary>
@@ -106,7 +106,7 @@ internal sealed class RecordWriter : IDisposable
 
     public void Dispose()
     {
-        ArrayPool<byte>.Shared.Return(_bytes);
+        BufferPool.Return(_bytes);
         _bytes = [];
     }
 
@@ -121,9 +121,9 @@ internal sealed class RecordWriter : IDisposable
     {
         if (_bytes.Length - _end < count)
         {
-            byte[] larger = ArrayPool<byte>.Shared.Rent(Math.Max(_bytes.Length * 2, _end + count));
+            byte[] larger = BufferPool.Rent(Math.Max(_bytes.Length * 2, _end + count));
             _bytes.AsSpan(0, _end).CopyTo(larger);
-            ArrayPool<byte>.Shared.Return(_bytes);
+            BufferPool.Return(_bytes);
             _bytes = larger;
         }
         return _bytes.AsSpan(_end, count);

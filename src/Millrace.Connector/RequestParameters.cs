@@ -1,13 +1,13 @@
 // From a request, whatever server it came in by, to the variables of the responder's (RFC 3875 §4.1). What a front server has said over FastCGI goes on as it
 // was said; over HTTP the variables are made of the request. Header fields are taken from the request in both cases: variables alone would lose repeated ones.
 
-using System.Buffers;
 using System.Globalization;
 using System.Text;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.Extensions.Primitives;
 using Microsoft.Net.Http.Headers;
+using Millrace.Platform;
 using Millrace.Protocols.Cgi;
 using Millrace.Protocols.FastCgi;
 
@@ -146,12 +146,12 @@ internal static class RequestParameters
     private static void Pair(RecordWriter writer, scoped ReadOnlySpan<byte> name, string value)
     {
         int max = Encoding.UTF8.GetMaxByteCount(value.Length);
-        byte[]? rented = max <= 1024 ? null : ArrayPool<byte>.Shared.Rent(max);
+        byte[]? rented = max <= 1024 ? null : BufferPool.Rent(max);
         Span<byte> bytes = rented ?? stackalloc byte[1024];
         writer.AppendPair(name, bytes[..Encoding.UTF8.GetBytes(value, bytes)]);
         if (rented is not null)
         {
-            ArrayPool<byte>.Shared.Return(rented);
+            BufferPool.Return(rented);
         }
     }
 }

@@ -28,25 +28,18 @@ internal sealed partial class ProgramRequest
             }
         }
         request.EnableBuffering(64 * 1024, long.MaxValue);        // what is too long is noticed below
-        byte[] buffer = ArrayPool<byte>.Shared.Rent(PieceMax);
+        byte[] buffer = new byte[PieceMax];
         long length = 0;
-        try
+        for (int count; (count = await request.Body.ReadAsync(buffer, _context.RequestAborted).ConfigureAwait(false)) > 0;)
         {
-            for (int count; (count = await request.Body.ReadAsync(buffer, _context.RequestAborted).ConfigureAwait(false)) > 0;)
+            length += count;
+            if (!isKnown && length > _options.UnknownLengthMax)
             {
-                length += count;
-                if (!isKnown && length > _options.UnknownLengthMax)
-                {
-                    throw new TooLargeException();
-                }
+                throw new TooLargeException();
             }
         }
-        finally
-        {
-            ArrayPool<byte>.Shared.Return(buffer);
-        }
         request.Body.Position = 0;
-        _taken = PipeReader.Create(request.Body, new StreamPipeReaderOptions(bufferSize: PieceMax, leaveOpen: true));
+        _taken = PipeReader.Create(request.Body, new StreamPipeReaderOptions(new FreshMemory(), PieceMax, leaveOpen: true));
         return length;
     }
 

@@ -185,26 +185,18 @@ internal abstract partial class ClosingConnection<TKernel>
         EndReceiving();
     }
 
-    /// <summary>
-    /// The connection would have been idle for too long, but the rest of the last request is still coming, and fast enough: the next one is behind it. True: its
-    /// deadline has been put off.
-    /// </summary>
-    private protected virtual bool KeepsForRest(long nowMs) => false;
-
     /// <summary>The rest of the last request has come: only from now on is its connection idle, and the next request may be on its way.</summary>
     protected void OnRestEnded()
     {
-        if (IsClosing)
+        if (!IsClosing)
         {
-            return;
-        }
+            if (!IsTcp && !IsMidRequest)
+            {
+                LeaveIfDraining(mayFollow: false);
+            }
 
-        if (!IsTcp && !IsMidRequest)
-        {
-            LeaveIfDraining(mayFollow: false);
+            BeginIdling();
         }
-
-        BeginIdling();
     }
 
     // A last answer that is still being read outlasts the time that is meant for bytes on their way here.

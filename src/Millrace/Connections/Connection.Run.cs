@@ -90,6 +90,7 @@ internal abstract partial class Connection<TKernel>
                 GoTo(Stage.Away);
             }
 
+            _held.Drop();       // it may lie in the driver's input still, which is about to be somebody else's
             exchange.MarkBroken();
             Cut();
             Services.Log.InternalError(error);

@@ -1,6 +1,7 @@
 // Bytes that have been received and cannot be looked at before a request has ended, the peer has read its answers, or other connections
 // have had their turn. The loop's; whoever pins an exchange may take them.
 
+using System.Diagnostics;
 using Millrace.Platform;
 
 namespace Millrace.Connections;
@@ -52,6 +53,7 @@ internal struct HeldInput
     /// <summary>Holds nothing any more: the buffer is its taker's, who gives it back when it has been processed: whatever outlives that has bytes of its own.</summary>
     public bool TryTake(out byte[] bytes, out int start, out int end)
     {
+        Debug.Assert(!IsInPlace, "The driver's input is not the taker's to give back.");
         (bytes, start, end) = (_bytes!, _start, _end);
         _bytes = null;
         return bytes is not null;

@@ -225,6 +225,9 @@ internal abstract partial class SendingConnection<TKernel> : Connection
     /// <summary>How fast the peer must be while the loop owns the connection.</summary>
     protected PeerRates Rates => _ownRates ?? (IsFastCgi ? Services.FastCgiRates : Services.HttpRates);
 
+    /// <summary>True: the rest of the last request is still coming, and fast enough; the next one is behind it, and its deadline has been put off.</summary>
+    private protected virtual bool KeepsForRest(long nowMs) => false;
+
     /// <summary>The loop's output waits for the peer to read.</summary>
     private protected void BeginWaitingForPeer(long firstLookMs = SendProgress.LookMs)
     {

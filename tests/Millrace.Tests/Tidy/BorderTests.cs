@@ -58,6 +58,11 @@ public sealed class BorderTests
         Assert.All(Repository.Sources("src"), static path => Assert.DoesNotMatch(ByPath, File.ReadAllText(path)));
     }
 
+    // The application has the process's pool in common with the server: an array that it gives back there and goes on writing into would be somebody's request.
+    [Fact]
+    public void No_bytes_of_a_request_lie_in_the_pool_that_the_application_rents_from() =>
+        Assert.All(Repository.Sources("src"), static path => Assert.DoesNotMatch(@"\b(Array|Memory)Pool<\w+>\.(Shared|Create)", File.ReadAllText(path)));
+
     // Whoever starts a server comes by one of them.
     [Theory]
     [InlineData("src/Millrace/MillraceServer.cs")]
