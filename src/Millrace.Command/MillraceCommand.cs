@@ -85,6 +85,7 @@ internal static class MillraceCommand
             UnitVerb.Create(console),
             PoolVerb.Create(console),
             RouteVerb.Create(console),
+            PoolHostVerb.Create(console),
             StacksVerb.Create(console),
             TakeoverVerb.Create(console),
         };

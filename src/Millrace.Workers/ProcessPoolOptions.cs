@@ -30,6 +30,9 @@ public sealed class ProcessPoolOptions : WorkerPoolOptions
     /// long they live, is the pool's to decide. Default none.</summary>
     public IDictionary<string, string> Environment { get; } = new Dictionary<string, string>(StringComparer.Ordinal);
 
+    /// <summary>What it has instead of this process's own variables; null: those.</summary>
+    internal IReadOnlyDictionary<string, string>? Inherited { get; set; }
+
     /// <summary>The folder that it begins in; null: this process's. Default null.</summary>
     public string? WorkingDirectory { get; set; }
 
@@ -94,9 +97,9 @@ public sealed class ProcessPoolOptions : WorkerPoolOptions
     internal IReadOnlyList<string> CompleteEnvironment()
     {
         var all = new Dictionary<string, string>(StringComparer.Ordinal);
-        foreach (System.Collections.DictionaryEntry entry in System.Environment.GetEnvironmentVariables())
+        foreach (var (name, value) in Inherited ?? OfProcess())
         {
-            all[(string)entry.Key] = (string?)entry.Value ?? "";
+            all[name] = value;
         }
         all["PHP_FCGI_CHILDREN"] = "0";
         all["PHP_FCGI_MAX_REQUESTS"] = "0";
@@ -106,4 +109,7 @@ public sealed class ProcessPoolOptions : WorkerPoolOptions
         }
         return [.. all.Select(static entry => $"{entry.Key}={entry.Value}")];
     }
+
+    internal static Dictionary<string, string> OfProcess() =>
+        System.Environment.GetEnvironmentVariables().Cast<System.Collections.DictionaryEntry>().ToDictionary(static entry => (string)entry.Key, static entry => (string?)entry.Value ?? "", StringComparer.Ordinal);
 }

@@ -1,7 +1,5 @@
 // Which application a request of a shared address is for: that of its host, or of the nearest wildcard, or of any host; among these that of the longest path.
 
-using System.Globalization;
-using System.Text;
 using System.Text.Json;
 using System.Text.Json.Serialization;
 
@@ -69,7 +67,7 @@ internal sealed class RouteTable
     }
 }
 
-/// <summary>Routes on their way to the process of a router: in variables, none of which is longer than the system allows.</summary>
+/// <summary>Routes on their way to the process of a router.</summary>
 [JsonSerializable(typeof(Route[]))]
 internal sealed partial class RouteJson : JsonSerializerContext
 {
@@ -77,24 +75,11 @@ internal sealed partial class RouteJson : JsonSerializerContext
     public const string FolderVariable = "MILLRACE_ROUTES_FOLDER";
 
     private const string Variable = "MILLRACE_ROUTES_";
-    private const int LengthMax = 100_000;
 
     /// <summary>The variables that hold them.</summary>
-    public static IEnumerable<KeyValuePair<string, string>> Write(IEnumerable<Route> routes) =>
-        JsonSerializer.Serialize([.. routes], Default.RouteArray).Chunk(LengthMax).Select(static (part, i) => new KeyValuePair<string, string>(NameOf(i), new string(part)));
+    public static IEnumerable<KeyValuePair<string, string>> Write(IEnumerable<Route> routes) => LongVariable.Write(Variable, JsonSerializer.Serialize([.. routes], Default.RouteArray));
 
     /// <summary>Takes them out of the environment; null where there are none.</summary>
     /// <exception cref="JsonException">They are no list of routes.</exception>
-    public static IReadOnlyList<Route>? Take()
-    {
-        var text = new StringBuilder();
-        for (int i = 0; Environment.GetEnvironmentVariable(NameOf(i)) is { } part; i++)
-        {
-            text.Append(part);
-            Environment.SetEnvironmentVariable(NameOf(i), null);
-        }
-        return text.Length == 0 ? null : JsonSerializer.Deserialize(text.ToString(), Default.RouteArray);
-    }
-
-    private static string NameOf(int index) => Variable + index.ToString(CultureInfo.InvariantCulture);
+    public static IReadOnlyList<Route>? Take() => LongVariable.Take(Variable) is { } text ? JsonSerializer.Deserialize(text, Default.RouteArray) : null;
 }

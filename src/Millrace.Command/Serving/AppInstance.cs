@@ -355,6 +355,7 @@ internal sealed partial class AppInstance : IDisposable
             info.Environment[RouteJson.FolderVariable] = SystemCalls.PathOf(shared.Descriptor);
             info.Environment[RouteKey.Variable] = RouteKey.OfDaemon.Secret;
         }
+        DescribePool(info);
         if (settings.IsRouter && other is not null)
         {
             LaterUser.Describe(info.Environment, other.Rights);

@@ -6,6 +6,7 @@
 //   POST /stop                       the daemon ends
 //   POST /upgrade                    the daemon becomes the program that is installed now; /status shows when it is
 //   POST /apps/NAME/ACTION           start, reload, restart, stop, hold (with a page as its body; ?queue=30s lets visitors wait before it), release, scale (with a number)
+//   GET  /pools, POST /pools/NAME/ACTION   the pools of the file, as a process with pools has it (PoolControl)
 //   GET  /apps/NAME/logs?lines=N     what it has printed; &follow=1 goes on, &after=N with what is behind so many lines
 
 using System.Globalization;
@@ -17,7 +18,7 @@ using Millrace.Listeners;
 
 namespace Millrace.Command.Serving;
 
-internal sealed class ControlServer : IAsyncDisposable
+internal sealed partial class ControlServer : IAsyncDisposable
 {
     /// <summary>Bytes of a page that is shown while an application is held.</summary>
     public const int PageMax = 1024 * 1024;
@@ -129,6 +130,12 @@ internal sealed class ControlServer : IAsyncDisposable
             case ("POST", ["apps", var name, var action]) when _daemon.Find(name) is { } app:
                 await SendAsync(response, await _upgrading.UnlessPausedAsync(DoAsync(app, action, Query(request), await ReadAsync(request))));
                 return;
+            case ("GET", ["pools"]):
+                await SendPoolsAsync(response, request.Aborted);
+                return;
+            case ("POST", ["pools", var name, var action]):
+                await DoToPoolAsync(name, action, request, response);
+                return;
             case ("GET", ["apps", var name, "logs"]) when _daemon.Find(name) is { } app:
                 await SendLogsAsync(app, request, response);
                 return;
@@ -168,6 +175,8 @@ internal sealed class ControlServer : IAsyncDisposable
                 break;
             case "scale" when Number(body) is not { } count:
                 return new ControlAnswer(false, string.Create(CultureInfo.InvariantCulture, $"An application has 1 to {ServeFileReader.InstancesMax} processes. `millrace stop` ends them all."));
+            case "scale" when app.Settings.Pool is not null:
+                return new ControlAnswer(false, $"{app.Settings.Name} is a pool: `millrace pool resize {app.Settings.Name} MIN MAX` says how many processes it has.");
             case "scale":
                 error = await app.ScaleAsync(Number(body)!.Value);
                 break;

@@ -60,6 +60,9 @@ internal sealed partial class Daemon : IAsyncDisposable
     /// <exception cref="CommandFailure">It cannot be made.</exception>
     public void MakeFolder() => _ = _folders.Sockets;
 
+    /// <summary>Those of its applications that are pools.</summary>
+    public IEnumerable<HostedApp> Pools => _apps.Where(static app => app.Settings.Pool is not null);
+
     public HostedApp? Find(string name) => _apps.FirstOrDefault(app => app.Settings.Name == name);
 
     /// <summary>Starts all applications at the same time, or has those go on that were there before. One that does not start keeps no other from it.</summary>

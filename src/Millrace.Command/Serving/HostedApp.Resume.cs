@@ -173,7 +173,7 @@ internal sealed partial class HostedApp
 
     private Generation Resume(GenerationState state)
     {
-        var app = state.Settings.IsRouter ? AppTarget.FindApp(RouterSettings.Program) : state.App;     // that of the command as it is now
+        var app = state.Settings.IsOfCommand ? AppTarget.FindApp(RouterSettings.Program) : state.App;     // that of the command as it is now
         return Generation.Resume(SettingOf(state.Number, state.Settings, app, state.Code is { } code ? CodeSnapshot.Resume(code) : null), state);
     }
 }

@@ -16,6 +16,9 @@ internal static class RouterSettings
     // Other processes of its user could have the runtime run code in it.
     private static readonly KeyValuePair<string, string>[] s_alone = [new("DOTNET_EnableDiagnostics", "0")];
 
+    /// <summary>Variables for the runtime of a process whose program is the command.</summary>
+    public static IEnumerable<KeyValuePair<string, string>> RuntimeFor(string? user) => s_runtime.Concat(user is null ? [] : s_alone);
+
     /// <summary>The command itself.</summary>
     public static string Program => Path.Combine(AppContext.BaseDirectory, typeof(RouterSettings).Assembly.GetName().Name + ".dll");
 
@@ -29,7 +32,7 @@ internal static class RouterSettings
         Instances = shared.Instances,
         User = shared.User,
         Arguments = [Verb],
-        Environment = RouteJson.Write(routes).Concat(s_runtime).Concat(shared.User is null ? [] : s_alone).ToDictionary(),
+        Environment = RouteJson.Write(routes).Concat(RuntimeFor(shared.User)).ToDictionary(),
         IsRouter = true,
         Health = "/",
         HealthHost = Router.HealthHost,

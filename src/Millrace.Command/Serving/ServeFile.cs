@@ -6,19 +6,21 @@ namespace Millrace.Command.Serving;
 
 /// <param name="Path">The file itself; absolute.</param>
 /// <param name="Places">Where the daemon keeps what it makes.</param>
-/// <param name="Apps">In the order of the file, and behind them a router for each shared address; no two have the same name or the same address.</param>
+/// <param name="Apps">The applications in the order of the file, the pools, and behind them a router for each shared address; no two have the same name or the same address.</param>
 internal sealed record ServeFile(string Path, DaemonPlaces Places, IReadOnlyList<AppSettings> Apps)
 {
     /// <summary>How long the daemon's start waits for its applications: each has had its time by then, unless its code has not rested or is being built.</summary>
     public TimeSpan StartPatience => Apps.Max(static app => app.StartTimeout) + TimeSpan.FromSeconds(30);
 
-    /// <summary>For a sentence: "3 applications".</summary>
+    /// <summary>For a sentence: "3 applications and 1 pool".</summary>
     public string CountText
     {
         get
         {
-            int count = Apps.Count(static app => !app.IsRouter);
-            return string.Create(CultureInfo.InvariantCulture, $"{count} application{(count == 1 ? "" : "s")}");
+            int apps = Apps.Count(static app => !app.IsOfCommand);
+            int pools = Apps.Count(static app => app.Pool is not null);
+            return string.Join(" and ", (string[])[.. apps > 0 ? [Count(apps, "application")] : Array.Empty<string>(), .. pools > 0 ? [Count(pools, "pool")] : Array.Empty<string>()]);
+            static string Count(int count, string what) => string.Create(CultureInfo.InvariantCulture, $"{count} {what}{(count == 1 ? "" : "s")}");
         }
     }
 }
@@ -66,6 +68,12 @@ internal sealed record AppSettings
 
     /// <summary>Whether it passes the requests of a shared address on, and is no application of the file.</summary>
     public bool IsRouter { get; init; }
+
+    /// <summary>What it has to do where it is a pool of processes, and no application of the file; null for others.</summary>
+    public PoolSettings? Pool { get; init; }
+
+    /// <summary>Whether its program is the command itself.</summary>
+    public bool IsOfCommand => IsRouter || Pool is not null;
 
     /// <summary>Whether its processes run from a copy of its code.</summary>
     public bool Snapshot { get; init; } = true;
@@ -129,7 +137,7 @@ internal sealed record AppSettings
 
     /// <summary>Whether a process of this can go on as one of the other.</summary>
     public bool IsSame(AppSettings other) =>
-        this with { Urls = other.Urls, Arguments = other.Arguments, Environment = other.Environment, WarmUp = other.WarmUp, SharedUrls = other.SharedUrls, SharedAs = other.SharedAs } == other
+        this with { Urls = other.Urls, Arguments = other.Arguments, Environment = other.Environment, WarmUp = other.WarmUp, Pool = other.Pool, SharedUrls = other.SharedUrls, SharedAs = other.SharedAs } == other
         && Urls.SequenceEqual(other.Urls)
         && Arguments.SequenceEqual(other.Arguments)
         && WarmUp.SequenceEqual(other.WarmUp)

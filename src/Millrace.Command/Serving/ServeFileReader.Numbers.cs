@@ -23,15 +23,18 @@ internal sealed partial class ServeFileReader
             return AppLimits.None;
         }
         RequireAny(value, its, "limits", LimitNames);
-        return new AppLimits(
-            its.TryGetValue("memory", out var memory) ? SizeOf(memory, "memory") : null,
+        return KernelLimitsOf(its) with { Memory = its.TryGetValue("memory", out var memory) ? SizeOf(memory, "memory") : null };
+    }
+
+    private AppLimits KernelLimitsOf(Dictionary<string, PlacedValue> its) =>
+        new(
+            Memory: null,
             its.TryGetValue("descriptors", out var descriptors) ? NumberOf(descriptors, "descriptors", AppLimits.DescriptorsMin, AppLimits.DescriptorsMax) : null,
             its.TryGetValue("processes", out var processes) ? NumberOf(processes, "processes", AppLimits.ProcessesMin, AppLimits.ProcessesMax) : null,
             its.TryGetValue("cpu", out var cpu) ? ShareOf(cpu, "cpu") : null);
-    }
 
     // "recycle": { "requests": 100000, "age": "24h", "memory": "400m" }
-    private AppRecycling RecyclingOf(PlacedValue value)
+    private AppRecycling RecyclingOf(PlacedValue value, long requestsMin = AppRecycling.RequestsMin)
     {
         if (Members(value, "\"recycle\"", RecycleNames) is not { } its)
         {
@@ -39,7 +42,7 @@ internal sealed partial class ServeFileReader
         }
         RequireAny(value, its, "recycle", RecycleNames);
         return new AppRecycling(
-            its.TryGetValue("requests", out var requests) ? LongOf(requests, "requests", AppRecycling.RequestsMin, AppRecycling.RequestsMax) : null,
+            its.TryGetValue("requests", out var requests) ? LongOf(requests, "requests", requestsMin, AppRecycling.RequestsMax) : null,
             its.ContainsKey("age") ? TimeOf(its, "age", AppRecycling.AgeMin, AppRecycling.AgeMin, AppRecycling.AgeMax) : null,
             its.TryGetValue("memory", out var memory) ? SizeOf(memory, "memory") : null);
     }

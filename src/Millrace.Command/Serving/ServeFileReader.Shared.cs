@@ -44,7 +44,7 @@ internal sealed partial class ServeFileReader
     private static IEnumerable<PlacedValue> SharedUrls(PlacedValue? shared) => shared is not { Kind: JsonValueKind.Object } ? [] :
         shared.Members.SelectMany(static member => member.Value.Kind == JsonValueKind.Object ? member.Value.Members.Where(static its => its.Name == "urls").Select(static its => its.Value) : [member.Value]);
 
-    private List<string> UrlsOf(PlacedValue app, Dictionary<string, PlacedValue> members)
+    private List<string> UrlsOf(PlacedValue app, Dictionary<string, PlacedValue> members, string who)
     {
         if (members.TryGetValue("urls", out var own))
         {
@@ -52,7 +52,7 @@ internal sealed partial class ServeFileReader
         }
         if (!members.ContainsKey("on"))
         {
-            _ = Required(app, members, "urls", $"{AddressText}, or \"on\": the name of a shared one");
+            _ = Required(app, members, "urls", $"{AddressText}, or \"on\": the name of a shared one", who);
         }
         return [];
     }
@@ -112,9 +112,9 @@ internal sealed partial class ServeFileReader
     }
 
     // One that nobody is reached by is a mistake somewhere else in the file.
-    private void RequireUsed(PlacedValue? shared, PlacedValue? apps)
+    private void RequireUsed(PlacedValue? shared, IReadOnlyList<PlacedValue> apps)
     {
-        bool IsUsed(string name) => apps is { Kind: JsonValueKind.Array } && apps.Items.SelectMany(static app => app.Members).Any(member => member.Name == "on" && (_mistakes.Count > 0 || member.Value.Text == name));
+        bool IsUsed(string name) => apps.SelectMany(static app => app.Members).Any(member => member.Name == "on" && (_mistakes.Count > 0 || member.Value.Text == name));
         foreach (var member in shared is { Kind: JsonValueKind.Object } ? shared.Members.Where(member => member.Name.Length > 0 && !IsUsed(member.Name)) : [])
         {
             Add(member.Place, $"No application is on \"{member.Name}\". Say \"on\": \"{member.Name}\" of one, or take the address out.");

@@ -16,10 +16,11 @@ internal sealed partial class ServeFileReader
     private const int AppsMax = 1000;
     public const int InstancesMax = 64;
     private const int NameMax = 40;
+    private const string AppText = "An application";
     private const string NameText = "a name of letters a to z, digits, '-' and '_'";
     private const string AddressText = "an address such as \"fastcgi://unix:/run/shop.sock\"";
 
-    public static readonly string[] FileNames = ["$schema", "control", "snapshots", "shared", "apps"];
+    public static readonly string[] FileNames = ["$schema", "control", "snapshots", "shared", "apps", "pools"];
 
     public static readonly string[] AppNames =
         ["name", "target", "urls", "on", "host", "path", "arguments", "environment", "workingDirectory", "user", "instances", "health", "healthHost", "warmUp", "snapshot", "watch", "timeouts", "limits", "recycle", "onDemand", "idle"];
@@ -62,9 +63,13 @@ internal sealed partial class ServeFileReader
         _sockets = Path.GetDirectoryName(control) ?? "";
         ReadShared(members.GetValueOrDefault("shared"));
         List<AppSettings> apps = [];
+        var pools = members.GetValueOrDefault("pools");
         if (!members.TryGetValue("apps", out var list))
         {
-            Add(root.Place, "\"apps\" is missing: a list of applications, such as { \"name\": \"shop\", \"target\": \"apps/shop\", \"urls\": \"fastcgi://unix:/run/shop.sock\" }.");
+            if (pools is null)
+            {
+                Add(root.Place, "\"apps\" is missing: a list of applications, such as { \"name\": \"shop\", \"target\": \"apps/shop\", \"urls\": \"fastcgi://unix:/run/shop.sock\" }.");
+            }
         }
         else if (Require(list, JsonValueKind.Array, "apps", "a list of applications"))
         {
@@ -73,9 +78,12 @@ internal sealed partial class ServeFileReader
             {
                 Add(list.Place, list.Items.Count == 0 ? "\"apps\" is empty: there is nothing to serve. Name an application." : string.Create(CultureInfo.InvariantCulture, $"\"apps\" holds {list.Items.Count} applications; at most {AppsMax} can be served by one daemon."));
             }
-            RefuseTwice(list, members.GetValueOrDefault("shared"));
         }
-        RequireUsed(members.GetValueOrDefault("shared"), list);
+        IReadOnlyList<PlacedValue> poolItems = pools is not null && Require(pools, JsonValueKind.Array, "pools", "a list of pools") ? pools.Items : [];
+        apps.AddRange(ReadPools(pools, poolItems));
+        PlacedValue[] items = [.. list is { Kind: JsonValueKind.Array } ? list.Items : [], .. poolItems];
+        RefuseTwice(items, poolItems.Count > 0, members.GetValueOrDefault("shared"));
+        RequireUsed(members.GetValueOrDefault("shared"), items);
         RequireUsable(place, control, apps);
         string snapshots = members.TryGetValue("snapshots", out var folder) ? PathOf(folder, "snapshots") ?? "" : defaults.Snapshots;
         return new ServeFile(path, new DaemonPlaces(control, snapshots), [.. apps, .. Routers()]);
@@ -83,18 +91,13 @@ internal sealed partial class ServeFileReader
 
     private AppSettings? ReadApp(PlacedValue app)
     {
-        if (Members(app, "An application", AppNames) is not { } members)
+        if (Members(app, AppText, AppNames) is not { } members)
         {
             return null;
         }
         string name = Required(app, members, "name", "a name such as \"shop\"") is { } named ? NameOf(named) : "";
         string? target = Required(app, members, "target", "an App.dll, a published folder or a project folder") is { } at ? PathOf(at, "target") : null;
-        var routes = ReadRoutes(members, name);
-        string[] sharedUrls = SharedUrls(members, name);
-        string[] urls = [.. UrlsOf(app, members), .. sharedUrls];
-        PlacedValue? timeouts = members.GetValueOrDefault("timeouts");
-        var times = timeouts is null ? null : Members(timeouts, "\"timeouts\"", TimeoutNames);
-        var settings = new AppSettings { Name = name, Target = target ?? "", Urls = urls, SharedUrls = sharedUrls, PathBase = routes.Path, SharedAs = routes.As };
+        var settings = ReadPlace(app, members, name) with { Name = name, Target = target ?? "" };
         settings = settings with
         {
             Arguments = members.TryGetValue("arguments", out var arguments) ? TextsOf(arguments, "arguments") : [],
@@ -107,10 +110,6 @@ internal sealed partial class ServeFileReader
             WarmUp = members.TryGetValue("warmUp", out var warmUp) ? [.. ItemsOf(warmUp, "warmUp").Select(item => UrlPathOf(item, "warmUp")).OfType<string>()] : [],
             Snapshot = !members.TryGetValue("snapshot", out var snapshot) || IsTrue(snapshot, "snapshot"),
             Watch = !members.TryGetValue("watch", out var watch) || IsTrue(watch, "watch"),
-            StartTimeout = TimeOf(times, "start", settings.StartTimeout),
-            SettleTimeout = TimeOf(times, "settle", settings.SettleTimeout),
-            HangTimeout = TimeOf(times, "hang", settings.HangTimeout),
-            DrainTimeout = TimeOf(times, "drain", settings.DrainTimeout),
             Limits = members.TryGetValue("limits", out var limits) ? LimitsOf(limits) : settings.Limits,
             Recycling = members.TryGetValue("recycle", out var recycle) ? RecyclingOf(recycle) : settings.Recycling,
             OnDemand = members.TryGetValue("onDemand", out var onDemand) && IsTrue(onDemand, "onDemand"),
@@ -118,7 +117,27 @@ internal sealed partial class ServeFileReader
         };
         RequireRecycledFirst(members, settings);
         RequireOnDemand(members);
-        return settings;
+        return WithTimes(settings, members);
+    }
+
+    // Where it is reached.
+    private AppSettings ReadPlace(PlacedValue app, Dictionary<string, PlacedValue> members, string name, string who = AppText)
+    {
+        var routes = ReadRoutes(members, name);
+        string[] sharedUrls = SharedUrls(members, name);
+        return new AppSettings { Name = name, Target = "", Urls = [.. UrlsOf(app, members, who), .. sharedUrls], SharedUrls = sharedUrls, PathBase = routes.Path, SharedAs = routes.As };
+    }
+
+    private AppSettings WithTimes(AppSettings settings, Dictionary<string, PlacedValue> members)
+    {
+        var times = members.TryGetValue("timeouts", out var timeouts) ? Members(timeouts, "\"timeouts\"", TimeoutNames) : null;
+        return settings with
+        {
+            StartTimeout = TimeOf(times, "start", settings.StartTimeout),
+            SettleTimeout = TimeOf(times, "settle", settings.SettleTimeout),
+            HangTimeout = TimeOf(times, "hang", settings.HangTimeout),
+            DrainTimeout = TimeOf(times, "drain", settings.DrainTimeout),
+        };
     }
 
     // The sockets of the processes lie beside it, and have longer names.
@@ -140,21 +159,22 @@ internal sealed partial class ServeFileReader
     }
 
     // Two applications of one name could not be told apart, and one socket serves one of them.
-    private void RefuseTwice(PlacedValue apps, PlacedValue? shared)
+    private void RefuseTwice(IReadOnlyList<PlacedValue> apps, bool hasPools, PlacedValue? shared)
     {
-        var members = apps.Items.SelectMany(static app => app.Members).ToArray();
+        var members = apps.SelectMany(static app => app.Members).ToArray();
         var names = members.Where(static member => member.Name == "name").Select(static member => (Name: member.Value.Text, member.Value.Place));
         string[] taken = [.. _shared.Select(static shared => shared.Name)];
+        string orPools = hasPools ? ", or pools," : "";
         foreach (var (name, place) in names.GroupBy(static item => item.Name).SelectMany(same => same.Skip(taken.Contains(same.Key) ? 0 : 1)))
         {
-            Add(place, $"There are two applications{(taken.Contains(name) ? ", or shared addresses," : "")} with the name \"{name}\". Give one of them another.");
+            Add(place, $"There are two applications{(taken.Contains(name) ? ", or shared addresses," : orPools)} with the name \"{name}\". Give one of them another.");
         }
         var urls = members.Where(static member => member.Name == "urls").Select(static member => member.Value).Concat(SharedUrls(shared))
             .SelectMany(static value => value.Kind == JsonValueKind.Array ? value.Items : [value])
             .SelectMany(static value => value.Text.Split(';', StringSplitOptions.TrimEntries | StringSplitOptions.RemoveEmptyEntries).Select(url => (Url: Bare(url), value.Place)));
         foreach (var (url, place) in urls.GroupBy(static item => SocketOf(item.Url)).SelectMany(static same => same.Skip(1)))
         {
-            Add(place, $"{url} is given twice. Each application has addresses of its own.");
+            Add(place, $"{url} is given twice. Each application{(hasPools ? ", and each pool," : "")} has addresses of its own.");
         }
     }
 
@@ -210,7 +230,7 @@ internal sealed partial class ServeFileReader
         return found;
     }
 
-    private PlacedValue? Required(PlacedValue app, Dictionary<string, PlacedValue> members, string name, string what, string who = "An application")
+    private PlacedValue? Required(PlacedValue app, Dictionary<string, PlacedValue> members, string name, string what, string who = AppText)
     {
         if (members.TryGetValue(name, out var value))
         {

@@ -10,7 +10,7 @@ using Millrace.Workers;
 
 namespace Millrace.Connector;
 
-internal sealed class FastCgiProgram : IDisposable
+internal sealed partial class FastCgiProgram : IDisposable
 {
     private readonly FastCgiProgramOptions _options;
     private readonly ConnectionPool? _pool;
@@ -64,13 +64,22 @@ internal sealed class FastCgiProgram : IDisposable
             return;
         }
         string prefix = path[..^its.Length].TrimEnd('/');
-        string below = path[prefix.Length..];
+        await AnswerAsync(context, prefix, path[prefix.Length..], given: null).ConfigureAwait(false);
+    }
+
+    /// <summary>Answers a request.</summary>
+    /// <param name="context">The request.</param>
+    /// <param name="prefix">The part of its path that leads to the program: empty, or from '/' and without '/' at its end.</param>
+    /// <param name="below">The rest of its path.</param>
+    /// <param name="given">The variables of a front server that speaks FastCGI; null: there is none, or they are nobody's business.</param>
+    public async Task AnswerAsync(HttpContext context, string prefix, string below, IReadOnlyDictionary<string, string>? given)
+    {
         string place = (context.Request.PathBase.Value ?? "").TrimEnd('/') + prefix;
         ScriptTarget target = _map?.Find(below) ?? new ScriptTarget(TargetKind.Script, "", "", below);
         switch (target.Kind)
         {
             case TargetKind.Script:
-                await RunAsync(context, place, target).ConfigureAwait(false);
+                await RunAsync(context, place, target, given).ConfigureAwait(false);
                 break;
             case TargetKind.File:
                 await SendAsync(context, target.File).ConfigureAwait(false);
@@ -86,9 +95,9 @@ internal sealed class FastCgiProgram : IDisposable
 
     // ---- a script ----
 
-    private async Task RunAsync(HttpContext context, string place, ScriptTarget target)
+    private async Task RunAsync(HttpContext context, string place, ScriptTarget target, IReadOnlyDictionary<string, string>? given)
     {
-        using var request = new ProgramRequest(context, _options);
+        using var request = new ProgramRequest(context, _options) { Given = given };
         try
         {
             await request.PrepareAsync(place, target, _pool?.KeepsConnections ?? true, _options.TakeBodyFirst ?? _processes is not null).ConfigureAwait(false);

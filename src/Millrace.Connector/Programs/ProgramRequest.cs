@@ -45,6 +45,9 @@ internal sealed partial class ProgramRequest : IDisposable
         Errors = new ProgramErrors(options.ErrorBytesMax);
     }
 
+    /// <summary>See <see cref="ProgramVariables.Write"/>.</summary>
+    public IReadOnlyDictionary<string, string>? Given { get; init; }
+
     /// <summary>What the program has printed.</summary>
     public ProgramErrors Errors { get; }
 
@@ -65,7 +68,7 @@ internal sealed partial class ProgramRequest : IDisposable
         _dropsBody = HttpMethods.IsHead(_context.Request.Method);
         _writer.WriteBegin(keepsConnection);
         long? length = HasBody && (takesBodyFirst || _context.Request.ContentLength is null) ? await TakeBodyAsync().ConfigureAwait(false) : _context.Request.ContentLength;
-        ProgramVariables.Write(_writer, _context, _options, prefix, target, length);
+        ProgramVariables.Write(_writer, _context, _options, prefix, target, length, Given);
         _body = TakeSmallBody();
     }
 

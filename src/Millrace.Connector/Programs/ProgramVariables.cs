@@ -18,6 +18,9 @@ internal static class ProgramVariables
         "Expect", "HTTP2-Settings", "Proxy-Authorization", "Trailer",
     };
 
+    // What a front server says of a script is not so where the script is found here.
+    private static readonly HashSet<string> s_places = new(StringComparer.Ordinal) { "SCRIPT_FILENAME", "PATH_TRANSLATED", "DOCUMENT_ROOT", "HTTPS", "MILLRACE_PATH" };
+
     /// <summary>Writes PARAMS and their end.</summary>
     /// <param name="writer">Where to.</param>
     /// <param name="context">The request.</param>
@@ -25,10 +28,12 @@ internal static class ProgramVariables
     /// <param name="prefix">The part of the path that leads to the program; empty, or from '/' and without '/' at its end.</param>
     /// <param name="target">The script.</param>
     /// <param name="length">Bytes of the body; null: there is none.</param>
-    public static void Write(RecordWriter writer, HttpContext context, FastCgiProgramOptions options, string prefix, in ScriptTarget target, long? length)
+    /// <param name="given">What a front server has said over FastCGI; null: nothing. Without a root all of it goes on as it was said, but for what is written here; with one what is not the program's place.</param>
+    public static void Write(
+        RecordWriter writer, HttpContext context, FastCgiProgramOptions options, string prefix, in ScriptTarget target, long? length, IReadOnlyDictionary<string, string>? given = null)
     {
         writer.BeginStream(RecordType.Params);
-        foreach (var (name, value) in Of(context, options, prefix, target, length))
+        foreach (var (name, value) in given is null ? Of(context, options, prefix, target, length) : With(given, context, options, prefix, target, length))
         {
             if (!options.Variables.ContainsKey(name))
             {
@@ -92,6 +97,17 @@ internal static class ProgramVariables
         {
             yield return ("REMOTE_USER", user);
         }
+    }
+
+    private static IEnumerable<(string Name, string Value)> With(
+        IReadOnlyDictionary<string, string> given, HttpContext context, FastCgiProgramOptions options, string prefix, ScriptTarget target, long? length)
+    {
+        (string Name, string Value)[] own = options.Root is not null
+            ? [.. Of(context, options, prefix, target, length)]
+            : [("CONTENT_LENGTH", length?.ToString(CultureInfo.InvariantCulture) ?? ""), ("REDIRECT_STATUS", "200"), .. target.File.Length > 0 ? [("SCRIPT_FILENAME", target.File)] : Array.Empty<(string, string)>()];
+        var names = own.Select(static pair => pair.Name).ToHashSet(StringComparer.Ordinal);
+        return own.Concat(given.Where(pair => !pair.Key.StartsWith("HTTP_", StringComparison.Ordinal) && !names.Contains(pair.Key) && !(options.Root is not null && s_places.Contains(pair.Key)))
+            .Select(static pair => (pair.Key, pair.Value)));
     }
 
     private static string Text(IPAddress? address) => address is null ? "" : (address.IsIPv4MappedToIPv6 ? address.MapToIPv4() : address).ToString();

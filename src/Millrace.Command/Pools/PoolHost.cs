@@ -1,0 +1,116 @@
+// A pool of the daemon's file, in its own process: takes requests as php-fpm does, and has the first free process of the pool answer each. What goes wrong is said in the log, and to visitors no more than
+// a status.
+
+using System.Security.Cryptography;
+using System.Text;
+using Microsoft.AspNetCore.Http;
+using Microsoft.Extensions.Logging;
+using Millrace.AspNetCore;
+using Millrace.Command.Routing;
+using Millrace.Command.Serving;
+using Millrace.Connector;
+using Millrace.Workers;
+using Millrace.Workers.Control;
+
+namespace Millrace.Command.Pools;
+
+internal sealed class PoolHost : IDisposable
+{
+    /// <summary>What is asked for this host the pool's process answers itself: that it is well.</summary>
+    public const string HealthHost = "health.pool.invalid";
+
+    /// <summary>The field by which the daemon is known, who asks for the pool itself. A visitor's does not count: he does not have the key.</summary>
+    public const string KeyField = "Millrace-Pool-Key";
+
+    private readonly FastCgiProgram _program;
+    private readonly PoolControl _control;
+    private readonly CalmLog _log;
+    private readonly byte[] _key;
+    private readonly bool _hasRoot;
+    private readonly bool _anyScript;
+
+    /// <param name="settings">What may be asked.</param>
+    /// <param name="pool">The processes.</param>
+    /// <param name="key">The daemon's.</param>
+    /// <param name="services">Those of the process.</param>
+    /// <param name="log">Takes sentences, and does not wait.</param>
+    public PoolHost(PoolSettings settings, ProcessPool pool, string key, IServiceProvider services, Action<string> log)
+    {
+        (_hasRoot, _anyScript) = (settings.Root is not null, settings.Suffixes.Count == 0);
+        _key = Encoding.ASCII.GetBytes(key);
+        _log = new CalmLog(log);
+        _control = new PoolControl([pool], services, path: null, loggers: null);
+        _program = new FastCgiProgram(pool, OptionsOf(settings), rest: null, new SaidLog(log).CreateLogger(SaidLog.Calm));
+    }
+
+    public async Task AnswerAsync(HttpContext context)
+    {
+        if (context.Request.Headers.TryGetValue(KeyField, out var key) && CryptographicOperations.FixedTimeEquals(Encoding.UTF8.GetBytes(key.ToString()), _key))
+        {
+            await _control.ProcessRequestAsync(context);
+            return;
+        }
+        if (context.Request.Headers.Host == HealthHost)
+        {
+            return;
+        }
+        var given = context.Features.Get<IFastCgiFeature>()?.Parameters;
+        if (_hasRoot || given is null)
+        {
+            await _program.AnswerAsync(context, "", context.Request.Path.Value is { Length: > 0 } path ? path : "/", given);
+        }
+        else if (await _program.AnswerGivenAsync(context, given, _anyScript) is { } why)
+        {
+            _log.Say("no script", $"{why} The visitor has 404.");
+        }
+    }
+
+    public void Dispose()
+    {
+        _program.Dispose();
+        _control.Dispose();
+    }
+
+    /// <summary>The same processes, as the pool has them.</summary>
+    public static void Configure(ProcessPoolOptions options, PoolSettings settings)
+    {
+        options.Command = settings.Command;
+        foreach (string argument in settings.Arguments)
+        {
+            options.Arguments.Add(argument);
+        }
+        foreach (var (name, value) in settings.Environment)
+        {
+            options.Environment[name] = value;
+        }
+        options.Inherited = ProcessPoolOptions.OfProcess().Where(static variable => !IsOwn(variable.Key)).ToDictionary();
+        options.WorkingDirectory = settings.WorkingDirectory;
+        (options.Min, options.Max, options.IdleLimit) = (settings.Min, settings.Max, settings.Idle);
+        (options.QueueMax, options.WaitLimit, options.CallLimit, options.AbortLimit) = (settings.Queue, settings.Wait, settings.Call, settings.Abort);
+        (options.StartLimit, options.DrainLimit, options.MemoryMax) = (settings.Start, settings.Drain, settings.Memory);
+        (options.RecycleAfterCalls, options.RecycleAboveMemory) = (settings.Recycling.Requests, settings.Recycling.Memory);
+        options.RecycleAfter = settings.Recycling.Age ?? Timeout.InfiniteTimeSpan;
+    }
+
+    // What the daemon has told this process is not for scripts.
+    private static bool IsOwn(string variable) =>
+        variable.StartsWith("MILLRACE_", StringComparison.OrdinalIgnoreCase) || variable.StartsWith("Millrace__", StringComparison.Ordinal)
+        || variable.StartsWith("DOTNET_", StringComparison.Ordinal) || variable.StartsWith("ASPNETCORE_", StringComparison.Ordinal);
+
+    private static FastCgiProgramOptions OptionsOf(PoolSettings settings)
+    {
+        var options = new FastCgiProgramOptions { Root = settings.Root, Fallback = settings.Fallback, ServeFiles = settings.ServeFiles, UnknownLengthMax = settings.Body, ReadTimeout = TimeSpan.FromDays(1) };
+        Replace(options.Suffixes, settings.Suffixes);
+        Replace(options.Index, settings.Index);
+        return options;
+
+        static void Replace(IList<string> all, IReadOnlyList<string> by)
+        {
+            all.Clear();
+            foreach (string one in by)
+            {
+                all.Add(one);
+            }
+        }
+    }
+}
