@@ -47,6 +47,7 @@ internal static class BashScript
             case $kind in
                 words) mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur") ;;
                 application) mapfile -t COMPREPLY < <(_millrace_ask applications) ;;
+                pool) mapfile -t COMPREPLY < <(_millrace_ask pools) ;;
                 file) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
                 folder) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
                 servefile) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "$cur"; compgen -f -X '!*.json' -- "$cur") ;;

@@ -34,6 +34,9 @@ internal enum ValueKind
 
     /// <summary>The name of one that a running daemon has.</summary>
     Application,
+
+    /// <summary>The name of a pool of workers of a process that runs.</summary>
+    Pool,
 }
 
 /// <param name="Name">As the help calls it, such as FILE.</param>
@@ -65,7 +68,7 @@ internal sealed partial record CompletedVerb(string Name, string Summary, IReadO
         ["FILE"] = ValueKind.ServeFile,
         ["PATH"] = ValueKind.Anything,
         ["ARGUMENTS"] = ValueKind.File,
-        ["POOL"] = ValueKind.Anything,
+        ["POOL"] = ValueKind.Pool,
         ["N"] = ValueKind.Anything,
         ["--urls"] = ValueKind.Address,
         ["--control"] = ValueKind.File,

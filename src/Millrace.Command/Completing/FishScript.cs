@@ -111,6 +111,7 @@ internal static class FishScript
         ValueKind.Address => " -a '(__millrace_addresses)'",
         ValueKind.AddressOrFile => " -F -a '(__millrace_addresses)'",
         ValueKind.Application => " -a '(__millrace_ask applications)'",
+        ValueKind.Pool => " -a '(__millrace_ask pools)'",
         _ => "",
     };
 

@@ -25,6 +25,11 @@ internal static class ZshScript
             _wanted applications expl application compadd -a names
         }
 
+        _millrace_pool() {
+            local -a names=(${(f)"$(_millrace_ask pools 2>/dev/null)"})
+            _wanted pools expl pool compadd -a names
+        }
+
         _millrace_servefile() { _files -g '*.json(-.)' }
 
         _millrace_target() { _files -g '*.(dll|csproj|fsproj|vbproj)(-.)' }

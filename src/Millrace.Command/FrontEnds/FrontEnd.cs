@@ -10,9 +10,19 @@ namespace Millrace.Command.FrontEnds;
 /// <param name="ListenOnIPv6">Whether the machine has IPv6 at all: web servers refuse to start on an address family that is lacking.</param>
 internal sealed record FrontEndSite(ServerAddress Address, string Name, string HostNames, string PathPrefix, bool ListenOnIPv6)
 {
+    /// <summary>The scripts of a pool, which the web server finds; null where all requests are the application's.</summary>
+    public ScriptFolder? Scripts { get; init; }
+
     /// <summary>What a request from the same machine names.</summary>
     public const string DefaultHostNames = "localhost 127.0.0.1";
 }
+
+/// <param name="Root">Null: it is not known.</param>
+/// <param name="Suffixes">What the names of scripts end in; at least one.</param>
+/// <param name="Index">Files that answer for their folder.</param>
+/// <param name="Fallback">The script that answers where there is no file.</param>
+/// <param name="BodyMax">Bytes of a request's body.</param>
+internal sealed record ScriptFolder(string? Root, IReadOnlyList<string> Suffixes, IReadOnlyList<string> Index, string Fallback, long BodyMax);
 
 internal abstract class FrontEnd
 {
@@ -27,6 +37,9 @@ internal abstract class FrontEnd
 
     /// <summary>Whether the configurations of several sites can stand in one file, one behind the other.</summary>
     public virtual bool TakesSeveral => false;
+
+    /// <summary>Whether it can be told to find the scripts of a pool.</summary>
+    public virtual bool FindsScripts => false;
 
     /// <summary>The file the configuration belongs in.</summary>
     public abstract string FileFor(FrontEndSite site);

@@ -8,13 +8,15 @@ using System.Text;
 
 namespace Millrace.Command.FrontEnds;
 
-internal sealed class Nginx : FrontEnd
+internal sealed partial class Nginx : FrontEnd
 {
     private static readonly SearchValues<char> s_special = SearchValues.Create(" ;{}\"'\\$#()|");
 
     public override string Name => "nginx";
 
     public override bool TakesSeveral => true;
+
+    public override bool FindsScripts => true;
 
     public override string Description => "nginx 1.18 or later, FastCGI or HTTP";
 
@@ -24,6 +26,10 @@ internal sealed class Nginx : FrontEnd
 
     public override string Configure(FrontEndSite site)
     {
+        if (site.Scripts is { } scripts)
+        {
+            return ConfigureScripts(site, scripts);
+        }
         string server = site.Address.SocketPath is { } path ? $"unix:{path}" : site.Address.HostAndPort;
         string listenIPv6 = site.ListenOnIPv6 ? "\n    listen [::]:80;" : "";
         return $$"""

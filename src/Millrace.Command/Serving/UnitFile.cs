@@ -61,7 +61,7 @@ internal static class UnitFile
         string[] paths =
         [
             file.Path, file.Places.Control, file.Places.Snapshots, .. command, Environment.ProcessPath ?? "",
-            .. file.Apps.SelectMany(static app => (IEnumerable<string?>)[app.Target, app.WorkingDirectory, HomeOf(app.User), .. app.Urls.Select(PathOf)]).OfType<string>(),
+            .. file.Apps.SelectMany(static app => (IEnumerable<string?>)[app.Target, app.WorkingDirectory, app.Pool?.Command, app.Pool?.Root, app.Pool?.WorkingDirectory, HomeOf(app.User), .. app.Urls.Select(PathOf)]).OfType<string>(),
         ];
         bool InHome(string path) => path.StartsWith("/home/", StringComparison.Ordinal) || path.StartsWith("/root/", StringComparison.Ordinal) || path.StartsWith("/run/user/", StringComparison.Ordinal);
         bool InTemporary(string path) => path.StartsWith("/tmp/", StringComparison.Ordinal) || path.StartsWith("/var/tmp/", StringComparison.Ordinal);

@@ -35,7 +35,7 @@ internal static class CheckVerb
     // What the text cannot show.
     private static IEnumerable<string> ProblemsOf(AppSettings app)
     {
-        if (TargetProblem(app) is { } problem)
+        if ((app.Pool is { } pool ? PoolProblem(pool) : TargetProblem(app)) is { } problem)
         {
             yield return $"{app.Name}: {problem}";
         }
@@ -47,6 +47,19 @@ internal static class CheckVerb
         {
             yield return $"{app.Name}: there is no user '{user}' on this machine. Make one (adduser --system {user}), or name another.";
         }
+    }
+
+    private static string? PoolProblem(PoolSettings pool) =>
+        !IsProgram(pool.Command) ? $"there is no program {pool.Command}{(pool.Command.Contains('/', StringComparison.Ordinal) ? "" : " in PATH")}. Install it{(pool.Command == "php-cgi" ? " (apt install php-cgi)" : "")}, or name another with \"command\"."
+        : pool.Root is { } root && !Directory.Exists(root) ? $"the folder of its scripts {root} is not there. Make it, or name another with \"root\"."
+        : !Directory.Exists(pool.WorkingDirectory) ? $"the working directory {pool.WorkingDirectory} is not there. Make it, or name another."
+        : null;
+
+    private static bool IsProgram(string command)
+    {
+        const UnixFileMode executable = UnixFileMode.UserExecute | UnixFileMode.GroupExecute | UnixFileMode.OtherExecute;
+        string[] folders = command.Contains('/', StringComparison.Ordinal) ? [""] : (Environment.GetEnvironmentVariable("PATH") ?? "").Split(':', StringSplitOptions.RemoveEmptyEntries);
+        return folders.Select(folder => Path.Combine(folder, command)).Any(static path => File.Exists(path) && OperatingSystem.IsLinux() && (File.GetUnixFileMode(path) & executable) != 0);
     }
 
     private static string? TargetProblem(AppSettings app)

@@ -1,5 +1,5 @@
 // `millrace completion SHELL`: prints what has a shell complete the command line. The scripts have verbs and options in themselves, so that a TAB does not wait for a
-// process of .NET; what only a daemon knows they ask for with the two verbs below this one, which no help names.
+// process of .NET; what only a daemon knows they ask for with the verbs below this one, which no help names.
 
 using System.CommandLine;
 using Millrace.Command.Completing;
@@ -39,8 +39,9 @@ internal static class CompletionVerb
         var command = new System.CommandLine.Command("completion", "Print what has a shell complete verbs, options, files and names of applications.")
         {
             shell,
-            CreateAsked(console, "applications", static status => status.Apps.Select(static app => app.Name)),
-            CreateAsked(console, "addresses", static status => status.Apps.SelectMany(static app => app.Urls).Where(static url => url.Contains("://", StringComparison.Ordinal))),
+            CreateAsked(console, "applications", static async (control, ct) => (await StatusAsync(control, ct)).Apps.Select(static app => app.Name)),
+            CreateAsked(console, "addresses", static async (control, ct) => (await StatusAsync(control, ct)).Apps.SelectMany(static app => app.Urls).Where(static url => url.Contains("://", StringComparison.Ordinal))),
+            CreateAsked(console, "pools", PoolVerb.NamesAsync),
         };
         command.SetAction(result =>
         {
@@ -55,8 +56,14 @@ internal static class CompletionVerb
     // The daemon may be another user's: a shell is offered nothing that it could take for more than a word.
     private static bool IsPlain(string word) => word.Length > 0 && word[0] != '-' && word.All(static c => char.IsAsciiLetterOrDigit(c) || "_.:/@%+,-[]".Contains(c, StringComparison.Ordinal));
 
+    private static async Task<DaemonStatus> StatusAsync(string? control, CancellationToken ct)
+    {
+        using var client = DaemonVerbs.Connect(control);
+        return await client.StatusAsync(ct, withTraffic: false);
+    }
+
     // Words, a line each; none where no daemon answers.
-    private static System.CommandLine.Command CreateAsked(CommandConsole console, string what, Func<DaemonStatus, IEnumerable<string>> read)
+    private static System.CommandLine.Command CreateAsked(CommandConsole console, string what, Func<string?, CancellationToken, Task<IEnumerable<string>>> ask)
     {
         var control = DaemonVerbs.ControlOption();
         var command = new System.CommandLine.Command(what, $"The {what} of a running daemon, for scripts of shells.") { control };
@@ -67,8 +74,7 @@ internal static class CompletionVerb
             limit.CancelAfter(s_patience);
             try
             {
-                using var client = DaemonVerbs.Connect(result.GetValue(control));
-                foreach (string word in read(await client.StatusAsync(limit.Token, withTraffic: false)).Where(IsPlain).Distinct())
+                foreach (string word in (await ask(result.GetValue(control), limit.Token)).Where(IsPlain).Distinct())
                 {
                     console.Output.WriteLine(word);
                 }

@@ -18,6 +18,10 @@ internal static class FileSites
         {
             throw CommandFailure.Usage($"{file.Path} has {sites.Length} sites, and a configuration of {frontEnd.Name} is printed for one at a time: millrace config {frontEnd.Name} ADDRESS --host NAME.");
         }
+        if (!frontEnd.FindsScripts && Array.Find(sites, static site => site.Scripts is { Root: null }) is { } unknown)
+        {
+            throw CommandFailure.Usage($"{unknown.Name} is a pool that has its scripts named by the web server, and a configuration of {frontEnd.Name} for that is not printed. Say \"root\" in {file.Path}, the folder that they lie in: the pool finds them itself then.");
+        }
         string[] blocks = [.. sites.Select(frontEnd.Configure)];
         string first = blocks[0].Replace(frontEnd.FileFor(sites[0]), frontEnd.FileFor(sites[0] with { Name = FileName }), StringComparison.Ordinal);
         return string.Join('\n', [first, .. blocks.Skip(1).Select(WithoutHead)]);
@@ -31,10 +35,14 @@ internal static class FileSites
             if (app.Urls.Except(app.SharedUrls).FirstOrDefault() is { } url)
             {
                 string names = app.IsRouter ? string.Join(' ', HostsOf(file, app.Name)) : $"{app.Name}.localhost";
-                yield return new FrontEndSite(ServerAddress.Parse(url.Split('?')[0]), app.Name, names, "/", Socket.OSSupportsIPv6);
+                var address = ServerAddress.Parse(url.Split('?')[0]);
+                yield return new FrontEndSite(address, app.Name, names, "/", Socket.OSSupportsIPv6) { Scripts = address.Scheme == ServerScheme.FastCgi ? ScriptsOf(app) : null };
             }
         }
     }
+
+    private static ScriptFolder? ScriptsOf(AppSettings app) =>
+        app.Pool is { Suffixes.Count: > 0 } pool ? new ScriptFolder(pool.Root, pool.Suffixes, pool.Index, pool.Fallback, pool.Body) : null;
 
     // One that any host leads to has the name of the machine as well.
     private static string[] HostsOf(ServeFile file, string shared)

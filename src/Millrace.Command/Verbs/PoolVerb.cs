@@ -1,9 +1,10 @@
-// `millrace pool`: the pools of running applications, and what can be done to them, over the control sockets of these (`AddPoolControl`).
+// `millrace pool`: the pools of running applications (`AddPoolControl`) and of the daemon's file, and what can be done to them, over control sockets.
 
 using System.CommandLine;
 using System.Globalization;
 using System.Text.Json;
 using Millrace.Command.Pools;
+using Millrace.Command.Serving;
 using Millrace.Command.Terminals;
 using Millrace.Workers.Control;
 
@@ -23,9 +24,9 @@ internal static class PoolVerb
         action.AcceptOnlyFromAmong("list", "kill", "recycle", "resize", "hold", "release", "swap");
         var pool = new Argument<string?>("POOL") { Description = "Name of a pool; all of them are listed without", Arity = ArgumentArity.ZeroOrOne };
         var numbers = new Argument<int[]>("N") { Description = "kill, recycle: the worker; resize: how many workers, or at least and at most", Arity = new ArgumentArity(0, 2) };
-        var control = new Option<string?>("--control") { Description = "Socket of the process. Default: those of all processes of this user that have given it no path", HelpName = "PATH" };
+        var control = new Option<string?>("--control") { Description = "Socket of the process, or of the daemon. Default: those of all processes of this user that have given it no path, and of this user's daemon", HelpName = "PATH" };
         var json = new Option<bool>("--json") { Description = "list: as the processes say it, for programs" };
-        var command = new System.CommandLine.Command("pool", "Show the pools of workers of running applications (services.AddPoolControl()), or do something to one.") { action, pool, numbers, json, control };
+        var command = new System.CommandLine.Command("pool", "Show the pools of workers of running applications (services.AddPoolControl()) and of the daemon's file, or do something to one.") { action, pool, numbers, json, control };
         command.SetAction(async (result, ct) =>
         {
             string verb = result.GetRequiredValue(action);
@@ -110,6 +111,20 @@ internal static class PoolVerb
         }
     }
 
+    /// <summary>The names of all pools that there are.</summary>
+    /// <param name="control">The socket of one process, or null.</param>
+    /// <param name="ct">Gives it up.</param>
+    /// <exception cref="CommandFailure">Nobody answers.</exception>
+    internal static async Task<IEnumerable<string>> NamesAsync(string? control, CancellationToken ct)
+    {
+        var all = await FindAsync(control, ct);
+        foreach (var (client, _) in all)
+        {
+            client.Dispose();
+        }
+        return all.SelectMany(static each => each.Status.Pools).Select(static pool => pool.Name);
+    }
+
     private static CommandFailure NoSuch(string pool, IEnumerable<PoolsStatus> all)
     {
         string[] names = [.. all.SelectMany(static status => status.Pools).Select(static one => one.Name).Distinct()];
@@ -120,7 +135,9 @@ internal static class PoolVerb
     private static async Task<IReadOnlyList<(PoolClient Client, PoolsStatus Status)>> FindAsync(string? control, CancellationToken ct)
     {
         string folder = ControlSocket.DefaultFolder;
-        string[] paths = control is not null ? [Path.GetFullPath(control)] : Directory.Exists(folder) ? [.. Directory.GetFiles(folder, "*.sock").Order(StringComparer.Ordinal)] : [];
+        string daemon = ServeFileSource.Defaults.Control;
+        string[] paths = control is not null ? [Path.GetFullPath(control)]
+            : [.. Directory.Exists(folder) ? Directory.GetFiles(folder, "*.sock").Order(StringComparer.Ordinal) : Enumerable.Empty<string>(), .. File.Exists(daemon) ? [daemon] : Array.Empty<string>()];
         List<(PoolClient Client, PoolsStatus Status)> found = [];
         foreach (string path in paths)
         {
@@ -129,13 +146,13 @@ internal static class PoolVerb
             {
                 found.Add((client, await client.StatusAsync(ct)));
             }
-            catch (CommandFailure failure) when (control is null && failure.ExitCode == ExitCode.CannotConnect)
+            catch (CommandFailure failure) when (control is null && (failure.ExitCode == ExitCode.CannotConnect || path == daemon))
             {
-                client.Dispose();       // its process was killed
+                client.Dispose();       // its process was killed; or it is a daemon of a version that knows no pools
             }
         }
         return found.Count > 0 ? found : throw new CommandFailure(
             ExitCode.CannotConnect,
-            $"No process has a control socket for pools in {folder}. An application has one where it calls services.AddPoolControl(); one of another user, or with a path of its own, is asked with --control PATH.");
+            $"No process has a control socket for pools in {folder}, and no daemon listens on {daemon}. An application has one where it calls services.AddPoolControl(), and a daemon for the \"pools\" of its file; one of another user, or with a path of its own, is asked with --control PATH.");
     }
 }
