@@ -14,7 +14,7 @@ internal static class ConfigVerb
         Examples:
         [
             ("millrace config nginx 'fastcgi://unix:/run/app.sock' > /etc/nginx/conf.d/app.conf", "the whole of what nginx needs"),
-            ("millrace config nginx /etc/millrace/millrace.json", "a site for each shared address, and each application with an address of its own, of a file"),
+            ("millrace config nginx /etc/millrace/millrace.json", "a site for each shared address, each pool, and each application with an address of its own, of a file"),
             ("millrace config nginx fastcgi://127.0.0.1:9000 --host shop.example.org --path /shop", "a site of its own, the application below /shop"),
             ("millrace config nginx 'fastcgi://*:9000?allow=10.0.0.5'", "the address as the application has it: on the same machine it is 127.0.0.1"),
         ],
