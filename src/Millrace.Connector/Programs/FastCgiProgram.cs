@@ -16,6 +16,7 @@ internal sealed partial class FastCgiProgram : IDisposable
     private readonly ConnectionPool? _pool;
     private readonly ProcessPool? _processes;
     private readonly ScriptMap? _map;
+    private readonly AnswerRoom? _room;
     private readonly SentFiles _sent;
     private readonly FileExtensionContentTypeProvider _types = new();
     private readonly string _address;
@@ -43,6 +44,7 @@ internal sealed partial class FastCgiProgram : IDisposable
         _address = address;
         _rest = rest;
         _logger = logger;
+        _room = options.AnswerBufferMax > 0 ? new AnswerRoom(options.AnswerBuffersMax) : null;
         _map = options.Root is null ? null : new ScriptMap(options);
         _sent = new SentFiles(options);
         foreach (var (suffix, type) in options.FileTypes)
@@ -97,11 +99,12 @@ internal sealed partial class FastCgiProgram : IDisposable
 
     private async Task RunAsync(HttpContext context, string place, ScriptTarget target, IReadOnlyDictionary<string, string>? given)
     {
-        using var request = new ProgramRequest(context, _options) { Given = given };
+        using var request = new ProgramRequest(context, _options) { Given = given, Room = _room };
         try
         {
             await request.PrepareAsync(place, target, _pool?.KeepsConnections ?? true, _options.TakeBodyFirst ?? _processes is not null).ConfigureAwait(false);
             await AskAsync(context, request).ConfigureAwait(false);
+            await request.SentAsync().ConfigureAwait(false);
             if (request.HandedOver is { } file)
             {
                 await HandOverAsync(context, file.Path, file.File).ConfigureAwait(false);

@@ -79,6 +79,13 @@ public sealed class FastCgiProgramOptions
     /// <summary>Bytes of a body whose length the visitor does not say, which has to be known before the program begins; a longer one is answered 413. Range 0 to 1 TiB. Default 32 MiB.</summary>
     public long UnknownLengthMax { get; set; } = 32 * 1024 * 1024;
 
+    /// <summary>Bytes of an answer that are kept for a visitor who reads slowly, so that a process of a pool is free before he has read them; 0: none, and it is his as long as he reads. Means nothing for an
+    /// address. Range 0 to 1 GiB. Default 1 MiB.</summary>
+    public int AnswerBufferMax { get; set; } = 1024 * 1024;
+
+    /// <summary>Bytes that may be kept for all such visitors together, each counted with <see cref="AnswerBufferMax"/>. Who comes then holds his process as long as he reads. Range 0 to 1 TiB. Default 64 MiB.</summary>
+    public long AnswerBuffersMax { get; set; } = 64 * 1024 * 1024;
+
     /// <summary>What is out of its range, a sentence each; empty: nothing is.</summary>
     public IReadOnlyList<string> Validate()
     {
@@ -111,6 +118,8 @@ public sealed class FastCgiProgramOptions
         Number(nameof(HeadFieldsMax), HeadFieldsMax, 1, 10_000);
         Number(nameof(ErrorBytesMax), ErrorBytesMax, 0, 1024 * 1024);
         Number(nameof(UnknownLengthMax), UnknownLengthMax, 0, 1L << 40);
+        Number(nameof(AnswerBufferMax), AnswerBufferMax, 0, 1 << 30);
+        Number(nameof(AnswerBuffersMax), AnswerBuffersMax, 0, 1L << 40);
         Time(nameof(IdleTimeout), IdleTimeout, TimeSpan.FromSeconds(1), TimeSpan.FromDays(1));
         Time(nameof(ConnectTimeout), ConnectTimeout, TimeSpan.FromMilliseconds(1), TimeSpan.FromHours(1));
         Time(nameof(ReadTimeout), ReadTimeout, TimeSpan.FromMilliseconds(1), TimeSpan.FromDays(1));

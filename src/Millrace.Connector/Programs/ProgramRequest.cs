@@ -105,9 +105,11 @@ internal sealed partial class ProgramRequest : IDisposable
             PooledConnection connection = await connections.RentAsync(fresh, leaving).ConfigureAwait(false);
             bool isDone = false;
             bool goesOn = false;
+            bool isWhole = false;
             try
             {
-                goesOn = !await TryAnswerAsync(connection, connections.Settles).ConfigureAwait(false);
+                isWhole = await TryAnswerAsync(connection, connections.Settles).ConfigureAwait(false);
+                goesOn = !isWhole;
                 if (!goesOn)
                 {
                     isDone = _uploadIsOver && _ended is not null && !connection.HasRest;
@@ -117,6 +119,10 @@ internal sealed partial class ProgramRequest : IDisposable
             finally
             {
                 _hasAnswered |= connection.HasAnswered;
+                if (!isWhole)
+                {
+                    await StopSendingAsync().ConfigureAwait(false);
+                }
                 await EndAsync(connections, connection, isDone, goesOn).ConfigureAwait(false);
             }
         }
@@ -127,6 +133,7 @@ internal sealed partial class ProgramRequest : IDisposable
         _writer.Dispose();
         _silence.Dispose();
         _taken?.Complete();
+        DisposeOfAhead();
     }
 
     // False: the connection was one that the program had just ended, and nothing of the request can have been acted upon, or may be twice.
@@ -153,7 +160,7 @@ internal sealed partial class ProgramRequest : IDisposable
             {
                 _uploadIsOver = isSent;
             }
-            await AnswerAsync(connection).ConfigureAwait(false);
+            await AnswerAsync(connection, settles).ConfigureAwait(false);
             return true;
         }
         catch (Exception error) when (error is SocketException or ObjectDisposedException or ConnectorException or OperationCanceledException && _leaving.IsCancellationRequested)
@@ -260,7 +267,7 @@ internal sealed partial class ProgramRequest : IDisposable
 
     // ---- the answer ----
 
-    private async Task AnswerAsync(PooledConnection connection)
+    private async Task AnswerAsync(PooledConnection connection, bool settles)
     {
         while (true)
         {
@@ -279,13 +286,13 @@ internal sealed partial class ProgramRequest : IDisposable
             {
                 Conclude(end);
                 ShowFirst();
+                _ahead?.Complete();
                 return;
             }
             if (_head.IsRead)
             {
                 _silence.CancelAfter(Timeout.InfiniteTimeSpan);       // it is the visitor who is waited for
-                ShowFirst();
-                await _context.Response.BodyWriter.FlushAsync(_leaving).ConfigureAwait(false);
+                await ShowAsync(settles).ConfigureAwait(false);
                 NoteLife();
             }
             if (!await connection.ReceiveAsync(StopToken).ConfigureAwait(false))
@@ -326,7 +333,11 @@ internal sealed partial class ProgramRequest : IDisposable
         {
             throw new ConnectorException(ConnectorFault.BrokenResponse, "Its response is broken: it has more bytes than its Content-Length says.");
         }
-        if (_context.Response.HasStarted)
+        if (_ahead is { } ahead)
+        {
+            ahead.Write(content);
+        }
+        else if (_context.Response.HasStarted)
         {
             _context.Response.BodyWriter.Write(content);
         }

@@ -103,7 +103,7 @@ public sealed class ServePoolTests : IAsyncLifetime
     [Theory]
     [InlineData("/upload/a.jpg/x.php", 404, "there is no file ")]
     [InlineData("/upload/a.jpg", 404, "does not end in .php, and is not run")]
-    [InlineData("/index.php/x", 404, "there is no file ")]
+    [InlineData("/index.php/x", 404, "does not end in .php, and is not run")]
     [InlineData("/title.php", 200, "")]
     [InlineData("title.php", 404, "is no full path")]
     [InlineData("", 404, "has not said which script")]
@@ -296,7 +296,7 @@ public sealed class ServePoolTests : IAsyncLifetime
     private string Pool(params string[] settings)
     {
         bool Has(string name) => settings.Any(its => its.StartsWith($"\"{name}\"", StringComparison.Ordinal));
-        string[] all = [.. settings, .. Has("timeouts") ? Array.Empty<string>() : ["\"timeouts\": { \"settle\": \"100ms\" }"], .. Has("command") ? Array.Empty<string>() : ["\"arguments\": [\"-n\"]"]];
+        string[] all = [.. settings, .. Has("timeouts") ? Array.Empty<string>() : ["\"timeouts\": { \"settle\": \"100ms\" }"], .. Has("command") ? Array.Empty<string>() : ["\"arguments\": [\"-d\", \"html_errors=0\"]"]];
         return $$"""{ "name": "php", "urls": "fastcgi://unix:{{Socket("php")}}?mode=666", {{string.Join(", ", all)}} }""";
     }
 
