@@ -21,8 +21,8 @@ internal sealed record FrontEndSite(ServerAddress Address, string Name, string H
 /// <param name="Suffixes">What the names of scripts end in; at least one.</param>
 /// <param name="Index">Files that answer for their folder.</param>
 /// <param name="Fallback">The script that answers where there is no file.</param>
-/// <param name="BodyMax">Bytes of a request's body.</param>
-internal sealed record ScriptFolder(string? Root, IReadOnlyList<string> Suffixes, IReadOnlyList<string> Index, string Fallback, long BodyMax);
+/// <param name="BodyMax">What a request's body has at most, such as 128m.</param>
+internal sealed record ScriptFolder(string? Root, IReadOnlyList<string> Suffixes, IReadOnlyList<string> Index, string Fallback, string BodyMax);
 
 internal abstract class FrontEnd
 {

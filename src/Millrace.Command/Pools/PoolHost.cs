@@ -16,12 +16,6 @@ namespace Millrace.Command.Pools;
 
 internal sealed class PoolHost : IDisposable
 {
-    /// <summary>What is asked for this host the pool's process answers itself: that it is well.</summary>
-    public const string HealthHost = "health.pool.invalid";
-
-    /// <summary>The field by which the daemon is known, who asks for the pool itself. A visitor's does not count: he does not have the key.</summary>
-    public const string KeyField = "Millrace-Pool-Key";
-
     private readonly FastCgiProgram _program;
     private readonly PoolControl _control;
     private readonly CalmLog _log;
@@ -45,12 +39,12 @@ internal sealed class PoolHost : IDisposable
 
     public async Task AnswerAsync(HttpContext context)
     {
-        if (context.Request.Headers.TryGetValue(KeyField, out var key) && CryptographicOperations.FixedTimeEquals(Encoding.UTF8.GetBytes(key.ToString()), _key))
+        if (context.Request.Headers.TryGetValue(PoolSettingsJson.KeyField, out var key) && CryptographicOperations.FixedTimeEquals(Encoding.UTF8.GetBytes(key.ToString()), _key))
         {
             await _control.ProcessRequestAsync(context);
             return;
         }
-        if (context.Request.Headers.Host == HealthHost)
+        if (context.Request.Headers.Host == PoolSettingsJson.HealthHost)
         {
             return;
         }

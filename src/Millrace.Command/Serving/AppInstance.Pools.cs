@@ -1,7 +1,6 @@
 // A process that has a pool: what it is started with beside the rest, and what the daemon has done to it. It is asked where its health is asked for, with a key that nobody else has.
 
 using System.Diagnostics;
-using Millrace.Command.Pools;
 using Millrace.Command.Routing;
 
 namespace Millrace.Command.Serving;
@@ -28,7 +27,7 @@ internal sealed partial class AppInstance
     {
         using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct, _ended.Token);
         using var request = new HttpRequestMessage(method, new Uri("http://app" + what, new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true }));
-        request.Headers.Add(PoolHost.KeyField, PoolKey);
+        request.Headers.Add(PoolSettingsJson.KeyField, PoolKey);
         try
         {
             using var response = await _client.SendAsync(request, HttpCompletionOption.ResponseHeadersRead, limit.Token);

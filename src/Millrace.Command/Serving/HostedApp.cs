@@ -67,7 +67,6 @@ internal sealed partial class HostedApp : IAsyncDisposable
 
     public TrafficWatch Traffic { get; }
 
-    /// <summary>The process that has its pool, where it is one and serves.</summary>
     public AppInstance? PoolProcess => Settings.Pool is null ? null : _current?.Instances.FirstOrDefault(static instance => !instance.Exited.IsCompleted);
 
     /// <summary>Whether it has been told to be this already, and is not kept from it by a deployment that did not come about.</summary>

@@ -1,4 +1,4 @@
-// A pool of processes as the daemon runs it: an application like the others, whose program is the command itself (PoolHost). So it is started, watched, replaced while it serves, and its connections
+// A pool of processes as the daemon runs it: an application like the others, whose program is the command itself (Millrace.Command.Pools). So it is started, watched, replaced while it serves, and its connections
 // move on, as theirs do.
 
 using System.Text.Json;
@@ -85,7 +85,7 @@ internal sealed record PoolSettings
         Arguments = [PoolSettingsJson.Verb],
         Environment = PoolSettingsJson.Write(this).Concat(RouterSettings.RuntimeFor(app.User)).ToDictionary(),
         Health = "/",
-        HealthHost = Pools.PoolHost.HealthHost,
+        HealthHost = PoolSettingsJson.HealthHost,
         Snapshot = false,
         Watch = false,
     };
@@ -103,6 +103,12 @@ internal sealed partial class PoolSettingsJson : JsonSerializerContext
 
     /// <summary>The variable that has the key of whoever may have something done to it.</summary>
     public const string KeyVariable = "MILLRACE_POOL_KEY";
+
+    /// <summary>What is asked for this host the pool's process answers itself: that it is well.</summary>
+    public const string HealthHost = "health.pool.invalid";
+
+    /// <summary>The field by which the daemon is known, who asks for the pool itself. A visitor's does not count: he does not have the key.</summary>
+    public const string KeyField = "Millrace-Pool-Key";
 
     private const string Variable = "MILLRACE_POOL_";
 

@@ -120,11 +120,11 @@ public sealed class ServePoolFileTests
         { "2:13", "\"suffixes\" is empty, and so every request is the program's", Pool("|\"suffixes\": []", "\"root\": \"www\"") },
         { "2:10", "\"index\" is a list of names of files, without '/'", Pool("|\"index\": [\"a/b.php\"]", "\"root\": \"www\"") },
         { "2:13", "\"fallback\" is for a pool that finds its scripts itself: say \"root\"", Pool("|\"fallback\": \"index.php\"") },
-        { "1:36", "http://127.0.0.1:80 is for HTTP, where nobody says which script is meant. Say \"root\"", "{\"pools\":[{\"name\": \"php\", \"urls\": \"http://127.0.0.1:80\"}]}" },
+        { "1:35", "http://127.0.0.1:80 is for HTTP, where nobody says which script is meant. Say \"root\"", "{\"pools\":[{\"name\": \"php\", \"urls\": \"http://127.0.0.1:80\"}]}" },
         { "2:35", "A pool on a shared address finds its scripts itself: say \"root\"", "{\"shared\":{\"f\":\"http://127.0.0.1:81\"},|\"pools\":[{\"name\":\"php\",\"on\":      \"f\"}]}" },
         { "2:9", "There is no shared address \"front\".", Pool("\"root\": \"www\"", "|\"on\":   \"front\"") },
         { "2:21", "There are two applications, or pools, with the name \"shop\".", "{\"apps\":[" + App + "],|\"pools\":[{\"name\":   \"shop\"," + Place + "}]}" },
-        { "2:36", "fastcgi://unix:/run/shop.sock is given twice. Each application, and each pool, has addresses of its own.", "{\"apps\":[" + App + "],|\"pools\":[{\"name\": \"php\", \"urls\":   \"fastcgi://unix:/run/../run/shop.sock\"}]}" },
+        { "2:36", "fastcgi://unix:/run/../run/shop.sock is given twice. Each application, and each pool, has addresses of its own.", "{\"apps\":[" + App + "],|\"pools\":[{\"name\": \"php\", \"urls\":   \"fastcgi://unix:/run/../run/shop.sock\"}]}" },
         { "2:17", "\"MILLRACE_X\" is a variable of the daemon's own", Pool("|\"environment\": {\"MILLRACE_X\": \"1\"}") },
     };
 
