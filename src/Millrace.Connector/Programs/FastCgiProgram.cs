@@ -99,7 +99,7 @@ internal sealed partial class FastCgiProgram : IDisposable
 
     private async Task RunAsync(HttpContext context, string place, ScriptTarget target, IReadOnlyDictionary<string, string>? given)
     {
-        using var request = new ProgramRequest(context, _options) { Given = given, Room = _room };
+        using var request = new ProgramRequest(context, _options, given) { Room = _room };
         try
         {
             await request.PrepareAsync(place, target, _pool?.KeepsConnections ?? true, _options.TakeBodyFirst ?? _processes is not null).ConfigureAwait(false);

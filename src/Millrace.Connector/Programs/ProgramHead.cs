@@ -1,5 +1,5 @@
 // The head of a program's response (RFC 3875 §6.2): gathered until its empty line, within limits of bytes and of lines, then read into the response. What it says to the web server and not to the
-// visitor (X-Accel-*, X-Sendfile) stays here. A line is a field or the response is broken: no byte of a script's gets between two fields.
+// visitor (X-Accel-*, X-Sendfile) stays here, unless there is a front server that it is meant for. A line is a field or the response is broken: no byte of a script's gets between two fields.
 
 using System.Buffers;
 using System.Globalization;
@@ -20,6 +20,9 @@ internal sealed class ProgramHead(int bytesMax, int fieldsMax)
     private bool _hasStatus;
 
     public bool IsRead { get; private set; }
+
+    /// <summary>Whether what a script says to its server (X-Accel-*, X-Sendfile) goes on: there is a front server that it is said to.</summary>
+    public bool HasFrontServer { get; init; }
 
     /// <summary>X-Accel-Redirect; null: there is none.</summary>
     public string? Redirect { get; private set; }
@@ -115,10 +118,10 @@ internal sealed class ProgramHead(int bytesMax, int fieldsMax)
             case "STATUS":
                 ReadStatus(value, response);
                 break;
-            case "X-ACCEL-REDIRECT":
+            case "X-ACCEL-REDIRECT" when !HasFrontServer:
                 Redirect = value;
                 break;
-            case "X-SENDFILE":
+            case "X-SENDFILE" when !HasFrontServer:
                 SendFile = value;
                 break;
             case "CONTENT-LENGTH":
@@ -126,7 +129,7 @@ internal sealed class ProgramHead(int bytesMax, int fieldsMax)
                     ? length
                     : throw Broken("its Content-Length is no number, or there are two");
                 break;
-            case var upper when upper.StartsWith("X-ACCEL-", StringComparison.Ordinal) || upper == "TRAILER" || ConnectionFields.Contains(name):
+            case var upper when (upper.StartsWith("X-ACCEL-", StringComparison.Ordinal) && !HasFrontServer) || upper == "TRAILER" || ConnectionFields.Contains(name):
                 break;
             default:
                 Append(name, value, response);

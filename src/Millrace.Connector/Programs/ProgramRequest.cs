@@ -37,16 +37,17 @@ internal sealed partial class ProgramRequest : IDisposable
     private volatile bool _uploadIsOver;
     private volatile ExceptionDispatchInfo? _uploadFailure;     // the visitor's doing, as the body's reader says
 
-    public ProgramRequest(HttpContext context, FastCgiProgramOptions options)
+    public ProgramRequest(HttpContext context, FastCgiProgramOptions options, IReadOnlyDictionary<string, string>? given)
     {
         _context = context;
         _options = options;
-        _head = new ProgramHead(options.HeadBytesMax, options.HeadFieldsMax);
+        Given = given;
+        _head = new ProgramHead(options.HeadBytesMax, options.HeadFieldsMax) { HasFrontServer = given is not null };
         Errors = new ProgramErrors(options.ErrorBytesMax);
     }
 
     /// <summary>See <see cref="ProgramVariables.Write"/>.</summary>
-    public IReadOnlyDictionary<string, string>? Given { get; init; }
+    public IReadOnlyDictionary<string, string>? Given { get; }
 
     /// <summary>What the program has printed.</summary>
     public ProgramErrors Errors { get; }

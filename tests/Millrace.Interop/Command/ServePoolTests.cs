@@ -35,6 +35,7 @@ public sealed class ServePoolTests : IAsyncLifetime
             ["title.php"] = "<?php echo getenv('TITLE');",
             ["user.php"] = "<?php echo posix_geteuid();",
             ["slow.php"] = "<?php usleep(1000 * (int)$_GET['ms']); echo 'done';",
+            ["accel.php"] = "<?php header('X-Accel-Redirect: /upload/a.jpg');",
             ["end.php"] = "<?php posix_kill(getmypid(), 9);",
             ["memory.php"] = "<?php $all = str_repeat('x', 1024 * 1024 * (int)$_GET['mb']); usleep(1500000); echo strlen($all);",
             ["upload/a.jpg"] = "<?php echo 'uploaded code runs';",
@@ -84,6 +85,9 @@ public sealed class ServePoolTests : IAsyncLifetime
             Assert.True(answer.StatusCode is HttpStatusCode.NotFound or HttpStatusCode.BadRequest, $"{target}: {answer.StatusCode}");
         }
         Assert.Equal("<?php echo 'uploaded code runs';", await GetAsync("/upload/a.jpg"));
+
+        // What a script says to nginx is nginx's.
+        Assert.Equal("<?php echo 'uploaded code runs';", await GetAsync("/accel.php"));
 
         // A script that ends its process is one answer.
         using (HttpResponseMessage ended = await _client.PostAsync(_site + "/end.php", new StringContent("")))

@@ -83,6 +83,9 @@ public sealed class CompletionTests : IDisposable
     [InlineData("millrace hold --control /its/own ", "its")]
     [InlineData("millrace hold --control=/its/own ", "its")]
     [InlineData("millrace hold shop ", "")]
+    [InlineData("millrace pool rec", "recycle")]
+    [InlineData("millrace pool hold ", "php reports")]
+    [InlineData("millrace pool hold --control /its/own p", "php")]
     [InlineData("millrace scale shop ", "")]
     [InlineData("millrace logs -n ", "")]
     [InlineData("millrace logs -f s", "shop")]
@@ -169,6 +172,8 @@ public sealed class CompletionTests : IDisposable
                 case "$*" in
                     'completion applications') printf '%s\n' shop other ;;
                     'completion applications --control /its/own') echo its ;;
+                    'completion pools') printf '%s\n' php reports ;;
+                    'completion pools --control /its/own') echo php ;;
                     'completion addresses') echo http://127.0.0.1:81 ;;
                     *) echo "unexpected: $*" ;;
                 esac

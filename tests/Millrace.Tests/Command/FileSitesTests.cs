@@ -32,6 +32,28 @@ public sealed class FileSitesTests : IDisposable
         Assert.Contains("    server unix:/run/front.sock;", lines);
     }
 
+    [Fact]
+    public async Task A_pool_is_a_site_whose_scripts_nginx_finds_and_others_only_where_the_pool_does()
+    {
+        Write("""{ "pools": [ { "name": "p-1", "urls": "fastcgi://unix:/run/p.sock", "suffixes": [".php", ".phtml"], "limits": { "body": "64m" } } ] }""");
+        string nginx = (await CommandLine.RunAsync("config", "nginx", FilePath)).Output;
+        Assert.Contains("root /var/www/html;             # where the scripts lie, as the pool sees it", nginx, StringComparison.Ordinal);
+        Assert.Contains("""location ~ "(?:\\.php|\\.phtml)(/|$)" {""", nginx, StringComparison.Ordinal);
+        Assert.Contains("try_files $fastcgi_script_name =404;", nginx, StringComparison.Ordinal);
+        Assert.Contains("fastcgi_param PATH_INFO         $path_info_p_1;", nginx, StringComparison.Ordinal);
+        Assert.Contains("client_max_body_size 64m;", nginx, StringComparison.Ordinal);
+        Assert.Equal(
+            new CommandLine(2, "", $"millrace: p-1 is a pool that has its scripts named by the web server, and a configuration of apache for that is not printed. Say \"root\" in {FilePath}, the folder that they lie in: the pool finds them itself then.\n"),
+            await CommandLine.RunAsync("config", "apache", FilePath));
+
+        Write("""{ "pools": [ { "name": "p", "urls": "fastcgi://unix:/run/p.sock", "root": "/srv/a b" } ] }""");
+        Assert.Contains("root \"/srv/a b\";\n", (await CommandLine.RunAsync("config", "nginx", FilePath)).Output, StringComparison.Ordinal);
+        Assert.Contains("<VirtualHost", (await CommandLine.RunAsync("config", "apache", FilePath)).Output, StringComparison.Ordinal);
+
+        Write("""{ "pools": [ { "name": "p", "urls": "fastcgi://unix:/run/p.sock", "suffixes": [] } ] }""");
+        Assert.Contains("MILLRACE_PATH", (await CommandLine.RunAsync("config", "nginx", FilePath)).Output, StringComparison.Ordinal);
+    }
+
     [Theory]
     [InlineData("apache", "<VirtualHost")]
     [InlineData("caddy", "\treverse_proxy")]
