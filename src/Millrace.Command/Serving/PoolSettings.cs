@@ -12,6 +12,7 @@ internal sealed record PoolSettings
 {
     public const int SizeMax = 1000;
     public const int QueueMost = 1_000_000;
+    public const long BodyMin = 1024 * 1024;
 
     /// <summary>The program: absolute, or a name that is looked for in PATH.</summary>
     public string Command { get; init; } = "php-cgi";

@@ -104,18 +104,18 @@ internal sealed partial class ServeFileReader
         return AppLimits.CpuMax;
     }
 
-    private long SizeOf(PlacedValue value, string name)
+    private long SizeOf(PlacedValue value, string name, long min = AppLimits.MemoryMin)
     {
         const string what = "an amount with its unit, such as \"512m\" or \"2g\"";
         if (!Require(value, JsonValueKind.String, name, what))
         {
             return AppLimits.MemoryMax;
         }
-        if (Size.TryParse(value.Text, out long bytes) && bytes is >= AppLimits.MemoryMin and <= AppLimits.MemoryMax)
+        if (Size.TryParse(value.Text, out long bytes) && bytes >= min && bytes <= AppLimits.MemoryMax)
         {
             return bytes;
         }
-        Add(value.Place, $"\"{name}\" is \"{value.Text}\"; it must be {what}, from {Size.Text(AppLimits.MemoryMin)} to {Size.Text(AppLimits.MemoryMax)}.");
+        Add(value.Place, $"\"{name}\" is \"{value.Text}\"; it must be {what}, from {Size.Text(min)} to {Size.Text(AppLimits.MemoryMax)}.");
         return AppLimits.MemoryMax;
     }
 

@@ -51,7 +51,7 @@ internal sealed partial class ServeFileReader
         };
         settings = ReadSize(members, settings);
         RequireRecycledFirst(members, app with { Limits = app.Limits with { Memory = settings.Memory }, Recycling = settings.Recycling });
-        RequireRoot(members, root);
+        RequireRoot(members, settings);
         return settings.In(app);
     }
 
@@ -81,7 +81,7 @@ internal sealed partial class ServeFileReader
             Wait = TimeOf(its, "wait", pool.Wait),
             Abort = TimeOf(its, "abort", pool.Abort, s_timeMin, TimeSpan.FromHours(1)),
             Queue = its.TryGetValue("queue", out var queue) ? NumberOf(queue, "queue", 0, PoolSettings.QueueMost) : pool.Queue,
-            Body = its.TryGetValue("body", out var body) ? SizeOf(body, "body") : pool.Body,
+            Body = its.TryGetValue("body", out var body) ? SizeOf(body, "body", PoolSettings.BodyMin) : pool.Body,
         };
         return (pool, app with { Limits = KernelLimitsOf(its) });
     }
@@ -119,9 +119,9 @@ internal sealed partial class ServeFileReader
     }
 
     // A web server that speaks FastCGI names the script. Nobody else does.
-    private void RequireRoot(Dictionary<string, PlacedValue> members, string? root)
+    private void RequireRoot(Dictionary<string, PlacedValue> members, PoolSettings settings)
     {
-        if (root is not null || members.ContainsKey("root"))
+        if (members.ContainsKey("root") || settings.Suffixes.Count == 0)
         {
             return;
         }

@@ -36,7 +36,7 @@ internal sealed partial class FastCgiProgram
         string name = file[(file.LastIndexOf('/') + 1)..];
         return file.Length == 0 ? $"the web server has not said which script ({ScriptVariable})."
             : file[0] != '/' || file.Contains('\0', StringComparison.Ordinal) ? $"{ScriptVariable} is {file}, which is no full path."
-            : !_options.Suffixes.Any(suffix => name.Length > suffix.Length && name.EndsWith(suffix, StringComparison.Ordinal)) ? $"{file} does not end in {string.Join(" or ", _options.Suffixes)}, and is not run."
+            : !ScriptMap.IsScript(name, _options) ? $"{file} does not end in {string.Join(" or ", _options.Suffixes)}, and is not run."
             : !File.Exists(file) ? $"there is no file {file}, or its folder is closed to user {Environment.UserName}."
             : null;
     }

@@ -104,7 +104,7 @@ internal static class ProgramVariables
     {
         (string Name, string Value)[] own = options.Root is not null
             ? [.. Of(context, options, prefix, target, length)]
-            : [("CONTENT_LENGTH", length?.ToString(CultureInfo.InvariantCulture) ?? ""), ("REDIRECT_STATUS", "200"), .. target.File.Length > 0 ? [("SCRIPT_FILENAME", target.File)] : Array.Empty<(string, string)>()];
+            : [("CONTENT_LENGTH", length?.ToString(CultureInfo.InvariantCulture) ?? ""), ("REDIRECT_STATUS", given.GetValueOrDefault("REDIRECT_STATUS") ?? "200"), .. target.File.Length > 0 ? [("SCRIPT_FILENAME", target.File)] : Array.Empty<(string, string)>()];
         var names = own.Select(static pair => pair.Name).ToHashSet(StringComparer.Ordinal);
         return own.Concat(given.Where(pair => !pair.Key.StartsWith("HTTP_", StringComparison.Ordinal) && !names.Contains(pair.Key) && !(options.Root is not null && s_places.Contains(pair.Key)))
             .Select(static pair => (pair.Key, pair.Value)));

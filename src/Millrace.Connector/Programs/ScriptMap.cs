@@ -65,7 +65,10 @@ internal sealed class ScriptMap
     }
 
     /// <summary>Whether a name is that of a script.</summary>
-    public bool IsScript(string name) => _options.Suffixes.Any(suffix => name.Length > suffix.Length && name.EndsWith(suffix, StringComparison.Ordinal));
+    public bool IsScript(string name) => IsScript(name, _options);
+
+    /// <inheritdoc cref="IsScript(string)"/>
+    public static bool IsScript(string name, FastCgiProgramOptions options) => options.Suffixes.Any(suffix => name.Length > suffix.Length && name.EndsWith(suffix, StringComparison.Ordinal));
 
     private ScriptTarget FileAt(string file, string script, string[] names, int index, string path)
     {

@@ -75,7 +75,8 @@ public sealed class ServePoolFileTests
     [Fact]
     public void Both_ends_of_each_range_belong_to_it()
     {
-        Assert.NotNull(Read(Pool("\"min\": 0", "\"max\": 1", "\"idle\": \"1s\"", "\"limits\": { \"memory\": \"32m\", \"call\": \"100ms\", \"wait\": \"100ms\", \"queue\": 0, \"abort\": \"100ms\", \"body\": \"32m\" }", "\"recycle\": { \"requests\": 1 }")));
+        Assert.NotNull(Read(Pool("\"min\": 0", "\"max\": 1", "\"idle\": \"1s\"", "\"limits\": { \"memory\": \"32m\", \"call\": \"100ms\", \"wait\": \"100ms\", \"queue\": 0, \"abort\": \"100ms\", \"body\": \"1m\" }", "\"recycle\": { \"requests\": 1 }")));
+        Assert.NotNull(Read("{\"pools\":[{\"name\": \"own\", \"command\": \"own\", \"suffixes\": [], \"urls\": \"http://127.0.0.1:80\"}]}"));      // no collection of scripts
         Assert.NotNull(Read(Pool("\"min\": 1000", "\"max\": 1000", "\"idle\": \"24h\"", "\"limits\": { \"memory\": \"1024g\", \"call\": \"24h\", \"wait\": \"24h\", \"queue\": 1000000, \"abort\": \"1h\", \"body\": \"1024g\" }")));
     }
 
@@ -112,7 +113,7 @@ public sealed class ServePoolFileTests
         { "2:20", "\"wait\" is \"25h\"; it must be", Pool("|\"limits\": {\"wait\": \"25h\"}") },
         { "2:21", "\"abort\" is \"61m\"; it must be", Pool("|\"limits\": {\"abort\": \"61m\"}") },
         { "2:21", "\"queue\" is 1000001; it must be a whole number from 0 to 1000000.", Pool("|\"limits\": {\"queue\": 1000001}") },
-        { "2:20", "\"body\" is \"31m\"; it must be", Pool("|\"limits\": {\"body\": \"31m\"}") },
+        { "2:20", "\"body\" is \"1023k\"; it must be an amount with its unit, such as \"512m\" or \"2g\", from 1m to 1024g.", Pool("|\"limits\": {\"body\": \"1023k\"}") },
         { "2:11", "\"limits\" is empty.", Pool("|\"limits\": {}") },
         { "2:25", "\"requests\" is 0; it must be a whole number from 1 to", Pool("|\"recycle\": {\"requests\": 0}") },
         { "3:22", "never comes to 512m. Recycle it earlier.", Pool("|\"limits\": {\"memory\": \"512m\"}", "|\"recycle\": {\"memory\":\"512m\"}") },
