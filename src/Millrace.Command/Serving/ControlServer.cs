@@ -12,6 +12,7 @@
 using System.Globalization;
 using System.Text;
 using System.Text.Json;
+using Microsoft.AspNetCore.Http;
 using System.Text.Json.Serialization.Metadata;
 using System.Threading.Channels;
 using Millrace.Listeners;
@@ -98,6 +99,11 @@ internal sealed partial class ControlServer : IAsyncDisposable
         {
             response.AddHeader("Retry-After", "1");
             await SendAsync(response, 503, new ControlAnswer(false, "The daemon is about to become another program: ask again."), ControlJson.Default.ControlAnswer);
+        }
+        catch (BadHttpRequestException error) when (!response.HasStarted)
+        {
+            string sentence = error.StatusCode == 413 ? "A page to show has at most 1 MiB." : $"This request cannot be read: {error.Message}";
+            await SendAsync(response, error.StatusCode, new ControlAnswer(false, sentence), ControlJson.Default.ControlAnswer);
         }
         catch (Exception error) when (!response.HasStarted)
         {

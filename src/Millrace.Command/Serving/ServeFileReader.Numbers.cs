@@ -7,6 +7,8 @@ namespace Millrace.Command.Serving;
 
 internal sealed partial class ServeFileReader
 {
+    private const int MistakesMax = 1_000;      // nobody reads more, and each takes memory
+
     public static readonly string[] LimitNames = ["memory", "descriptors", "processes", "cpu"];
 
     public static readonly string[] RecycleNames = ["requests", "age", "memory"];
@@ -143,5 +145,28 @@ internal sealed partial class ServeFileReader
         }
         Add(value.Place, $"\"{name}\" is \"{value.Text}\"; it must be {what}, from {Duration.Text(min)} to {Duration.Text(max)}.");
         return fallback;
+    }
+
+    // It goes into addresses, where these characters have a meaning.
+    private string? UserOf(PlacedValue value)
+    {
+        if (TextOf(value, "user", "the name of a user") is not { } name)
+        {
+            return null;
+        }
+        if (name.FirstOrDefault("&?#/:;, ".Contains) is var wrong and not '\0')
+        {
+            Add(value.Place, $"\"{name}\" cannot be the name of a user: '{wrong}' is not allowed in one.");
+            return null;
+        }
+        return name;
+    }
+
+    private void Add(Place place, string sentence)
+    {
+        if (_mistakes.Count <= MistakesMax)
+        {
+            _mistakes.Add(new Mistake(place, _mistakes.Count < MistakesMax ? sentence : "There are more mistakes. Mend these first."));
+        }
     }
 }

@@ -21,7 +21,7 @@ internal sealed partial class ServeFileReader
         {
             Add(pools.Place, items.Count == 0 ? "\"pools\" is empty. Name a pool, or take it out." : string.Create(CultureInfo.InvariantCulture, $"\"pools\" holds {items.Count} pools; at most {AppsMax} can be served by one daemon."));
         }
-        return [.. items.Select(ReadPool).OfType<AppSettings>()];
+        return [.. items.Take(AppsMax).Select(ReadPool).OfType<AppSettings>()];
     }
 
     private AppSettings? ReadPool(PlacedValue pool)
@@ -34,7 +34,7 @@ internal sealed partial class ServeFileReader
         var app = ReadPlace(pool, members, name, PoolText) with
         {
             Name = name,
-            User = members.TryGetValue("user", out var user) ? TextOf(user, "user", "the name of a user") : null,
+            User = members.TryGetValue("user", out var user) ? UserOf(user) : null,
         };
         app = WithTimes(app, members);
         string? root = members.TryGetValue("root", out var folder) ? PathOf(folder, "root") : null;

@@ -36,7 +36,7 @@ internal sealed partial class ServeFileReader
             {
                 IReadOnlyList<string> urls = Required(member.Value, its, "urls", AddressText, "A shared address") is { } where ? UrlsOf(where) : [];
                 _shared.Add(new SharedSettings(member.Name, urls, its.TryGetValue("instances", out var instances) ? NumberOf(instances, "instances", 1, InstancesMax) : 1,
-                    its.TryGetValue("user", out var user) ? TextOf(user, "user", "the name of a user") : null));
+                    its.TryGetValue("user", out var user) ? UserOf(user) : null));
             }
         }
     }

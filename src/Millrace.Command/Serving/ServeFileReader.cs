@@ -73,7 +73,7 @@ internal sealed partial class ServeFileReader
         }
         else if (Require(list, JsonValueKind.Array, "apps", "a list of applications"))
         {
-            apps.AddRange(list.Items.Select(ReadApp).OfType<AppSettings>());
+            apps.AddRange(list.Items.Take(AppsMax).Select(ReadApp).OfType<AppSettings>());
             if (list.Items.Count is 0 or > AppsMax)
             {
                 Add(list.Place, list.Items.Count == 0 ? "\"apps\" is empty: there is nothing to serve. Name an application." : string.Create(CultureInfo.InvariantCulture, $"\"apps\" holds {list.Items.Count} applications; at most {AppsMax} can be served by one daemon."));
@@ -81,7 +81,7 @@ internal sealed partial class ServeFileReader
         }
         IReadOnlyList<PlacedValue> poolItems = pools is not null && Require(pools, JsonValueKind.Array, "pools", "a list of pools") ? pools.Items : [];
         apps.AddRange(ReadPools(pools, poolItems));
-        PlacedValue[] items = [.. list is { Kind: JsonValueKind.Array } ? list.Items : [], .. poolItems];
+        PlacedValue[] items = [.. list is { Kind: JsonValueKind.Array } ? list.Items.Take(AppsMax) : [], .. poolItems.Take(AppsMax)];
         RefuseTwice(items, poolItems.Count > 0, members.GetValueOrDefault("shared"));
         RequireUsed(members.GetValueOrDefault("shared"), items);
         RequireUsable(place, control, apps);
@@ -103,7 +103,7 @@ internal sealed partial class ServeFileReader
             Arguments = members.TryGetValue("arguments", out var arguments) ? TextsOf(arguments, "arguments") : [],
             Environment = members.TryGetValue("environment", out var environment) ? VariablesOf(environment) : settings.Environment,
             WorkingDirectory = members.TryGetValue("workingDirectory", out var directory) ? PathOf(directory, "workingDirectory") : null,
-            User = members.TryGetValue("user", out var user) ? TextOf(user, "user", "the name of a user") : null,
+            User = members.TryGetValue("user", out var user) ? UserOf(user) : null,
             Instances = members.TryGetValue("instances", out var instances) ? NumberOf(instances, "instances", 1, InstancesMax) : 1,
             Health = members.TryGetValue("health", out var health) ? UrlPathOf(health, "health") : null,
             HealthHost = members.TryGetValue("healthHost", out var host) ? HostOf(host) : settings.HealthHost,
@@ -393,6 +393,4 @@ internal sealed partial class ServeFileReader
         }
         return variables;
     }
-
-    private void Add(Place place, string sentence) => _mistakes.Add(new Mistake(place, sentence));
 }

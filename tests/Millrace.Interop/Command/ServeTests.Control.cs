@@ -31,6 +31,29 @@ public sealed partial class ServeTests
         Assert.Equal(HttpStatusCode.OK, (await _client.GetAsync(_shop + "/health")).StatusCode);
     }
 
+    [Theory]
+    [InlineData(1024 * 1024, 200, "held")]
+    [InlineData((1024 * 1024) + 1, 413, "A page to show has at most 1 MiB.")]
+    public async Task A_page_has_at_most_a_megabyte_PageMax(int bytes, int status, string said)
+    {
+        Write(App("shop", _shop));
+        await StartAsync();
+        using var control = new HttpClient(new SocketsHttpHandler
+        {
+            ConnectCallback = async (_, ct) =>
+            {
+                var socket = new System.Net.Sockets.Socket(System.Net.Sockets.AddressFamily.Unix, System.Net.Sockets.SocketType.Stream, 0);
+                await socket.ConnectAsync(new System.Net.Sockets.UnixDomainSocketEndPoint(Control), ct);
+                return new System.Net.Sockets.NetworkStream(socket, ownsSocket: true);
+            },
+        });
+
+        using var answer = await control.PostAsync("http://daemon/apps/shop/hold", new ByteArrayContent(new byte[bytes]));
+
+        Assert.Equal(status, (int)answer.StatusCode);
+        Assert.Contains(said, await answer.Content.ReadAsStringAsync(), StringComparison.Ordinal);
+    }
+
     // It could take minutes. What has been asked for before, and waits behind it, is not wanted any more either.
     [Theory]
     [InlineData("stop", "stopped", false)]

@@ -156,6 +156,7 @@ public sealed class ServeFileTests
         { "2:9", "\"user\" is the name of a user, and this is null.", App("|\"user\": null") },
         { "2:14", "\"arguments\" holds a NUL", App("|\"arguments\": [\"a\\u0000\"]") },
         { "2:9", "\"user\" holds a control character", App("|\"user\": \"a\\u0000\"") },
+        { "2:9", "\"a&group=b\" cannot be the name of a user: '&' is not allowed in one.", App("|\"user\": \"a&group=b\"") },
     };
 
     [Theory]
@@ -167,6 +168,21 @@ public sealed class ServeFileTests
         Mistake mistake = Assert.Single(mistakes);
         Assert.Contains(sentence, mistake.Sentence, StringComparison.Ordinal);
         Assert.Equal(place, $"{mistake.Place.Line}:{mistake.Place.Column}");
+    }
+
+    // AppsMax, and the bound of what is said: a file of a megabyte can hold 400,000 mistakes.
+    [Theory]
+    [InlineData("apps", 1_000, 1_001)]
+    [InlineData("apps", 1_001, 1_001)]
+    [InlineData("apps", 200_000, 1_001)]
+    [InlineData("pools", 200_000, 1_001)]
+    [InlineData("apps", 100, 300)]
+    public void Of_very_many_mistakes_the_first_thousand_are_told(string list, int count, int told)
+    {
+        Assert.Null(Read($"{{\"{list}\": [{string.Concat(Enumerable.Repeat("{},", count))}]}}", out var mistakes));
+
+        Assert.Equal(told, mistakes.Count);
+        Assert.Equal(told > 1_000 ? 1 : 0, mistakes.Count(static mistake => mistake.Sentence.StartsWith("There are more mistakes.", StringComparison.Ordinal)));
     }
 
     [Fact]
