@@ -22,6 +22,9 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
     /// <summary>Whether connections are kept for programs behind MapFastCgi.</summary>
     public bool KeepsConnections { get; init; } = true;
 
+    /// <summary>Connects otherwise than by a socket to the address; null: so.</summary>
+    public Func<CancellationToken, ValueTask<ITransport>>? Connecting { get; init; }
+
     bool IProgramConnections.Settles => false;
 
     ValueTask IProgramConnections.SettleAsync(PooledConnection connection, bool hasEnded) => throw new NotSupportedException();
@@ -79,7 +82,7 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
                 kept.Dispose();
             }
             TrimIdle();
-            return new PooledConnection(await ConnectAsync(ct).ConfigureAwait(false));
+            return new PooledConnection(Connecting is null ? new SocketTransport(await ConnectAsync(ct).ConfigureAwait(false)) : await Connecting(ct).ConfigureAwait(false));
         }
         catch
         {

@@ -91,11 +91,11 @@ internal sealed class ForwardedRequest : IDisposable
         try
         {
             bool isSent = await TrySendHeadAsync(connection).ConfigureAwait(false);
-            if (!isSent && connection.IsUsed)
+            if (!isSent && connection is { IsUsed: true, HasSent: false })
             {
                 return false;
             }
-            if (body is not null)
+            if (body is not null && isSent)
             {
                 _upload = UploadAsync(connection, body);
             }

@@ -7,8 +7,11 @@ using Millrace.Protocols.FastCgi;
 
 namespace Millrace.Connector;
 
-internal sealed class PooledConnection(Socket socket) : IDisposable
+internal sealed class PooledConnection(ITransport transport) : IDisposable
 {
+    // So much is taken by the empty buffer of a connection that nobody has used for a moment, or not at all: a socket that throws in the middle of more does not say how much it has sent.
+    private const int FirstMax = 16 * 1024;
+
     private readonly byte[] _input = new byte[16 * 1024];
     private RecordReader _records;
     private int _start;
@@ -30,7 +33,7 @@ internal sealed class PooledConnection(Socket socket) : IDisposable
         {
             try
             {
-                return !socket.Poll(TimeSpan.Zero, SelectMode.SelectRead);
+                return !transport.HasInput;
             }
             catch (Exception error) when (error is SocketException or ObjectDisposedException)
             {
@@ -42,7 +45,10 @@ internal sealed class PooledConnection(Socket socket) : IDisposable
     /// <summary>Bytes that have come, and belong to no record that has been read.</summary>
     public bool HasRest => _start < _end || !_records.AtRecordStart;
 
-    public void BeginRequest() => HasAnswered = false;
+    /// <summary>Whether bytes have been sent since <see cref="BeginRequest"/>: the responder may have acted upon them.</summary>
+    public bool HasSent { get; private set; }
+
+    public void BeginRequest() => HasAnswered = HasSent = false;
 
     public void BecomeIdle()
     {
@@ -61,7 +67,9 @@ internal sealed class PooledConnection(Socket socket) : IDisposable
         IsTorn = true;
         while (bytes.Length > 0)
         {
-            bytes = bytes[await socket.SendAsync(bytes, SocketFlags.None, ct).ConfigureAwait(false)..];
+            ReadOnlyMemory<byte> piece = HasSent || bytes.Length <= FirstMax ? bytes : bytes[..FirstMax];
+            bytes = bytes[await transport.SendAsync(piece, ct).ConfigureAwait(false)..];
+            HasSent = true;
         }
         IsTorn = false;
     }
@@ -88,10 +96,10 @@ internal sealed class PooledConnection(Socket socket) : IDisposable
     {
         _start = 0;
         _end = 0;
-        _end = await socket.ReceiveAsync(_input.AsMemory(), SocketFlags.None, ct).ConfigureAwait(false);
+        _end = await transport.ReceiveAsync(_input, ct).ConfigureAwait(false);
         HasAnswered |= _end > 0;
         return _end > 0;
     }
 
-    public void Dispose() => socket.Dispose();
+    public void Dispose() => transport.Dispose();
 }

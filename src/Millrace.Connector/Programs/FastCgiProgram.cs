@@ -154,26 +154,10 @@ internal sealed partial class FastCgiProgram : IDisposable
     private Task AskAsync(HttpContext context, ProgramRequest request) =>
         _processes is null ? request.RunAsync(_pool!, context.RequestAborted) : AskProcessAsync(_processes, context, request);
 
-    // Where a process has died before it could answer another one is asked, once.
-    private static async Task AskProcessAsync(ProcessPool processes, HttpContext context, ProgramRequest request)
+    private static Task AskProcessAsync(ProcessPool processes, HttpContext context, ProgramRequest request)
     {
         string name = $"{context.Request.Method} {ProgramLog.Plain(context.Request.Path.Value ?? "")}";
-        for (bool isAgain = false; ; isAgain = true)
-        {
-            try
-            {
-                _ = await processes.RunAsync((process, ct) => request.RunAsync(ProcessConnection.To(process, processes.AbortLimit), ct), context.RequestAborted, name).ConfigureAwait(false);
-                return;
-            }
-            catch (ConnectorException) when (!isAgain && request.MayGoElsewhere)
-            {
-                // See above.
-            }
-            finally
-            {
-                await request.Released.ConfigureAwait(false);       // the pool has answered; the request may have been given up just now
-            }
-        }
+        return request.RunAtFreeAsync(run => processes.RunAsync((process, ct) => run(ProcessConnection.To(process, processes.AbortLimit), ct), context.RequestAborted, name));
     }
 
     private void Fail(HttpContext context, int status, string why)

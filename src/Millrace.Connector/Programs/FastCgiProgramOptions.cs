@@ -86,6 +86,9 @@ public sealed class FastCgiProgramOptions
     /// <summary>Bytes that may be kept for all such visitors together, each counted with <see cref="AnswerBufferMax"/>. Who comes then holds his process as long as he reads. Range 0 to 1 TiB. Default 64 MiB.</summary>
     public long AnswerBuffersMax { get; set; } = 64 * 1024 * 1024;
 
+    /// <summary>Measures <see cref="ReadTimeout"/>.</summary>
+    internal TimeProvider Clock { get; init; } = TimeProvider.System;
+
     /// <summary>What is out of its range, a sentence each; empty: nothing is.</summary>
     public IReadOnlyList<string> Validate()
     {

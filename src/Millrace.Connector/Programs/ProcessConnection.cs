@@ -6,11 +6,11 @@ using Millrace.Workers;
 
 namespace Millrace.Connector;
 
-internal sealed class ProcessConnection(WorkerProcess process, TimeSpan abortLimit) : IProgramConnections, IDisposable
+/// <param name="process">Its other end.</param>
+/// <param name="abortLimit">See <see cref="ProcessPool.AbortLimit"/>.</param>
+/// <param name="clock">Measures that.</param>
+internal sealed class ProcessConnection(IProgramProcess process, TimeSpan abortLimit, TimeProvider clock) : IProgramConnections, IDisposable
 {
-    // It listens: its queue is its pool's alone.
-    private static readonly TimeSpan s_connectTimeout = TimeSpan.FromSeconds(5);
-
     // An end of the connection is most often that of the process.
     private static readonly TimeSpan s_dying = TimeSpan.FromMilliseconds(50);
 
@@ -24,7 +24,7 @@ internal sealed class ProcessConnection(WorkerProcess process, TimeSpan abortLim
     {
         if (process.State is not ProcessConnection its)
         {
-            its = new ProcessConnection(process, abortLimit);
+            its = new ProcessConnection(new PooledProcess(process), abortLimit, TimeProvider.System);
             process.State = its;
         }
         return its;
@@ -41,12 +41,13 @@ internal sealed class ProcessConnection(WorkerProcess process, TimeSpan abortLim
         kept?.Dispose();
         try
         {
-            return new PooledConnection(await ConnectionPool.ConnectAsync(process.EndPoint, s_connectTimeout, ct).ConfigureAwait(false));
+            return new PooledConnection(await process.ConnectAsync(ct).ConfigureAwait(false));
         }
-        catch (ConnectorException)
+        catch (ConnectorException error)
         {
+            bool hadEnded = await process.WaitForExitAsync(s_dying).ConfigureAwait(false);
             await process.GiveUpAsync("it cannot be connected to").ConfigureAwait(false);
-            throw;
+            throw hadEnded ? new ConnectorException(ConnectorFault.NoConnection, "Its process had ended before it could be asked.", error) : error;
         }
     }
 
@@ -82,7 +83,7 @@ internal sealed class ProcessConnection(WorkerProcess process, TimeSpan abortLim
         {
             return process.HasExited ? null : "a request that it was not reading has been given up";
         }
-        using var limit = new CancellationTokenSource(abortLimit);
+        using var limit = new CancellationTokenSource(abortLimit, clock);
         try
         {
             await connection.SendAsync(RecordWriter.Abort(), limit.Token).ConfigureAwait(false);

@@ -20,7 +20,7 @@ internal sealed partial class ProgramRequest : IDisposable
     private readonly RecordWriter _writer = new();
     private readonly ProgramHead _head;
     private readonly byte[] _endRequest = new byte[EndRequest.Size];
-    private readonly CancellationTokenSource _silence = new();
+    private readonly CancellationTokenSource _silence;
     private int _endLength;
     private EndRequest? _ended;
     private Task? _upload;
@@ -30,7 +30,6 @@ internal sealed partial class ProgramRequest : IDisposable
     private CancellationToken _leaving;
     private CancellationTokenSource? _stopping;     // of a connection whose end is waited for; null: it is closed to stop
     private TaskCompletionSource? _released;        // null: it has not begun
-    private bool _isSent;
     private bool _hasAnswered;
     private long _written;
     private bool _dropsBody;
@@ -41,6 +40,7 @@ internal sealed partial class ProgramRequest : IDisposable
     {
         _context = context;
         _options = options;
+        _silence = new CancellationTokenSource(Timeout.InfiniteTimeSpan, options.Clock);
         Given = given;
         _head = new ProgramHead(options.HeadBytesMax, options.HeadFieldsMax) { HasFrontServer = given is not null };
         Errors = new ProgramErrors(options.ErrorBytesMax);
@@ -54,9 +54,6 @@ internal sealed partial class ProgramRequest : IDisposable
 
     /// <summary>What a script has asked to be sent instead of its own body; null: nothing.</summary>
     public (string? Path, string? File)? HandedOver => _head.Redirect is null && _head.SendFile is null ? null : (_head.Redirect, _head.SendFile);
-
-    /// <summary>Whether another process may be asked, since nothing of the request has been sent, or it may be sent twice and nothing of an answer has come.</summary>
-    public bool MayGoElsewhere => !_context.RequestAborted.IsCancellationRequested && _upload is null && !_hasAnswered && (!_isSent || IsRepeatable);
 
     /// <summary>Makes the request ready to be sent.</summary>
     /// <param name="prefix">See <see cref="ProgramVariables.Write"/>.</param>
@@ -100,7 +97,6 @@ internal sealed partial class ProgramRequest : IDisposable
     private async Task AskAsync(IProgramConnections connections, CancellationToken leaving)
     {
         _leaving = leaving;
-        _isSent = false;
         for (bool fresh = !connections.KeepsConnections; ; fresh = true)
         {
             PooledConnection connection = await connections.RentAsync(fresh, leaving).ConfigureAwait(false);
@@ -120,6 +116,7 @@ internal sealed partial class ProgramRequest : IDisposable
             finally
             {
                 _hasAnswered |= connection.HasAnswered;
+                _timesSent += connection.HasSent ? 1 : 0;
                 if (!isWhole)
                 {
                     await StopSendingAsync().ConfigureAwait(false);
@@ -147,13 +144,12 @@ internal sealed partial class ProgramRequest : IDisposable
         try
         {
             NoteLife();
-            _isSent = true;
             bool isSent = await TrySendAsync(connection).ConfigureAwait(false);
-            if (!isSent && connection.IsUsed)
+            if (!isSent && connection is { IsUsed: true, HasSent: false })
             {
                 return false;
             }
-            if (_body is not null)
+            if (_body is not null && isSent)
             {
                 _upload = UploadAsync(connection, _body);
             }
@@ -179,7 +175,7 @@ internal sealed partial class ProgramRequest : IDisposable
             {
                 throw;
             }
-            if (connection.IsUsed && !connection.HasAnswered && _upload is null && IsRepeatable)
+            if (connection.IsUsed && MayBeSentAgain(connection))
             {
                 return false;
             }
@@ -220,9 +216,6 @@ internal sealed partial class ProgramRequest : IDisposable
             return false;
         }
     }
-
-    // RFC 9110 §9.2.2: what may be sent twice.
-    private bool IsRepeatable => _context.Request.Method is "GET" or "HEAD" or "OPTIONS";
 
     private void Stop(PooledConnection connection)
     {

@@ -114,6 +114,19 @@ public sealed class HostileProcessTests : IDisposable
     }
 
     [Theory]
+    [InlineData("GET", 2)]
+    [InlineData("POST", 1)]
+    public async Task However_many_connections_are_kept_nothing_is_sent_more_than_twice(string method, int calls)
+    {
+        await using PhpApp app = await StartAsync();
+        Task<(int, string)>[] late = [AskAsync(app, "late"), AskAsync(app, "late")];      // both processes have a connection now
+        Assert.Equal([(200, "late"), (200, "late")], await Task.WhenAll(late));
+
+        Assert.Equal(502, (await AskAsync(app, "closes", method)).Status);
+        Assert.Equal(calls, Calls("closes"));
+    }
+
+    [Theory]
     [InlineData("GET")]
     [InlineData("POST")]
     public async Task A_process_whose_answer_is_no_FastCGI_is_killed_and_its_request_is_sent_to_no_other(string method)

@@ -223,6 +223,18 @@ public sealed class PhpApp : IAsyncDisposable
 
         public IReadOnlyList<string> All => [.. _lines];
 
+        /// <summary>All since the last time, which are forgotten.</summary>
+        public IReadOnlyList<string> TakeAll()
+        {
+            var taken = new List<string>();
+            while (_lines.TryDequeue(out string? line))
+            {
+                taken.Add(line);
+            }
+
+            return taken;
+        }
+
         public ILogger CreateLogger(string categoryName) => categoryName is "Millrace.Connector" or "Millrace.Workers" ? this : Microsoft.Extensions.Logging.Abstractions.NullLogger.Instance;
 
         public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter) =>

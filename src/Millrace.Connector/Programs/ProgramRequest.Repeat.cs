@@ -1,0 +1,41 @@
+// Which request is sent once more, when a connection or a process has ended: one of which nothing has been sent, or that may be sent twice, has been once, and has no answer yet.
+
+namespace Millrace.Connector;
+
+internal sealed partial class ProgramRequest
+{
+    /// <summary>A request that ends whoever has it does so to no more of them.</summary>
+    private const int TimesMax = 2;
+
+    private int _timesSent;         // connections over which bytes of it have gone
+
+    /// <summary>Has one of several processes answer. Where it has died before it could another one is asked, once.</summary>
+    /// <param name="runAtFree">Gives the first that is free to the request.</param>
+    public async Task RunAtFreeAsync(Func<Func<IProgramConnections, CancellationToken, Task<bool>>, Task> runAtFree)
+    {
+        for (bool isAgain = false; ; isAgain = true)
+        {
+            try
+            {
+                await runAtFree(RunAsync).ConfigureAwait(false);
+                return;
+            }
+            catch (ConnectorException) when (!isAgain && MayGoElsewhere)
+            {
+                // See above.
+            }
+            finally
+            {
+                await Released.ConfigureAwait(false);       // the pool has answered; the request may have been given up just now
+            }
+        }
+    }
+
+    private bool MayGoElsewhere => !_context.RequestAborted.IsCancellationRequested && _upload is null && !_hasAnswered && (_timesSent == 0 || (_timesSent < TimesMax && IsRepeatable));
+
+    private bool MayBeSentAgain(PooledConnection connection) =>
+        !connection.HasAnswered && _upload is null && (!connection.HasSent || (_timesSent + 1 < TimesMax && IsRepeatable));
+
+    // RFC 9110 §9.2.2: what may be sent twice.
+    private bool IsRepeatable => _context.Request.Method is "GET" or "HEAD" or "OPTIONS";
+}

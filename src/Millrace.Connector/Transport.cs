@@ -1,0 +1,32 @@
+// What carries the bytes of a connection to a responder: a socket, or what a test puts in its place.
+
+using System.Net.Sockets;
+
+namespace Millrace.Connector;
+
+internal interface ITransport : IDisposable
+{
+    /// <summary>Whether bytes are there to be received, or the end.</summary>
+    /// <exception cref="SocketException">The connection is of no use any more.</exception>
+    /// <exception cref="ObjectDisposedException">The same.</exception>
+    bool HasInput { get; }
+
+    /// <summary>Sends some of the bytes. Where it throws it has sent none of them.</summary>
+    /// <exception cref="SocketException">The responder takes no more.</exception>
+    ValueTask<int> SendAsync(ReadOnlyMemory<byte> bytes, CancellationToken ct);
+
+    /// <returns>0: the responder has ended the connection.</returns>
+    /// <exception cref="SocketException">It has reset it.</exception>
+    ValueTask<int> ReceiveAsync(Memory<byte> buffer, CancellationToken ct);
+}
+
+internal sealed class SocketTransport(Socket socket) : ITransport
+{
+    public bool HasInput => socket.Poll(TimeSpan.Zero, SelectMode.SelectRead);
+
+    public ValueTask<int> SendAsync(ReadOnlyMemory<byte> bytes, CancellationToken ct) => socket.SendAsync(bytes, SocketFlags.None, ct);
+
+    public ValueTask<int> ReceiveAsync(Memory<byte> buffer, CancellationToken ct) => socket.ReceiveAsync(buffer, SocketFlags.None, ct);
+
+    public void Dispose() => socket.Dispose();
+}
