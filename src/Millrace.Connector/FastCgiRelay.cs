@@ -118,7 +118,7 @@ internal sealed class FastCgiRelay<TKernel> : LoopRelay, ISweptRelay
         RelayLink<TKernel> link = _link!;
         _link = null;
         link.Begin(exchange, _route!);
-        while (!link.TrySend(_request.Written.Span) && link.IsUsed)
+        while (!link.TrySend(_request.Written.Span) && link is { IsUsed: true, HasSent: false })
         {
             // Its responder had just ended it, and nothing of the request has been acted upon.
             link.Drop();

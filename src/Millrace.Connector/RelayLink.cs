@@ -47,6 +47,9 @@ internal sealed class RelayLink<TKernel> : LoopSource, ICancelListener
     /// <summary>Whether a request has been answered over it before.</summary>
     public bool IsUsed { get; private set; }
 
+    /// <summary>Whether bytes of the request have been sent: its responder may have acted upon them.</summary>
+    public bool HasSent { get; private set; }
+
     /// <summary>Since when nobody uses it.</summary>
     public long IdleSinceMs { get; private set; }
 
@@ -62,7 +65,7 @@ internal sealed class RelayLink<TKernel> : LoopSource, ICancelListener
         _head.Reset();
         _end.Reset();
         _written = 0;
-        _isSent = _hasAnswered = _isPaused = false;
+        HasSent = _isSent = _hasAnswered = _isPaused = false;
         _dropsBody = exchange.Head.IsHead;
         _begunAt = _relay.Durations.Enabled ? Stopwatch.GetTimestamp() : 0;
     }
@@ -85,6 +88,7 @@ internal sealed class RelayLink<TKernel> : LoopSource, ICancelListener
             {
                 return false;
             }
+            HasSent = true;
             request = request[sent..];
         }
         _isSent = true;

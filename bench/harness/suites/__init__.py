@@ -1,5 +1,5 @@
 """The suites by name. Each is a function of the session that returns a Report; its first line of documentation is shown by bench/run."""
-from . import alloc, blocking, flood, idle, isolation, neighbours, rates, router, sessions, startup, throughput, transfer
+from . import alloc, blocking, flood, idle, isolation, neighbours, pools, rates, router, sessions, startup, throughput, transfer
 
 SUITES = {
     'fastcgi': throughput.fastcgi,
@@ -19,4 +19,5 @@ SUITES = {
     'router': router.router,
     'neighbours': neighbours.neighbours,
     'sessions': sessions.sessions,
+    'pools': pools.pools,
 }

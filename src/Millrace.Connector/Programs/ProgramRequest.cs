@@ -15,6 +15,8 @@ internal sealed partial class ProgramRequest : IDisposable
 {
     private const int PieceMax = 32 * 1024;
 
+    private static readonly TimeSpan s_abortLimit = TimeSpan.FromMilliseconds(100);
+
     private readonly HttpContext _context;
     private readonly FastCgiProgramOptions _options;
     private readonly RecordWriter _writer = new();
@@ -139,7 +141,7 @@ internal sealed partial class ProgramRequest : IDisposable
     {
         connection.BeginRequest();
         _stopping = settles ? CancellationTokenSource.CreateLinkedTokenSource(_leaving, _silence.Token) : null;
-        using CancellationTokenRegistration leaving = settles ? default : _leaving.UnsafeRegister(static state => _ = AbortAsync((PooledConnection)state!), connection);
+        using CancellationTokenRegistration leaving = settles ? default : _leaving.UnsafeRegister(state => _ = AbortAsync((PooledConnection)state!), connection);
         using CancellationTokenRegistration silence = settles ? default : _silence.Token.UnsafeRegister(static state => ((PooledConnection)state!).Dispose(), connection);
         try
         {
@@ -186,13 +188,14 @@ internal sealed partial class ProgramRequest : IDisposable
     }
 
     // Sending that may have been broken off leaves no place for a record: only one that is not busy sending is told.
-    private static async Task AbortAsync(PooledConnection connection)
+    private async Task AbortAsync(PooledConnection connection)
     {
+        using var limit = new CancellationTokenSource(s_abortLimit, _options.Clock);
         try
         {
-            await connection.SendAsync(RecordWriter.Abort()).AsTask().WaitAsync(TimeSpan.FromMilliseconds(100)).ConfigureAwait(false);
+            await connection.SendAsync(RecordWriter.Abort(), limit.Token).ConfigureAwait(false);
         }
-        catch (Exception error) when (error is SocketException or ObjectDisposedException or TimeoutException)
+        catch (Exception error) when (error is SocketException or ObjectDisposedException or OperationCanceledException)
         {
             // It has gone itself, or takes nothing.
         }
@@ -241,7 +244,7 @@ internal sealed partial class ProgramRequest : IDisposable
             await EndUploadAsync().ConfigureAwait(false);
             return;
         }
-        await stopping!.CancelAsync().ConfigureAwait(false);       // ends an upload that the process does not take
+        stopping!.Cancel();       // ends an upload that the process does not take
         await EndUploadAsync().ConfigureAwait(false);
         if (!goesOn)
         {

@@ -24,7 +24,7 @@ public sealed partial class PhpPoolSoakTests
 
     private static readonly WorkerEnd[] s_expectedEnds =
     [
-        WorkerEnd.Exited, WorkerEnd.CallLimit, WorkerEnd.Memory, WorkerEnd.Killed, WorkerEnd.Recycled, WorkerEnd.Calls, WorkerEnd.Surplus, WorkerEnd.Swapped, WorkerEnd.Abandoned, WorkerEnd.StartFailed,
+        WorkerEnd.Exited, WorkerEnd.CallLimit, WorkerEnd.Memory, WorkerEnd.Killed, WorkerEnd.Calls, WorkerEnd.Swapped, WorkerEnd.Abandoned, WorkerEnd.StartFailed,
     ];
 
     private readonly SoakAccounts _accounts = new();

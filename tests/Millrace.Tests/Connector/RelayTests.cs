@@ -8,11 +8,41 @@ using Millrace.Platform;
 using Millrace.Protocols.FastCgi;
 using Millrace.Tests.Behaviour.Http1;
 using Millrace.Tests.Command;
+using Millrace.Tests.Simulation;
 
 namespace Millrace.Tests.Connector;
 
 public sealed class RelayTests
 {
+    // ---- what is not sent again ----
+
+    // The responder ends the connection between two sends of one request: what it has had of it may have been enough to act upon.
+    [Fact]
+    public void A_request_of_which_a_part_has_gone_over_a_connection_that_was_used_is_not_sent_again()
+    {
+        int cut = 0;
+        for (int calls = 1; calls <= 12; calls++)
+        {
+            RelayBench.Run(bench =>
+            {
+                HttpPeer peer = bench.Connect();
+                Assert.Equal(200, bench.Ask(peer, "POST", "first").Status);
+                SimulatedSocket socket = bench.Responders[0].Socket;
+                long before = socket.SentByServer;
+                bench.Simulation.World.Faults.ShortSend = 100;
+                socket.ResetAfterCalls = calls;
+
+                int status = bench.Ask(peer, "POST", new string('x', 2_000)).Status;
+
+                bool isPart = socket.SentByServer > before;
+                cut += isPart ? 1 : 0;
+                Assert.Equal(isPart ? (502, 1) : (200, 2), (status, bench.Responders.Count));
+            });
+        }
+
+        Assert.True(cut > 0);
+    }
+
     // ---- what goes on ----
 
     [Theory]

@@ -17,10 +17,18 @@
 //  - whoever has given a connection away does nothing with it any more, and no descriptor is lost on the way;
 //  - when nothing moves any more nobody waits, and who comes then is served; when all has ended nothing is open.
 //
-// MILLRACE_SIM_SEEDS is the number of lives (otherwise 10,000, in the long run a tenth of MILLRACE_FUZZ_CASES), MILLRACE_SIM_FIRST the first seed, MILLRACE_SIM_LINES
+// And of the client and its children, which are killed, crash, hang, close early, answer garbage, late or twice (Children/RandomChildren):
+//
+//  - no answer goes to another request, and none that is not whole passes for whole;
+//  - a request that may not be sent twice is not, not even in part, and one that may is sent twice at most: the children count;
+//  - none that may be sent twice, and none of which nothing has been sent, is lost to the end of one connection that was kept, or of one child of a pool;
+//  - whoever has no answer has a reason that has happened; everything ends; no place of the pool is lost, no connection stays open, and who comes then is served.
+//
+// MILLRACE_SIM_SEEDS is the number of lives (otherwise 10,000, or fewer, in the long run a tenth of MILLRACE_FUZZ_CASES), MILLRACE_SIM_FIRST the first seed, MILLRACE_SIM_LINES
 // how many steps of a failed life are shown.
 
 using System.Globalization;
+using Millrace.Tests.Simulation.Children;
 
 namespace Millrace.Tests.Simulation;
 
@@ -52,6 +60,10 @@ public sealed class RandomLivesTests
 
     private const int DeploymentSeedsDefault = 4_000;
 
+    private const int ChildrenSeedsDefault = 1_000;
+
+    private const int ChildrenShare = 1;
+
     private const int FailuresMax = 12;
     private const int TraceLinesDefault = 150;
 
@@ -75,6 +87,15 @@ public sealed class RandomLivesTests
     [Fact]
     [Trait("Category", "Fuzz")]
     public void Random_lives_of_generations_that_crash_in_the_long_run() => Run(Deployments, LongRun(DeploymentShare));
+
+    [Fact]
+    public void Random_lives_of_a_client_and_its_children() => Run(ClientLife, Number("MILLRACE_SIM_SEEDS", ChildrenSeedsDefault));
+
+    [Fact]
+    [Trait("Category", "Fuzz")]
+    public void Random_lives_of_a_client_and_its_children_in_the_long_run() => Run(ClientLife, LongRun(ChildrenShare));
+
+    private static IRandomLife ClientLife(ulong seed, bool traces) => new RandomChildren(seed, traces);
 
     private static IRandomLife RandomLife(ulong seed, bool traces) => new RandomLife(seed, traces);
 
@@ -144,6 +165,27 @@ public sealed class RandomLivesTests
                 Assert.Null(life.Run());
                 Assert.True(life.Steps > 400);
                 fingerprints[i] = life.Daemon.Fingerprint;
+            }
+        });
+        Assert.Equal(fingerprints[0], fingerprints[1]);
+        Assert.Equal(fingerprints[0], fingerprints[2]);
+    }
+
+    [Theory]
+    [InlineData(7)]
+    [InlineData(52)]
+    [InlineData(1_301)]
+    public void The_same_seed_is_the_same_run_of_children(int seed)
+    {
+        ulong[] fingerprints = new ulong[3];
+        SimulationThread.Run(() =>
+        {
+            for (int i = 0; i < fingerprints.Length; i++)
+            {
+                var life = new RandomChildren((ulong)seed, traces: i == 2);
+                Assert.Null(life.Run());
+                Assert.True(life.Notes > 50);
+                fingerprints[i] = life.Fingerprint;
             }
         });
         Assert.Equal(fingerprints[0], fingerprints[1]);
