@@ -81,7 +81,7 @@ internal sealed class ChildVisit : IHttpRequestBodyDetectionFeature
     /// <summary>Whether something of an answer had come.</summary>
     public bool HasBegun => Failure is ConnectorException error && !error.Message.Contains("without an answer", StringComparison.Ordinal);
 
-    public bool IsRight => _context.Response.Headers["X-Id"] == Id && _reader.Text == (_context.Request.Method == "HEAD" ? "" : _world.BodyOf(Id));
+    public bool IsRight => (_context.Response.ContentLength is not { } length || _context.Request.Method == "HEAD" || length == _reader.Length) && _context.Response.Headers["X-Id"] == Id && _reader.Text == (_context.Request.Method == "HEAD" ? "" : _world.BodyOf(Id));
 
     public void Begin(ConnectionPool? connections, ChildPool? pool)
     {

@@ -12,6 +12,8 @@ internal sealed class RandomChildren : IRandomLife
     private const int Steps = 160;
     private const int AskedMax = 6;
     private const int CalmTurnsMax = 2_000;
+    private const int CalmTurnMs = 20;
+    private const int SilenceTurns = 150;       // longer than ReadTimeout
     private static readonly TimeSpan s_readTimeout = TimeSpan.FromSeconds(2);
 
     private readonly SeededRandom _random;
@@ -182,9 +184,13 @@ internal sealed class RandomChildren : IRandomLife
                 {
                 }
 
-                if (_connections is not null && child.IsHanging)
+                if (turn > SilenceTurns)
                 {
-                    child.Die();        // as php-fpm does behind request_terminate_timeout
+                    Assert.True(_pool is not null || _visits.TrueForAll(static visit => visit.IsOver), "a child that says nothing has been waited for too long");
+                    if (_pool is null && child.IsHanging)
+                    {
+                        child.Die();        // as php-fpm does behind request_terminate_timeout
+                    }
                 }
             }
 
@@ -195,7 +201,7 @@ internal sealed class RandomChildren : IRandomLife
                 return;
             }
 
-            _world.Time.Pass(20);
+            _world.Time.Pass(CalmTurnMs);
         }
 
         Assert.Fail($"it does not come to rest: {string.Join("; ", _visits.Where(static visit => !visit.IsOver))}; {string.Join("; ", Children)}");

@@ -67,9 +67,18 @@ internal sealed class SimulatedChild(ChildrenWorld world, int number) : IProgram
         }
 
         ChildConnection connection = world.NewConnection();
-        connection.BetweenSends = () => Work(int.MaxValue);
+        connection.BetweenSends = WorkBetweenSends;
         _connections.Add(connection);
         return ValueTask.FromResult<ITransport>(connection);
+    }
+
+    // What has come of a request may be enough to act upon, and to die of.
+    private void WorkBetweenSends()
+    {
+        if (Work(int.MaxValue) && !world.IsCalm && world.Random.Chance(20))
+        {
+            Die();
+        }
     }
 
     public async Task GiveUpAsync(string why)
