@@ -112,7 +112,7 @@ internal sealed class ChildVisit : IHttpRequestBodyDetectionFeature
 
     private async Task RunAsync(ConnectionPool? connections, ChildPool? pool)
     {
-        ProgramRequest request = _request = new ProgramRequest(_context, _options);
+        ProgramRequest request = _request = new ProgramRequest(_context, _options, given: null);
         try
         {
             await request.PrepareAsync("", new ScriptTarget(TargetKind.Script, PathInfo: "/" + Id), keepsConnection: pool is not null || connections!.KeepsConnections, _takesBodyFirst);
