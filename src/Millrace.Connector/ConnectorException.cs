@@ -21,4 +21,17 @@ internal sealed class ConnectorException(ConnectorFault fault, string sentence, 
 
     /// <summary>Whether parts of the answer have been written already, and no other can take its place.</summary>
     public bool IsMidway { get; set; }
+
+    /// <summary>What has a status without a body, and says how long its body is, is whole in no way (RFC 9110 §8.6).</summary>
+    /// <param name="isHeadRead">Whether all of the head has come.</param>
+    /// <param name="status">What it says.</param>
+    /// <param name="length">The same; -1 or 0 where it says nothing.</param>
+    /// <exception cref="ConnectorException">It is so.</exception>
+    public static void ThrowIfBodyless(bool isHeadRead, int status, long length)
+    {
+        if (isHeadRead && status is 204 or 205 && length > 0)
+        {
+            throw new ConnectorException(ConnectorFault.BrokenResponse, "Its response is broken: it has a Content-Length, and a status that has no body.");
+        }
+    }
 }

@@ -284,6 +284,7 @@ internal sealed class ForwardedRequest : IDisposable
                 {
                     content = content[_head.Take(content, new HttpResponseFields(_context.Response))..];
                     dropsBody |= _head.IsRead && _context.Response.StatusCode is 204 or 205 or 304;
+                    ConnectorException.ThrowIfBodyless(_head.IsRead, _context.Response.StatusCode, _context.Response.ContentLength ?? 0);
                 }
                 if (!content.IsEmpty && !dropsBody)
                 {

@@ -273,10 +273,7 @@ internal sealed class RelayLink<TKernel> : LoopSource, ICancelListener
         Answer answer = _exchange!.Answer;
         int taken = _head.Take(content, new AnswerFields(answer));
         _dropsBody |= _head.IsRead && answer.StatusCode is 204 or 205 or 304;
-        if (_head.IsRead && answer.StatusCode is 204 or 205 && answer.Headers.DeclaredLength > 0)
-        {
-            throw new ConnectorException(ConnectorFault.BrokenResponse, "Its response is broken: it has a Content-Length, and a status that has no body.");
-        }
+        ConnectorException.ThrowIfBodyless(_head.IsRead, answer.StatusCode, answer.Headers.DeclaredLength);
         return taken;
     }
 

@@ -136,6 +136,7 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
         {
             Version = HttpVersion.Version11,
             VersionPolicy = HttpVersionPolicy.RequestVersionExact,
+            Content = HttpMethods.IsGet(asked.Method) || HttpMethods.IsHead(asked.Method) ? null : new ByteArrayContent([]),      // one without is sent again where its connection ends without an answer
         };
         foreach (var (name, values) in asked.Headers)
         {

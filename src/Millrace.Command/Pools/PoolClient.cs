@@ -47,7 +47,10 @@ internal sealed class PoolClient(string path) : IDisposable
     {
         try
         {
-            using var request = new HttpRequestMessage(method, new Uri("http://pools/" + what, new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true }));
+            using var request = new HttpRequestMessage(method, new Uri("http://pools/" + what, new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true }))
+            {
+                Content = method == HttpMethod.Get ? null : new ByteArrayContent([]),       // one without is sent again where its connection ends
+            };
             using var response = await _client.SendAsync(request, HttpCompletionOption.ResponseHeadersRead, ct);
             if (JsonSerializer.Deserialize(await PrivateSocket.BytesAsync(response, ControlClient.AnswerMax, ct), type) is { } answer && isWhole(answer))
             {

@@ -39,7 +39,7 @@ internal sealed class AnswerAhead
     public AnswerAhead(HttpContext context, int bytesMax, Task flush, CancellationTokenSource stop)
     {
         (_context, _stop) = (context, stop);
-        _kept = new Pipe(new PipeOptions(pauseWriterThreshold: bytesMax, resumeWriterThreshold: Math.Max(1, bytesMax / 2), useSynchronizationContext: false));
+        _kept = new Pipe(new PipeOptions(new FreshMemory(), pauseWriterThreshold: bytesMax, resumeWriterThreshold: Math.Max(1, bytesMax / 2), useSynchronizationContext: false));
         Sent = SendAsync(flush, stop.Token);
     }
 

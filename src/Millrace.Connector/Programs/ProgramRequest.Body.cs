@@ -6,12 +6,18 @@ using System.Net.Sockets;
 using System.Runtime.ExceptionServices;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
+using Microsoft.AspNetCore.WebUtilities;
 using Millrace.Protocols.FastCgi;
 
 namespace Millrace.Connector;
 
 internal sealed partial class ProgramRequest
 {
+    private const int TakenInMemoryMax = 64 * 1024;
+
+    // Not that of the process, which the application has in common with it.
+    private static readonly ArrayPool<byte> s_takenPool = ArrayPool<byte>.Create(TakenInMemoryMax, 64);
+
     private bool HasBody => _context.Features.Get<IHttpRequestBodyDetectionFeature>() is not { CanHaveBody: false } && _context.Request.ContentLength != 0;
 
     // A program reads as many bytes as CONTENT_LENGTH says: a body of unknown length is always taken in first.
@@ -27,7 +33,12 @@ internal sealed partial class ProgramRequest
                 return read.Buffer.Length;      // it is all there
             }
         }
-        request.EnableBuffering(64 * 1024, long.MaxValue);        // what is too long is noticed below
+        if (!request.Body.CanSeek)
+        {
+            var taken = new FileBufferingReadStream(request.Body, TakenInMemoryMax, bufferLimit: null, TemporaryFolder, s_takenPool);      // what is too long is noticed below
+            request.Body = taken;
+            _context.Response.RegisterForDispose(taken);
+        }
         byte[] buffer = new byte[PieceMax];
         long length = 0;
         for (int count; (count = await request.Body.ReadAsync(buffer, _context.RequestAborted).ConfigureAwait(false)) > 0;)
@@ -42,6 +53,8 @@ internal sealed partial class ProgramRequest
         _taken = PipeReader.Create(request.Body, new StreamPipeReaderOptions(new FreshMemory(), PieceMax, leaveOpen: true));
         return length;
     }
+
+    private static string TemporaryFolder() => Environment.GetEnvironmentVariable("ASPNETCORE_TEMP") ?? Path.GetTempPath();
 
     // A body that is there already goes with the head. Null: there is nothing left to send.
     private PipeReader? TakeSmallBody()

@@ -309,6 +309,7 @@ internal sealed partial class ProgramRequest : IDisposable
                 {
                     content = content[_head.Take(content, _context.Response)..];
                     _dropsBody |= _head.IsRead && (HandedOver is not null || _context.Response.StatusCode is 204 or 205 or 304);
+                    ConnectorException.ThrowIfBodyless(_head.IsRead, _context.Response.StatusCode, _context.Response.ContentLength ?? 0);
                 }
                 if (!content.IsEmpty && !_dropsBody)
                 {

@@ -6,9 +6,12 @@ namespace Millrace.Sessions.Cookies;
 
 internal static class CookieHeader
 {
+    // Of several of one name (two paths) the last, as in Request.Cookies: it names the session that the application would have.
     // cookie-string = cookie-pair *( ";" SP cookie-pair )  (RFC 6265 §4.2.1)
     public static bool TryReadKey(StringValues fields, string name, out SessionKey key)
     {
+        bool isOurs = false;
+        key = default;
         for (int i = 0; i < fields.Count; i++)
         {
             ReadOnlySpan<char> rest = fields[i];
@@ -17,18 +20,22 @@ internal static class CookieHeader
                 int end = rest.IndexOf(';');
                 ReadOnlySpan<char> pair = (end < 0 ? rest : rest[..end]).Trim(' ');
                 rest = end < 0 ? [] : rest[(end + 1)..];
-                if (pair.Length >= name.Length + 1 + SessionToken.Length && pair[name.Length] == '=' && pair.StartsWith(name, StringComparison.Ordinal))
+                if (pair.Length > name.Length && pair[name.Length] == '=' && pair.StartsWith(name, StringComparison.Ordinal))
                 {
-                    return TryReadKey(pair[(name.Length + 1)..], out key);
+                    isOurs = TryReadKey(pair[(name.Length + 1)..], out key);
                 }
             }
         }
-        key = default;
-        return false;
+        return isOurs;
     }
 
     private static bool TryReadKey(ReadOnlySpan<char> value, out SessionKey key)
     {
+        key = default;
+        if (value.Length < SessionToken.Length)
+        {
+            return false;
+        }
         bool isOurs = SessionToken.TryParse(value[..SessionToken.Length], out SessionToken token) && (value.Length == SessionToken.Length || value[SessionToken.Length] == '.');
         key = isOurs ? token.Key : default;
         return isOurs;

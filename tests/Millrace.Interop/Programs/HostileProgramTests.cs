@@ -35,6 +35,8 @@ public sealed class HostileProgramTests
     [InlineData("Status: 200OK\r\n\r\n")]
     [InlineData("Content-Length: 1\r\nContent-Length: 2\r\n\r\nab")]
     [InlineData("Content-Length: -1\r\n\r\n")]
+    [InlineData("Status: 204\r\nContent-Length: 3\r\n\r\n")]
+    [InlineData("Status: 205\r\nContent-Length: 3\r\n\r\nabc")]
     [InlineData("Content-Type: text/plain\r\n")]
     public async Task A_head_that_is_none_is_502_and_no_part_of_it_reaches_the_visitor(string head)
     {

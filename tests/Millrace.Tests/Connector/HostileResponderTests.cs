@@ -70,6 +70,7 @@ public abstract class HostileResponderTests(bool isRelayed) : IAsyncLifetime
         { "a body and no end", Stdout("X: 1\r\n\r\nbody"), 0 },
         { "fewer bytes than announced", [.. Stdout("Content-Length: 5\r\n\r\nbody"), .. ScriptedResponder.End()], 0 },
         { "more bytes than announced", [.. Stdout("Content-Length: 3\r\n\r\nbody"), .. ScriptedResponder.End()], 502 },
+        { "a length and 204", [.. Stdout("Status: 204\r\nContent-Length: 3\r\n\r\n"), .. ScriptedResponder.End()], 502 },
         { "garbage behind its head", [.. Stdout("X: 1\r\n\r\n"), 0, 0, 0, 0, 0, 0, 0, 0], 502 },
         { "a head too large", [.. Enumerable.Range(0, 3).SelectMany(static _ => Stdout("X: " + new string('x', 30_000)))], 502 },
         { "a header that cannot be", [.. Stdout("X Y: 1\r\n\r\n"), .. ScriptedResponder.End()], 502 },

@@ -18,6 +18,8 @@ public sealed class UpgradedRequestTests : IAsyncLifetime
 {
     private const string Asks = "Connection: Upgrade\r\nUpgrade: test\r\n";
 
+    private static CancellationToken Ended => TestContext.Current.CancellationToken;
+
     private readonly SocketFolder _folder = new();
     private readonly List<string> _log = [];
     private Router _router = null!;
@@ -205,6 +207,46 @@ public sealed class UpgradedRequestTests : IAsyncLifetime
         await stream.WriteAsync(" end"u8.ToArray());
     }
 
+    // RFC 9110 §9.2.2: what an application has acted upon, and not answered, is not said to it again.
+    [Fact]
+    public async Task A_request_goes_to_the_application_once_whatever_becomes_of_the_connection()
+    {
+        int heads = 0;
+        using var listener = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
+        listener.Bind(new UnixDomainSocketEndPoint(_folder.PathOf("raw.sock")));
+        listener.Listen();
+        Task serving = Task.Run(async () =>
+        {
+            while (true)
+            {
+                _ = AnswerFirstAsync(await listener.AcceptAsync(Ended));
+            }
+        });
+        using var router = new Router([new Route("raw", _folder.PathOf("none.sock"), _folder.PathOf("raw.sock"), null, "")], "/", Log, RouteKey.OfDaemon);
+        await using HostedApp front = await HostedApp.StartAsync(app => app.Run(router.AnswerAsync), address: "http://127.0.0.1:0");
+        foreach (string status in (string[])["200 OK", "502 Bad Gateway"])
+        {
+            string answer = await AskAsync($"POST / HTTP/1.1\r\nHost: x.example\r\nContent-Length: 0\r\n{Asks}\r\n", front);
+            Assert.StartsWith("HTTP/1.1 " + status, answer, StringComparison.Ordinal);
+        }
+
+        Assert.Equal(2, heads);
+        listener.Dispose();
+        await Assert.ThrowsAnyAsync<Exception>(() => serving);
+
+        async Task AnswerFirstAsync(Socket socket)
+        {
+            using (socket)
+            {
+                byte[] buffer = new byte[8 * 1024];
+                while (await socket.ReceiveAsync(buffer) > 0 && Interlocked.Increment(ref heads) == 1)
+                {
+                    await socket.SendAsync("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"u8.ToArray());
+                }
+            }
+        }
+    }
+
     [Fact]
     public async Task A_line_of_the_log_is_one_line_whatever_it_quotes()
     {
@@ -235,9 +277,9 @@ public sealed class UpgradedRequestTests : IAsyncLifetime
     }
 
     // To the end of the response: its length, or the end of the connection.
-    private async Task<string> AskAsync(string request)
+    private async Task<string> AskAsync(string request, HostedApp? front = null)
     {
-        var address = new Uri(_front.Address);
+        var address = new Uri((front ?? _front).Address);
         using var client = new TcpClient(address.Host, address.Port);
         NetworkStream stream = client.GetStream();
         await stream.WriteAsync(Encoding.UTF8.GetBytes(request));
@@ -270,6 +312,10 @@ public sealed class UpgradedRequestTests : IAsyncLifetime
         if (end < 4)
         {
             return false;
+        }
+        if (text.Contains("Transfer-Encoding: chunked\r\n", StringComparison.Ordinal))
+        {
+            return isHead || text.EndsWith("\r\n0\r\n\r\n", StringComparison.Ordinal);
         }
         int at = text.IndexOf("Content-Length: ", StringComparison.Ordinal) + "Content-Length: ".Length;
         return isHead || Encoding.UTF8.GetByteCount(text.AsSpan(end)) >= int.Parse(text.AsSpan(at, text.AsSpan(at).IndexOf('\r')), System.Globalization.CultureInfo.InvariantCulture);
