@@ -15,6 +15,7 @@ internal static class HeadParameters
 {
     private const int VariableMax = 256;
     private const int PrefixLength = 5;
+    private static readonly byte[] s_software = Encoding.ASCII.GetBytes(RequestParameters.Software);
 
     /// <summary>Writes PARAMS and their end. False: this request is one for <see cref="RequestParameters"/>.</summary>
     /// <param name="writer">Where to.</param>
@@ -74,6 +75,7 @@ internal static class HeadParameters
     {
         RequestHead head = exchange.Head;
         writer.AppendPair("GATEWAY_INTERFACE"u8, "CGI/1.1"u8);
+        writer.AppendPair("SERVER_SOFTWARE"u8, s_software);
         writer.AppendPair("REQUEST_URI"u8, head[head.Target]);
         ReadOnlySpan<byte> query = head[head.Query];
         writer.AppendPair("QUERY_STRING"u8, query.Length > 0 ? query[1..] : query);

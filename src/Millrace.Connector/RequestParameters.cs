@@ -15,6 +15,11 @@ namespace Millrace.Connector;
 
 internal static class RequestParameters
 {
+    /// <summary>SERVER_SOFTWARE (RFC 3875 §4.1.17) of a request that has come over HTTP: the router is its web server, and what a script says to one is not for its client.</summary>
+    public const string Software = "millrace-router";
+
+    private const string SoftwareVariable = "SERVER_SOFTWARE";
+
     // Variables that are written here, whatever the front server has said.
     private static readonly HashSet<string> s_ownVariables = new(StringComparer.Ordinal)
     {
@@ -56,11 +61,15 @@ internal static class RequestParameters
         writer.EndStream(RecordType.Params);
     }
 
+    /// <summary>Whether variables are a web server's, and not a router's.</summary>
+    public static bool AreOfWebServer(IReadOnlyDictionary<string, string>? parameters) => parameters is not null && parameters.GetValueOrDefault(SoftwareVariable) != Software;
+
     private static void WriteMade(RecordWriter writer, HttpContext context)
     {
         HttpRequest request = context.Request;
         ConnectionInfo connection = context.Connection;
         Pair(writer, "GATEWAY_INTERFACE", "CGI/1.1");
+        Pair(writer, SoftwareVariable, Software);
         Pair(writer, "REQUEST_URI", context.Features.GetRequiredFeature<IHttpRequestFeature>().RawTarget);
         Pair(writer, "QUERY_STRING", request.QueryString.HasValue ? request.QueryString.Value![1..] : "");
         Pair(writer, "SERVER_PROTOCOL", request.Protocol);

@@ -25,7 +25,7 @@ internal sealed class PoolClient(string path) : IDisposable
         limit.CancelAfter(Patience);
         try
         {
-            return await AskAsync(HttpMethod.Get, "pools", PoolJson.Default.PoolsStatus, IsWhole, limit.Token);
+            return await AskAsync(HttpMethod.Get, "pools", PoolJson.Default.PoolsStatus, PoolsStatus.IsWhole, limit.Token);
         }
         catch (OperationCanceledException) when (!ct.IsCancellationRequested)
         {
@@ -71,8 +71,4 @@ internal sealed class PoolClient(string path) : IDisposable
         }
         throw new CommandFailure(ExitCode.Failure, $"What listens on {path} has not answered as a process with pools does.");
     }
-
-    private static bool IsWhole(PoolsStatus status) =>
-        status is { Application: not null, Pools: not null } && status.Pools.All(static pool => pool is { Name: not null, Workers: not null, Stuck: not null, Hits: not null, Ends: not null }
-            && pool.Workers.Concat(pool.Stuck).All(static worker => worker is { RecentRestarts: not null }));
 }

@@ -1,8 +1,6 @@
 // A pool of the daemon's file, in its own process: takes requests as php-fpm does, and has the first free process of the pool answer each. What goes wrong is said in the log, and to visitors no more than
 // a status.
 
-using System.Security.Cryptography;
-using System.Text;
 using Microsoft.AspNetCore.Http;
 using Microsoft.Extensions.Logging;
 using Millrace.AspNetCore;
@@ -19,19 +17,19 @@ internal sealed class PoolHost : IDisposable
     private readonly FastCgiProgram _program;
     private readonly PoolControl _control;
     private readonly CalmLog _log;
-    private readonly byte[] _key;
+    private readonly PoolAuthority _authority;
     private readonly bool _hasRoot;
     private readonly bool _anyScript;
 
     /// <param name="settings">What may be asked.</param>
     /// <param name="pool">The processes.</param>
-    /// <param name="key">The daemon's.</param>
+    /// <param name="authority">Who may have something done to it.</param>
     /// <param name="services">Those of the process.</param>
     /// <param name="log">Takes sentences, and does not wait.</param>
-    public PoolHost(PoolSettings settings, ProcessPool pool, string key, IServiceProvider services, Action<string> log)
+    public PoolHost(PoolSettings settings, ProcessPool pool, PoolAuthority authority, IServiceProvider services, Action<string> log)
     {
         (_hasRoot, _anyScript) = (settings.Root is not null, settings.Suffixes.Count == 0);
-        _key = Encoding.ASCII.GetBytes(key);
+        _authority = authority;
         _log = new CalmLog(log);
         _control = new PoolControl([pool], services, path: null, loggers: null);
         _program = new FastCgiProgram(pool, OptionsOf(settings), rest: null, new SaidLog(log).CreateLogger(SaidLog.Calm));
@@ -39,12 +37,12 @@ internal sealed class PoolHost : IDisposable
 
     public async Task AnswerAsync(HttpContext context)
     {
-        if (context.Request.Headers.TryGetValue(PoolSettingsJson.KeyField, out var key) && CryptographicOperations.FixedTimeEquals(Encoding.UTF8.GetBytes(key.ToString()), _key))
+        if (_authority.MayControl(context))
         {
             await _control.ProcessRequestAsync(context);
             return;
         }
-        if (context.Request.Headers.Host == PoolSettingsJson.HealthHost)
+        if (_authority.AsksForHealth(context))
         {
             return;
         }

@@ -11,20 +11,23 @@ namespace Millrace.Command.Routing;
 
 internal sealed class Router : IDisposable, IRelayRoutes
 {
-    /// <summary>What is asked for this host the router answers itself: that it is well.</summary>
+    /// <summary>What the daemon asks for this host the router answers itself: that it is well.</summary>
     public const string HealthHost = "health.router.invalid";
 
     private readonly RouteTable _table;
     private readonly Dictionary<string, Upstream> _upstreams;
     private readonly Dictionary<Route, RelayRoute> _relayRoutes = new(ReferenceEqualityComparer.Instance);
     private readonly CalmLog _log;
+    private readonly DaemonsSocket? _daemon;
 
     /// <param name="routes">Where to.</param>
     /// <param name="folder">Where their sockets lie.</param>
     /// <param name="log">Takes sentences, and does not wait.</param>
     /// <param name="keys">By which the applications know it; null where they do not.</param>
-    public Router(IReadOnlyList<Route> routes, string folder, Action<string> log, RouteKey? keys = null)
+    /// <param name="daemon">Where the daemon asks; null: nowhere.</param>
+    public Router(IReadOnlyList<Route> routes, string folder, Action<string> log, RouteKey? keys = null, DaemonsSocket? daemon = null)
     {
+        _daemon = daemon;
         _table = new RouteTable(routes);
         _log = new CalmLog(log);
         List<Route> apps = [.. routes.DistinctBy(static route => route.App)];
@@ -61,7 +64,7 @@ internal sealed class Router : IDisposable, IRelayRoutes
     public async Task AnswerAsync(HttpContext context)
     {
         string host = context.Request.Headers.Host.ToString();      // as it was sent, and as the file has it: HttpRequest.Host writes xn-- names in another way, or throws
-        if (host == HealthHost)
+        if (host == HealthHost && _daemon?.Has(context) == true)
         {
             return;
         }

@@ -1,4 +1,4 @@
-// A process that has a pool: what it is started with beside the rest, and what the daemon has done to it. It is asked where its health is asked for, with a key that nobody else has.
+// A process that has a pool: what it is started with beside the rest, and what the daemon has done to it. It is asked where its health is asked for, with a key that nobody else has: its process hides its environment (LaterUser), and takes such requests on its private socket alone.
 
 using System.Diagnostics;
 using Millrace.Command.Routing;

@@ -356,7 +356,7 @@ internal sealed partial class AppInstance : IDisposable
             info.Environment[RouteKey.Variable] = RouteKey.OfDaemon.Secret;
         }
         DescribePool(info);
-        if (settings.IsRouter && other is not null)
+        if (settings.IsOfCommand && other is not null)
         {
             LaterUser.Describe(info.Environment, other.Rights);
         }

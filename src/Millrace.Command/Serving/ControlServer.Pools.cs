@@ -24,13 +24,18 @@ internal sealed partial class ControlServer
         limit.CancelAfter(s_poolPatience);
         try
         {
-            return app.PoolProcess is { } process ? JsonSerializer.Deserialize((await process.AskPoolAsync(HttpMethod.Get, "/pools", limit.Token)).Json, PoolJson.Default.PoolsStatus)?.Pools ?? [] : [];
+            return app.PoolProcess is { } process ? PoolsOf((await process.AskPoolAsync(HttpMethod.Get, "/pools", limit.Token)).Json, app.Settings.Name) : [];
         }
         catch (Exception error) when (error is InstanceException or JsonException || (error is OperationCanceledException && !ct.IsCancellationRequested))
         {
             return [];
         }
     }
+
+    /// <summary>What a process says of its pool; nothing of what is not whole, or another pool's: its user's scripts may have broken into it.</summary>
+    /// <exception cref="JsonException">It has said something else.</exception>
+    internal static IReadOnlyList<WorkerPoolStatus> PoolsOf(byte[] json, string name) =>
+        JsonSerializer.Deserialize(json, PoolJson.Default.PoolsStatus) is { } status && PoolsStatus.IsWhole(status) ? [.. status.Pools.Where(pool => pool.Name == name)] : [];
 
     private async Task DoToPoolAsync(string name, string action, Request request, Response response)
     {
@@ -39,7 +44,8 @@ internal sealed partial class ControlServer
         {
             answer = _daemon.Pools.FirstOrDefault(app => app.Settings.Name == name) is not { } app ? new PoolAnswer(false, $"There is no pool {name}. There are: {string.Join(", ", _daemon.Pools.Select(static app => app.Settings.Name))}.")
                 : app.PoolProcess is not { } process ? new PoolAnswer(false, $"{name}: it has no process, since it is {app.State.ToString().ToLowerInvariant()}. `millrace start {name}` starts it.")
-                : JsonSerializer.Deserialize((await process.AskPoolAsync(HttpMethod.Post, $"/pools/{name}/{Uri.EscapeDataString(action)}?{request.QueryString.TrimStart('?')}", request.Aborted)).Json, PoolJson.Default.PoolAnswer)!;
+                : JsonSerializer.Deserialize((await process.AskPoolAsync(HttpMethod.Post, $"/pools/{name}/{Uri.EscapeDataString(action)}?{request.QueryString.TrimStart('?')}", request.Aborted)).Json, PoolJson.Default.PoolAnswer) is { Message: not null } its ? its
+                : throw new JsonException("Its process has not answered as a pool does. Restart it: `millrace restart`.");
         }
         catch (Exception error) when (error is InstanceException or JsonException)
         {

@@ -105,7 +105,7 @@ internal sealed partial class PoolSettingsJson : JsonSerializerContext
     /// <summary>The variable that has the key of whoever may have something done to it.</summary>
     public const string KeyVariable = "MILLRACE_POOL_KEY";
 
-    /// <summary>What is asked for this host the pool's process answers itself: that it is well.</summary>
+    /// <summary>What the daemon asks for this host the pool's process answers itself: that it is well.</summary>
     public const string HealthHost = "health.pool.invalid";
 
     /// <summary>The field by which the daemon is known, who asks for the pool itself. A visitor's does not count: he does not have the key.</summary>

@@ -9,6 +9,8 @@ using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Options;
 using Millrace.Command.Pools;
+using Millrace.Command.Routing;
+using Millrace.Command.Running;
 using Millrace.Command.Serving;
 using Millrace.Command.Terminals;
 using Millrace.Workers;
@@ -26,14 +28,16 @@ internal static class PoolHostVerb
 
     private static async Task<int> RunAsync(CommandConsole console, CancellationToken ct)
     {
+        LaterUser.Become();     // before that nobody but root looks into it: a script would find the keys of the pool in its environment
         var settings = PoolSettingsJson.Take() ?? throw CommandFailure.Usage("`millrace serve` starts this for the pools of its file.");
         string name = Taken(PoolSettingsJson.NameVariable);
         string key = Taken(PoolSettingsJson.KeyVariable);
+        var daemon = DaemonsSocket.OfProcess();
         var builder = WebApplication.CreateSlimBuilder(new WebApplicationOptions { ContentRootPath = AppContext.BaseDirectory });
         builder.Logging.ClearProviders().AddFilter("Microsoft", LogLevel.Warning).AddProvider(new SaidLog(console.Steady.Say));
         builder.Services.Configure<KestrelServerOptions>(options => options.Limits.MaxRequestBodySize = settings.Body);
         builder.Services.AddProcessPool(name, options => PoolHost.Configure(options, settings));
-        builder.Services.AddSingleton(services => new PoolHost(settings, services.GetRequiredKeyedService<ProcessPool>(name), key, services, console.Steady.Say));
+        builder.Services.AddSingleton(services => new PoolHost(settings, services.GetRequiredKeyedService<ProcessPool>(name), new PoolAuthority(daemon, key), services, console.Steady.Say));
         await using var app = builder.Build();
         try
         {

@@ -28,7 +28,7 @@ internal static class RouteVerb
     {
         LaterUser.Become();     // before that nobody but root looks into it: through its descriptor of the folder every other process of its user would reach the applications
         var routes = RouteJson.Take() ?? throw CommandFailure.Usage("`millrace serve` starts this for the shared addresses of its file.");
-        using var router = new Router(routes, Environment.GetEnvironmentVariable(RouteJson.FolderVariable) ?? "/", console.Steady.Say, RouteKey.Take());
+        using var router = new Router(routes, Environment.GetEnvironmentVariable(RouteJson.FolderVariable) ?? "/", console.Steady.Say, RouteKey.Take(), DaemonsSocket.OfProcess());
         var builder = WebApplication.CreateSlimBuilder(new WebApplicationOptions { ContentRootPath = AppContext.BaseDirectory });
         builder.Logging.ClearProviders();
         builder.Services.Configure<KestrelServerOptions>(LeaveToApplications);

@@ -28,6 +28,8 @@ internal sealed class AnswerRoom(long bytesMax)
 
 internal sealed class AnswerAhead
 {
+    private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(5);
+
     private readonly HttpContext _context;
     private readonly Pipe _kept;
     private readonly CancellationTokenSource _stop;
@@ -54,10 +56,14 @@ internal sealed class AnswerAhead
     /// <summary>There is no more.</summary>
     public void Complete() => _kept.Writer.Complete();
 
-    /// <summary>What is left is not sent: the answer has broken off.</summary>
+    /// <summary>What is left is not sent: the answer has broken off. The context is not touched any more behind it.</summary>
     public async ValueTask StopAsync()
     {
         await _stop.CancelAsync().ConfigureAwait(false);
+        if (await Task.WhenAny(Sent, Task.Delay(s_patience)).ConfigureAwait(false) != Sent)
+        {
+            _context.Abort();       // a server that does not heed the token
+        }
         await Sent.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
     }
 

@@ -137,6 +137,7 @@ internal sealed partial class FastCgiProgram : IDisposable
         }
         finally
         {
+            await request.StopSendingAsync().ConfigureAwait(false);     // the pool may have thrown behind a whole answer
             if (!request.Errors.IsEmpty)
             {
                 ProgramLog.Printed(_logger, context.Request.Method, ProgramLog.Plain(context.Request.Path.Value ?? ""), _address, request.Errors.ToString());

@@ -42,7 +42,8 @@ internal sealed partial class ProgramRequest
         await flush.ConfigureAwait(false);
     }
 
-    private ValueTask StopSendingAsync() => _ahead?.StopAsync() ?? default;
+    /// <summary>Ends what is being sent yet: the context is not touched afterwards. Does nothing where all of it has been.</summary>
+    public ValueTask StopSendingAsync() => _ahead is { Sent.IsCompleted: false } ahead ? ahead.StopAsync() : default;
 
     private void DisposeOfAhead()
     {

@@ -44,7 +44,7 @@ internal sealed partial class ProgramRequest : IDisposable
         _options = options;
         _silence = new CancellationTokenSource(Timeout.InfiniteTimeSpan, options.Clock);
         Given = given;
-        _head = new ProgramHead(options.HeadBytesMax, options.HeadFieldsMax) { HasFrontServer = given is not null };
+        _head = new ProgramHead(options.HeadBytesMax, options.HeadFieldsMax) { HasFrontServer = RequestParameters.AreOfWebServer(given) };
         Errors = new ProgramErrors(options.ErrorBytesMax);
     }
 

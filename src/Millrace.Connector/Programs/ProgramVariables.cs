@@ -18,8 +18,11 @@ internal static class ProgramVariables
         "Expect", "HTTP2-Settings", "Proxy-Authorization", "Trailer",
     };
 
-    // What a front server says of a script is not so where the script is found here.
-    private static readonly HashSet<string> s_places = new(StringComparer.Ordinal) { "SCRIPT_FILENAME", "PATH_TRANSLATED", "DOCUMENT_ROOT", "HTTPS", "MILLRACE_PATH" };
+    // What a front server says of a script is not so where the script is found here, and a target may be written in several ways; all else goes on as it was said.
+    private static readonly HashSet<string> s_places = new(StringComparer.Ordinal)
+    {
+        "REQUEST_URI", "SCRIPT_NAME", "SCRIPT_FILENAME", "DOCUMENT_URI", "DOCUMENT_ROOT", "PATH_INFO", "PATH_TRANSLATED", "CONTENT_LENGTH", "MILLRACE_PATH",
+    };
 
     /// <summary>Writes PARAMS and their end.</summary>
     /// <param name="writer">Where to.</param>
@@ -103,7 +106,7 @@ internal static class ProgramVariables
         IReadOnlyDictionary<string, string> given, HttpContext context, FastCgiProgramOptions options, string prefix, ScriptTarget target, long? length)
     {
         (string Name, string Value)[] own = options.Root is not null
-            ? [.. Of(context, options, prefix, target, length)]
+            ? [.. Of(context, options, prefix, target, length).Where(pair => s_places.Contains(pair.Name) || !given.ContainsKey(pair.Name))]
             : [("CONTENT_LENGTH", length?.ToString(CultureInfo.InvariantCulture) ?? ""), ("REDIRECT_STATUS", given.GetValueOrDefault("REDIRECT_STATUS") ?? "200"), .. target.File.Length > 0 ? [("SCRIPT_FILENAME", target.File)] : Array.Empty<(string, string)>()];
         var names = own.Select(static pair => pair.Name).ToHashSet(StringComparer.Ordinal);
         return own.Concat(given.Where(pair => !pair.Key.StartsWith("HTTP_", StringComparison.Ordinal) && !names.Contains(pair.Key) && !(options.Root is not null && s_places.Contains(pair.Key)))

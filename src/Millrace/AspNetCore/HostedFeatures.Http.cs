@@ -139,6 +139,16 @@ internal sealed partial class HostedFeatures :
         set => throw ReadOnlyFeature();
     }
 
+    /// <summary>See <see cref="ResponseChannel.LocalPath"/>.</summary>
+    internal string? LocalPath
+    {
+        get
+        {
+            using ExchangeUse use = Use();
+            return Exchange.Connection.LocalPath;
+        }
+    }
+
     private static IPEndPoint? CopyOf(IPEndPoint? endPoint) => endPoint is null ? null : new IPEndPoint(endPoint.Address, endPoint.Port);
 
     CancellationToken IConnectionLifetimeFeature.ConnectionClosed

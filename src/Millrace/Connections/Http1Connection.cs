@@ -51,6 +51,8 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
 
     public override IPEndPoint? LocalEndPoint => _local ??= IsTcp ? EndPointOf(SocketName.Of(Descriptor)) : null;
 
+    public override string? LocalPath => IsTcp ? null : SocketName.Of(Descriptor)?.Path;
+
     private static IPEndPoint? EndPointOf(SocketName? name) => name?.Address is { } address ? new IPEndPoint(address, name.Value.Port) : null;
 
     // Nothing is read behind a request that is whole, and an end of the client's is noted as well.

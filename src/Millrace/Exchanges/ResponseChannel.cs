@@ -108,4 +108,7 @@ internal abstract class ResponseChannel(ResponseFraming framing)
     public abstract System.Net.IPEndPoint? RemoteEndPoint { get; }
 
     public abstract System.Net.IPEndPoint? LocalEndPoint { get; }
+
+    /// <summary>The path that the listening socket is bound to, where HTTP is spoken over a Unix socket; null otherwise.</summary>
+    public virtual string? LocalPath => null;
 }

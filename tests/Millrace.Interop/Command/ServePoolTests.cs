@@ -9,7 +9,7 @@ using Millrace.Interop.FrontEnds;
 
 namespace Millrace.Interop.Command;
 
-public sealed class ServePoolTests : IAsyncLifetime
+public sealed partial class ServePoolTests : IAsyncLifetime
 {
     private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(60);
 
