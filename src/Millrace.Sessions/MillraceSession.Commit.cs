@@ -121,7 +121,7 @@ internal sealed partial class MillraceSession
             }
             if (await _scheme.Services.LoadAnewAsync(_key, _scheme.Options.IOTimeout, ct).ConfigureAwait(false) is { HasEnded: false } current)
             {
-                merged = _values.AppliedTo(current.Values.Span);
+                merged = _values.AppliedTo(current.Values);
                 values = merged.ToBytes();
                 condition = WriteCondition.Unchanged;
                 expected = current.Tag;

@@ -38,7 +38,7 @@ internal sealed partial class MillraceSession
     {
         if (stored is { HasEnded: false } session)
         {
-            if (_values.TryRead(session.Values.Span))
+            if (_values.TryRead(session.Values))
             {
                 _tag = session.Tag;
                 _origin = Origin.Store;
@@ -91,7 +91,7 @@ internal sealed partial class MillraceSession
         {
             return false;
         }
-        if (!_values.TryRead(unsealed.Values.Span))
+        if (!_values.TryRead(unsealed.Values))
         {
             _values = new SessionValues();
             return false;

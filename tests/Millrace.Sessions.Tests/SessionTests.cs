@@ -36,6 +36,9 @@ public sealed class SessionTests
         { "set ключ значение|get ключ", "|значение" },
         { "set a 1|flush;set a 2|get a", "||2" },
         { "set a 1|set a 1;get a|get a", "|1|1" },
+        { "set a 1|next a|next a;get a|get a", "||3|3" },
+        { "set a 1;next a|get a|next a|get a", "|2||3" },
+        { "set a 1|scribble a|get a", "||1" },
     };
 
     [Theory]
@@ -48,6 +51,17 @@ public sealed class SessionTests
         Assert.Equal(answers, await VisitAsync(stock, visits));
         Assert.Equal(answers, await VisitAsync(ours, visits));
         Assert.Empty(ours.Log.Of("Millrace"));
+    }
+
+    [Theory]
+    [InlineData("set a 1|scribble a;get a|get a", "|1|1")]
+    [InlineData("set a 1|get a|scribble a;set b 2|get a;get b", "|1||1,2")]
+    [InlineData("set a 1;scribble a|get a", "|1")]
+    [InlineData("set a 1|get a|set b 2;commit;scribble a;set c 3|get a", "|1||1")]
+    public async Task What_is_written_into_an_array_that_was_got_is_nowhere_until_it_is_set(string visits, string answers)
+    {
+        await using TestSite site = await TestSite.StartAsync();
+        Assert.Equal(answers, await VisitAsync(site, visits));
     }
 
     private static async Task<string> VisitAsync(TestSite site, string visits)

@@ -40,7 +40,7 @@ public interface ISessionBackingStore
 }
 
 /// <summary>What a store has of a session.</summary>
-/// <param name="Values">As they were written; empty for one that has ended.</param>
+/// <param name="Values">As they were written; empty for one that has ended. Requests look at them until they end: nobody changes them.</param>
 /// <param name="Tag">Tells this state of the session from all others; for <see cref="SessionWrite.Expected"/>.</param>
 /// <param name="HasEnded">It has ended: <see cref="ISessionBackingStore.EndAsync"/>.</param>
 /// <param name="Seal">The <see cref="SessionWrite.Seal"/> that these values were written with; 0 for none, and from a store that does not keep it.</param>

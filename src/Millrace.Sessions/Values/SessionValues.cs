@@ -1,8 +1,9 @@
-// The values of one session, in the hands of one request: what they were when it loaded them, and what it has changed since.
+// The values of one session, in the hands of one request: what they were when it loaded them, and what it has changed since. The application has arrays of its own: what it sets is copied, and
+// what it gets is a copy.
 //
 //   stored:  version 1 | { length of key, key in UTF-8, length of value, value }*        lengths: 7 bits a byte, least first (LEB128)
 
-using System.Buffers;
+using System.Diagnostics.CodeAnalysis;
 using System.Text;
 
 namespace Millrace.Sessions.Values;
@@ -15,7 +16,7 @@ internal sealed class SessionValues
     private const byte Version = 1;
     private static readonly UTF8Encoding s_utf8 = new(false, throwOnInvalidBytes: true);
 
-    private readonly Dictionary<string, byte[]> _values = new(StringComparer.Ordinal);
+    private readonly Dictionary<string, ReadOnlyMemory<byte>> _values = new(StringComparer.Ordinal);
     private readonly HashSet<string> _changed = new(StringComparer.Ordinal);
     private bool _isCleared;
 
@@ -29,7 +30,12 @@ internal sealed class SessionValues
     /// <summary>Whether anything has changed since it was loaded or stored.</summary>
     public bool IsChanged => _isCleared || _changed.Count > 0;
 
-    public bool TryGet(string key, out byte[]? value) => _values.TryGetValue(key, out value);
+    public bool TryGet(string key, [NotNullWhen(true)] out byte[]? value)
+    {
+        bool isThere = _values.TryGetValue(key, out ReadOnlyMemory<byte> its);
+        value = isThere ? its.ToArray() : null;
+        return isThere;
+    }
 
     /// <summary>The same value as before is no change.</summary>
     /// <exception cref="ArgumentOutOfRangeException">The key is too long.</exception>
@@ -39,7 +45,7 @@ internal sealed class SessionValues
         {
             throw new ArgumentOutOfRangeException(nameof(key), $"The key of a session's value may have {KeyBytesMax:N0} bytes in UTF-8.");
         }
-        if (_values.TryGetValue(key, out byte[]? before) && before.AsSpan().SequenceEqual(value))
+        if (_values.TryGetValue(key, out ReadOnlyMemory<byte> before) && before.Span.SequenceEqual(value))
         {
             return;
         }
@@ -74,7 +80,7 @@ internal sealed class SessionValues
     }
 
     /// <summary>Does to the values that another request has stored meanwhile what this request has done to those that it loaded.</summary>
-    public SessionValues AppliedTo(ReadOnlySpan<byte> current)
+    public SessionValues AppliedTo(ReadOnlyMemory<byte> current)
     {
         var merged = new SessionValues();
         if (!_isCleared && !merged.TryRead(current))
@@ -83,7 +89,7 @@ internal sealed class SessionValues
         }
         foreach (string key in _changed)
         {
-            if (_values.TryGetValue(key, out byte[]? value))
+            if (_values.TryGetValue(key, out ReadOnlyMemory<byte> value))
             {
                 merged._values[key] = value;
             }
@@ -101,7 +107,7 @@ internal sealed class SessionValues
         get
         {
             int size = 1;
-            foreach ((string key, byte[] value) in _values)
+            foreach ((string key, ReadOnlyMemory<byte> value) in _values)
             {
                 int keySize = s_utf8.GetByteCount(key);
                 size += LengthSize(keySize) + keySize + LengthSize(value.Length) + value.Length;
@@ -115,34 +121,35 @@ internal sealed class SessionValues
         byte[] bytes = new byte[Size];
         bytes[0] = Version;
         int at = 1;
-        foreach ((string key, byte[] value) in _values)
+        foreach ((string key, ReadOnlyMemory<byte> value) in _values)
         {
             at += WriteLength(bytes.AsSpan(at), s_utf8.GetByteCount(key));
             at += s_utf8.GetBytes(key, bytes.AsSpan(at));
             at += WriteLength(bytes.AsSpan(at), value.Length);
-            value.CopyTo(bytes.AsSpan(at));
+            value.Span.CopyTo(bytes.AsSpan(at));
             at += value.Length;
         }
         return bytes;
     }
 
+    /// <param name="bytes">Values are parts of it: it changes no more.</param>
     /// <returns>Whether these are a session's values; if not, what has been read is of no use.</returns>
-    public bool TryRead(ReadOnlySpan<byte> bytes)
+    public bool TryRead(ReadOnlyMemory<byte> bytes)
     {
-        if (bytes.IsEmpty || bytes[0] != Version)
+        if (bytes.IsEmpty || bytes.Span[0] != Version)
         {
             return false;
         }
         bytes = bytes[1..];
         while (!bytes.IsEmpty)
         {
-            if (!TryTake(ref bytes, out ReadOnlySpan<byte> key) || !TryTake(ref bytes, out ReadOnlySpan<byte> value))
+            if (!TryTake(ref bytes, out ReadOnlyMemory<byte> key) || !TryTake(ref bytes, out ReadOnlyMemory<byte> value))
             {
                 return false;
             }
             try
             {
-                _values[s_utf8.GetString(key)] = value.ToArray();
+                _values[s_utf8.GetString(key.Span)] = value;
             }
             catch (DecoderFallbackException)
             {
@@ -158,14 +165,15 @@ internal sealed class SessionValues
         Revision++;
     }
 
-    private static bool TryTake(ref ReadOnlySpan<byte> bytes, out ReadOnlySpan<byte> taken)
+    private static bool TryTake(ref ReadOnlyMemory<byte> bytes, out ReadOnlyMemory<byte> taken)
     {
         taken = default;
         uint length = 0;
-        for (int i = 0; i < bytes.Length && i < 5; i++)
+        ReadOnlySpan<byte> span = bytes.Span;
+        for (int i = 0; i < span.Length && i < 5; i++)
         {
-            length |= (uint)(bytes[i] & 0x7f) << (7 * i);
-            if (bytes[i] < 0x80)
+            length |= (uint)(span[i] & 0x7f) << (7 * i);
+            if (span[i] < 0x80)
             {
                 bytes = bytes[(i + 1)..];
                 if (length > (uint)bytes.Length)

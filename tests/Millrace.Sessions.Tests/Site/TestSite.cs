@@ -117,6 +117,14 @@ internal sealed class TestSite : IAsyncDisposable
             case "big":
                 context.Session.Set(words[1], new byte[int.Parse(words[2], null)]);
                 break;
+            case "next":        // the array that it has got is the one that it sets
+                byte[] value = context.Session.Get(words[1])!;
+                value[0]++;
+                context.Session.Set(words[1], value);
+                break;
+            case "scribble":
+                context.Session.Get(words[1])![0]++;
+                break;
             case "length":
                 answers.Add(context.Session.Get(words[1])?.Length.ToString(System.Globalization.CultureInfo.InvariantCulture) ?? "-");
                 break;

@@ -37,7 +37,7 @@ public sealed class SessionValuesTests
         values.Set("second", new byte[300]);
         byte[] bytes = values.ToBytes();
 
-        int whole = Enumerable.Range(0, bytes.Length).Count(length => new SessionValues().TryRead(bytes.AsSpan(0, length)));
+        int whole = Enumerable.Range(0, bytes.Length).Count(length => new SessionValues().TryRead(bytes.AsMemory(0, length)));
 
         Assert.Equal(2, whole);         // before the first, and between the two
     }
@@ -71,5 +71,29 @@ public sealed class SessionValuesTests
         array[0] = 2;
         Assert.True(values.TryGet("a", out byte[]? value));
         Assert.Equal([1], value!);
+    }
+
+    [Fact]
+    public void An_array_that_was_got_and_written_into_is_a_change_when_it_is_set_and_only_then()
+    {
+        var values = new SessionValues();
+        values.Set("a", [1, 2]);
+        byte[] stored = values.ToBytes();
+        byte[] before = [.. stored];
+        var loaded = new SessionValues();
+        Assert.True(loaded.TryRead(stored));
+
+        Assert.True(loaded.TryGet("a", out byte[]? value));
+        value[0] = 7;
+        Assert.False(loaded.IsChanged);
+        Assert.Equal(before, loaded.ToBytes());
+        Assert.Equal(before, stored);       // it is the store's, and other requests have it
+
+        loaded.Set("a", value);
+        Assert.True(loaded.IsChanged);
+        value[0] = 8;
+        Assert.True(loaded.TryGet("a", out byte[]? now));
+        Assert.Equal([7, 2], now);
+        Assert.Equal(before, stored);
     }
 }
