@@ -1,6 +1,7 @@
 // Processes of a pool as far as no FastCGI program is needed: options, and that none is left when the pool cannot end them itself. The rest is in Millrace.Interop/Programs.
 
 using System.Diagnostics;
+using System.Net.Sockets;
 using Millrace.Workers.Processes;
 
 namespace Millrace.Workers.Tests;
@@ -25,6 +26,23 @@ public sealed class ProcessTests
         Assert.False(free.HasExited);
         Assert.False(Directory.Exists(folder));
         free.Kill();
+    }
+
+    [Fact]
+    public async Task Stacks_are_asked_for_where_the_process_itself_listens_and_not_where_somebody_has_put_a_socket_of_that_name()
+    {
+        Assert.Contains("Its stacks:\nasked ", await ProcessFacts.DescribeAsync(Environment.ProcessId, "echo asked"), StringComparison.Ordinal);
+
+        using Process child = Process.Start("sleep", "600");
+        string path = Path.Join(Path.GetTempPath(), $"dotnet-diagnostic-{child.Id}-1-socket");
+        using var planted = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
+        planted.Bind(new UnixDomainSocketEndPoint(path));
+        planted.Listen();
+        string facts = await ProcessFacts.DescribeAsync(child.Id, "echo asked");
+        child.Kill();
+        File.Delete(path);
+        Assert.Contains($"Its process is {child.Id}, ", facts, StringComparison.Ordinal);
+        Assert.DoesNotContain("asked", facts, StringComparison.Ordinal);
     }
 
     [Fact]

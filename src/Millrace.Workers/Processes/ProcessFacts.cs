@@ -44,14 +44,21 @@ internal static class ProcessFacts
         return IsDotNet(id) ? $"{facts} {await StacksAsync(id, reader).ConfigureAwait(false)}" : facts;
     }
 
-    // The runtime of a process listens there for who wants to look at it.
+    // The runtime of a process listens there for who wants to look at it. Anybody may make a file of that name: only a socket that the process itself has open counts.
     private static bool IsDotNet(int id)
     {
         try
         {
-            return Directory.EnumerateFileSystemEntries(Path.GetTempPath(), string.Create(CultureInfo.InvariantCulture, $"dotnet-diagnostic-{id}-*-socket")).Any();
+            // /proc/net/unix: Num RefCount Protocol Flags Type St Inode Path
+            string path = Path.Join(Path.GetTempPath(), string.Create(CultureInfo.InvariantCulture, $"dotnet-diagnostic-{id}-"));
+            var sockets = File.ReadLines("/proc/net/unix")
+                .Where(line => line.Contains(path, StringComparison.Ordinal))
+                .Select(static line => $"socket:[{line.Split(' ', StringSplitOptions.RemoveEmptyEntries)[6]}]")
+                .ToHashSet(StringComparer.Ordinal);
+            return sockets.Count > 0
+                && Directory.EnumerateFiles(string.Create(CultureInfo.InvariantCulture, $"/proc/{id}/fd")).Any(file => File.ResolveLinkTarget(file, returnFinalTarget: false)?.Name is { } name && sockets.Contains(name));
         }
-        catch (Exception error) when (error is IOException or UnauthorizedAccessException)
+        catch (Exception error) when (error is IOException or UnauthorizedAccessException or IndexOutOfRangeException)
         {
             return false;
         }
