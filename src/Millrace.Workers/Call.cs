@@ -1,5 +1,5 @@
-// One call on its way: it waits in the queue, a worker has it, and it is over. Its caller may be answered before that, by a time limit, and once only. The caller goes on on
-// the thread pool, never on a worker's thread.
+// One call on its way: it waits in the queue, a worker has it, begins it, and it is over. Its caller may be answered before that, by a time limit, and once only. Whoever answers before the call
+// has begun takes it back: it begins or is taken back, never both. The caller goes on on the thread pool, never on a worker's thread.
 
 using System.Diagnostics.CodeAnalysis;
 
@@ -60,12 +60,17 @@ internal enum CallStage
 [SuppressMessage("Reliability", "CA1001", Justification = "A source that has no timer and no wait handle holds nothing, and what a call has left behind may still look at its token.")]
 internal abstract class Call<TWorker>(Dispatcher<TWorker> dispatcher, string? name, CancellationToken callerToken) : CallInFlight(dispatcher)
 {
+    private const int Given = 0;
+    private const int Begun = 1;
+    private const int TakenBack = 2;
+
     private static readonly ContextCallback s_begin = static state => ((Call<TWorker>)state!).BeginInContext();
 
     private readonly ExecutionContext? _context = ExecutionContext.Capture();
     private readonly CancellationTokenSource _cancelling = new();
     private CancellationTokenRegistration _registration;
     private TWorker _worker = default!;
+    private int _beginning = Given;
 
     // ---- the queue's ----
 
@@ -107,28 +112,43 @@ internal abstract class Call<TWorker>(Dispatcher<TWorker> dispatcher, string? na
 
     private void OnCallerLeaves()
     {
-        if (!dispatcher.TryLeaveQueue(this))
+        if (dispatcher.TryLeaveQueue(this))
+        {
+            return;
+        }
+        if (TryTakeBack())
+        {
+            Leave();
+        }
+        else
         {
             _cancelling.Cancel();
         }
     }
 
+    // ---- begun, or taken back ----
+
+    /// <summary>Has it begin. False: it was taken back, and its worker is to skip it.</summary>
+    public bool TryBegin() => Interlocked.CompareExchange(ref _beginning, Begun, Given) == Given;
+
+    /// <summary>Sees to it that it never begins. False: it has, or was taken back before.</summary>
+    public bool TryTakeBack() => Interlocked.CompareExchange(ref _beginning, TakenBack, Given) == Given;
+
+    public bool IsTakenBack => Volatile.Read(ref _beginning) == TakenBack;
+
+    /// <summary>Lets go of the caller's token; its worker has skipped it.</summary>
+    public void Forget() => _ = _registration.Unregister();
+
     // ---- the worker's ----
 
     /// <summary>Runs the call, or the part of it before its first wait.</summary>
+    /// <param name="worker">By whom.</param>
+    /// <param name="bare">The context of a call whose caller lets nothing flow: nothing of what another one has set is in it.</param>
     /// <returns>What is to be waited for; null: it has ended.</returns>
-    public Task? Begin(TWorker worker)
+    public Task? Run(TWorker worker, ExecutionContext bare)
     {
         _worker = worker;
-        if (_context is not null)
-        {
-            ExecutionContext.Run(_context, s_begin, this);
-        }
-        else
-        {
-            BeginInContext();       // its caller lets nothing flow
-            Current.Value = null;
-        }
+        ExecutionContext.Run(_context ?? bare, s_begin, this);
         _worker = default!;
         return Pending;
     }
@@ -143,7 +163,7 @@ internal abstract class Call<TWorker>(Dispatcher<TWorker> dispatcher, string? na
 
     protected abstract void Invoke(TWorker worker);
 
-    /// <summary>Takes what <see cref="Begin"/> has returned, when it has ended.</summary>
+    /// <summary>Takes what <see cref="Run"/> has returned, when it has ended.</summary>
     public abstract void Conclude();
 
     /// <summary>Gives the caller what came of it, unless the caller has been answered already.</summary>

@@ -211,10 +211,14 @@ internal sealed partial class Dispatcher<TWorker>
         Settle(now);
     }
 
-    // The caller is answered; whether the call heeds its token is its own affair.
-    public void Break(Call<TWorker> call, WorkerPoolException reason) => _lock.After(() =>
+    // The caller is answered. A call that has not begun never will; whether one that has heeds its token is its own affair.
+    public void Break(Call<TWorker> call, WorkerPoolException reason)
     {
-        call.Fail(reason);
-        call.Cancel();
-    });
+        _ = call.TryTakeBack();
+        _lock.After(() =>
+        {
+            call.Fail(reason);
+            call.Cancel();
+        });
+    }
 }

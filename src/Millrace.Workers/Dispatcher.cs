@@ -119,7 +119,7 @@ internal sealed partial class Dispatcher<TWorker>
         return true;
     }
 
-    /// <summary>A worker has ended a call.</summary>
+    /// <summary>A worker has ended a call, or has skipped one that was taken back.</summary>
     /// <param name="worker">Which.</param>
     /// <param name="call">Which.</param>
     /// <param name="wish">Why it is to end now, as far as it knows itself.</param>
@@ -132,7 +132,7 @@ internal sealed partial class Dispatcher<TWorker>
             call.Stage = CallStage.Over;
             call.IsOver = true;
             worker.Current = null;
-            Counters.Calls++;
+            Counters.Calls += call.IsTakenBack ? 0 : 1;
             Counters.Failures += call.Failure is null ? 0 : 1;
             if (worker.State == WorkerState.Stuck)
             {
@@ -144,7 +144,7 @@ internal sealed partial class Dispatcher<TWorker>
                 return null;
             }
             _crew.Running--;
-            _starts.NoteLife(worker.ProcessId is not null && wish == WorkerEnd.None);
+            _starts.NoteLife(worker.ProcessId is not null && wish == WorkerEnd.None && !call.IsTakenBack);
             return Free(worker, wish, now);
         }
     }

@@ -14,6 +14,8 @@ internal sealed class FreeWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<T
     private int _isEnding;
     private volatile IMortal? _mortal;      // null: it is none
 
+    public override bool HasThread => false;
+
     public override void Launch() => Wake();
 
     public override void Wake() => ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: false);
@@ -22,6 +24,7 @@ internal sealed class FreeWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<T
 
     private async Task MakeAsync()
     {
+        NoteBare();
         try
         {
             _instance = await Source.MakeAsync(Dispatcher.Ending).ConfigureAwait(false);
@@ -68,7 +71,12 @@ internal sealed class FreeWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<T
         long began = Dispatcher.Limits.Now;
         for (int count = 1; call is not null; count++)
         {
-            if (call.Begin(_instance) is { IsCompleted: false } pending)
+            if (!call.TryBegin())
+            {
+                call = Skip(call, out began);
+                continue;
+            }
+            if (call.Run(_instance, Bare) is { IsCompleted: false } pending)
             {
                 await pending.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
             }

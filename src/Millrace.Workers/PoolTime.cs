@@ -40,13 +40,22 @@ internal sealed class PoolTime<TWorker>(Dispatcher<TWorker> dispatcher, string n
             dispatcher.Lock.NoteDue(due);
             return;
         }
+        Call<TWorker> call = worker.Current!;
         if (!worker.IsOverTime)
         {
             worker.IsOverTime = true;
-            dispatcher.Counters.OverTime++;
-            dispatcher.Break(worker.Current!, new WorkerTimeLimitException(name, worker.Id, Limits.CallTime));
+            if (!call.IsTakenBack)      // its caller has not left
+            {
+                dispatcher.Counters.OverTime++;
+                dispatcher.Break(call, new WorkerTimeLimitException(name, worker.Id, Limits.CallTime));
+            }
         }
-        GiveUpAt(worker, due + Limits.CancelGrace, WorkerEnd.CallLimit, now);
+
+        // What could not begin has not held up a worker without a thread: that is free as soon as the thread pool comes to it.
+        if (worker.HasThread || !call.IsTakenBack)
+        {
+            GiveUpAt(worker, due + Limits.CancelGrace, WorkerEnd.CallLimit, now);
+        }
     }
 
     private void GiveUpAt(Worker<TWorker> worker, long due, WorkerEnd reason, long now)

@@ -18,10 +18,13 @@ internal sealed class ThreadWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat
     private readonly Doorbell _bell = new();
     private readonly ConcurrentQueue<(SendOrPostCallback Callback, object? State)> _posted = new();
     private Thread? _thread;
+    private WorkerContext? _context;
     private Action? _ring;
     private TWorker _instance = default!;
     private int _where;
     private volatile bool _hasEnded;
+
+    public override bool HasThread => true;
 
     public override void Launch()
     {
@@ -33,14 +36,18 @@ internal sealed class ThreadWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat
 
     public void Post(SendOrPostCallback callback, object? state)
     {
+        _posted.Enqueue((callback, state));
         if (_hasEnded)
         {
-            Dispatcher.Say(log => log.LeftBehindDropped(Id));
-            return;
+            DropPosted();       // nobody else may come any more
         }
-        _posted.Enqueue((callback, state));
-        _bell.Ring();
+        else
+        {
+            _bell.Ring();
+        }
     }
+
+    public bool IsHere => Thread.CurrentThread == _thread;
 
     public override void Interrupt()
     {
@@ -55,9 +62,11 @@ internal sealed class ThreadWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat
 
     private void Live()
     {
+        NoteBare();
         ThreadId = ThreadFacts.OwnId();
         _ring = _bell.Ring;
-        SynchronizationContext.SetSynchronizationContext(new WorkerContext(this));
+        _context = new WorkerContext(this);
+        SynchronizationContext.SetSynchronizationContext(_context);
         if (!TryMake())
         {
             return;
@@ -75,8 +84,15 @@ internal sealed class ThreadWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat
                 }
                 began = Dispatcher.Limits.Now;
             }
-            Run(call);
-            call = Finish(_instance, call, began, out began);
+            if (call.TryBegin())
+            {
+                Run(call);
+                call = Finish(_instance, call, began, out began);
+            }
+            else
+            {
+                call = Skip(call, out began);
+            }
         }
         End();
     }
@@ -90,7 +106,7 @@ internal sealed class ThreadWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat
         }
         catch (Exception error)
         {
-            _hasEnded = true;
+            EndPosts();
             Dispatcher.StartFailed(this, error);
             return false;
         }
@@ -101,7 +117,7 @@ internal sealed class ThreadWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat
         _where = InCall;
         try
         {
-            if (call.Begin(_instance) is { } pending)
+            if (call.Run(_instance, Bare) is { } pending)
             {
                 WaitFor(pending);
             }
@@ -167,7 +183,7 @@ internal sealed class ThreadWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat
         while (RunPosted())
         {
         }
-        _hasEnded = true;
+        EndPosts();
         Dispatcher.Ended(this, failure);
     }
 
@@ -201,6 +217,23 @@ internal sealed class ThreadWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat
         }
     }
 
+    // Whoever posts afterwards sees that it has ended, and whoever has posted before is seen here.
+    private void EndPosts()
+    {
+        _hasEnded = true;
+        Interlocked.MemoryBarrier();
+        DropPosted();
+    }
+
+    private void DropPosted()
+    {
+        while (_posted.TryDequeue(out var work))
+        {
+            (work.State as SentWork)?.Refuse();
+            Dispatcher.Say(log => log.LeftBehindDropped(Id));
+        }
+    }
+
     private bool RunPosted()
     {
         if (!_posted.TryDequeue(out var work))
@@ -215,6 +248,8 @@ internal sealed class ThreadWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat
         {
             Dispatcher.Orders.Distrust(this, error);
         }
+        ExecutionContext.Restore(Bare);     // what the application itself has posted has come without a context, and what it has set stays with it
+        SynchronizationContext.SetSynchronizationContext(_context);
         return true;
     }
 }

@@ -15,6 +15,7 @@ internal abstract class Worker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<TWo
 {
     private Call<TWorker>? _assigned;
     private volatile bool _mustEnd;
+    private ExecutionContext? _bare;
 
     public Seat<TWorker> Seat => seat;
 
@@ -75,6 +76,9 @@ internal abstract class Worker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<TWo
 
     // ---- orders; from any thread ----
 
+    /// <summary>Whether it has a thread, so that it is itself to blame for a call that does not begin.</summary>
+    public abstract bool HasThread { get; }
+
     /// <summary>Begins to make it.</summary>
     public abstract void Launch();
 
@@ -100,6 +104,12 @@ internal abstract class Worker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<TWo
 
     protected bool MustEnd => _mustEnd;
 
+    /// <summary>See <see cref="Call{TWorker}.Run"/>.</summary>
+    protected ExecutionContext Bare => _bare!;
+
+    /// <summary>The first that it does, before anything of the application's runs where it is.</summary>
+    protected void NoteBare() => _bare = ExecutionContext.Capture()!;
+
     protected Call<TWorker>? TakeAssigned()
     {
         Call<TWorker>? call = Volatile.Read(ref _assigned);
@@ -108,6 +118,15 @@ internal abstract class Worker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<TWo
             Volatile.Write(ref _assigned, null);
         }
         return call;
+    }
+
+    /// <summary>Instead of a call that was answered before it could begin.</summary>
+    /// <returns>As <see cref="Finish"/>.</returns>
+    protected Call<TWorker>? Skip(Call<TWorker> call, out long now)
+    {
+        now = dispatcher.Limits.Now;
+        call.Forget();
+        return dispatcher.Finish(this, call, WorkerEnd.None, now);
     }
 
     /// <summary>Behind the end of a call: counts, answers the caller, and says what comes next.</summary>

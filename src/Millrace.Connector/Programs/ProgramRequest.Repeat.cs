@@ -26,8 +26,9 @@ internal sealed partial class ProgramRequest
             }
             finally
             {
-                await Released.ConfigureAwait(false);       // the pool has answered; the request may have been given up just now
+                await EndTurnAsync().ConfigureAwait(false);     // the pool has answered; the request may have been given up just now
             }
+            OpenTurn();
         }
     }
 

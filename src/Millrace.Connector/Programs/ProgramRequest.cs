@@ -31,7 +31,6 @@ internal sealed partial class ProgramRequest : IDisposable
     private PipeReader? _taken;     // of a body that has been taken in
     private CancellationToken _leaving;
     private CancellationTokenSource? _stopping;     // of a connection whose end is waited for; null: it is closed to stop
-    private TaskCompletionSource? _released;        // null: it has not begun
     private bool _hasAnswered;
     private long _written;
     private bool _dropsBody;
@@ -71,30 +70,6 @@ internal sealed partial class ProgramRequest : IDisposable
         ProgramVariables.Write(_writer, _context, _options, prefix, target, length, Given);
         _body = TakeSmallBody();
     }
-
-    /// <summary>Has the program answer. Where it hands over to a file nothing of a body has been written.</summary>
-    /// <param name="connections">To the program.</param>
-    /// <param name="leaving">The request is given up: the visitor has left, or its time is over. The context is not touched any more soon after.</param>
-    /// <exception cref="ConnectorException">There is no whole answer. The response may have started.</exception>
-    /// <exception cref="TimeoutException">The program has said nothing for too long. The response may have started.</exception>
-    /// <exception cref="OperationCanceledException">The request has been given up.</exception>
-    public async Task<bool> RunAsync(IProgramConnections connections, CancellationToken leaving)
-    {
-        var released = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
-        _released = released;
-        try
-        {
-            await AskAsync(connections, leaving).ConfigureAwait(false);
-            return true;
-        }
-        finally
-        {
-            _ = released.TrySetResult();
-        }
-    }
-
-    /// <summary>Ends when the context is not touched any more, although <see cref="RunAsync"/> may wait for the program yet.</summary>
-    public Task Released => _released?.Task ?? Task.CompletedTask;
 
     private async Task AskAsync(IProgramConnections connections, CancellationToken leaving)
     {
@@ -248,7 +223,7 @@ internal sealed partial class ProgramRequest : IDisposable
         await EndUploadAsync().ConfigureAwait(false);
         if (!goesOn)
         {
-            _ = _released!.TrySetResult();
+            _ = _turn!.TrySetResult();
         }
         await connections.SettleAsync(connection, hasEnded: _ended is not null).ConfigureAwait(false);
     }
