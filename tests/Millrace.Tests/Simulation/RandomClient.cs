@@ -343,7 +343,8 @@ internal abstract class RandomClient
         // What a reset takes along, where the server had to end the connection at once: an answer is cut, since its request was.
         || (Pipelines && Socket.AnswersLost && (Life.IsDraining || Trouble == Trouble.FinishesSending))
         // What comes behind the last request that the server answers is thrown away up to a limit, together with that one's unread body.
-        || (Pipelines && Socket.AnswersLost && StreamLength - plan.BodyOffset - (plan.BodyWasWhole ? plan.BodyLength + plan.BodyOverhead : 0) > Simulation.Services.Options.MaxDiscardBytes);
+        // An answer without a length is whole by its end alone, which a reset takes along though all bytes of it have come.
+        || (Pipelines && (Socket.AnswersLost || Socket.WasReset) && StreamLength - plan.BodyOffset - (plan.BodyWasWhole ? plan.BodyLength + plan.BodyOverhead : 0) > Simulation.Services.Options.MaxDiscardBytes);
 
     // What has arrived by the Unix socket of a FastCGI connection when that is closed is served: one that has not arrived was not taken from its client.
     // Behind the last answer of a connection that is not to be kept, and where the server has ended its own side for that, bytes are thrown away.
