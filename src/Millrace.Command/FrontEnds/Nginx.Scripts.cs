@@ -5,14 +5,12 @@ namespace Millrace.Command.FrontEnds;
 
 internal sealed partial class Nginx
 {
-    private static string ConfigureScripts(FrontEndSite site, ScriptFolder scripts)
+    private string ConfigureScripts(FrontEndSite site, ScriptFolder scripts, string server, string listenIPv6)
     {
-        string server = site.Address.SocketPath is { } path ? $"unix:{path}" : site.Address.HostAndPort;
-        string listenIPv6 = site.ListenOnIPv6 ? "\n    listen [::]:80;" : "";
         string ends = scripts.Suffixes is [var one] ? EscapeRegex(one) : $"(?:{string.Join('|', scripts.Suffixes.Select(EscapeRegex))})";
         string rest = "path_info_" + site.Name.Replace('-', '_');
         return $$"""
-            # {{new Nginx().FileFor(site)}}, then: {{new Nginx().ReloadCommand}}
+            # {{FileFor(site)}}, then: {{ReloadCommand}}
             upstream {{site.Name}} {
                 server {{Quote(server)}};
                 keepalive 64;                   # idle connections kept per worker; none of them holds a process

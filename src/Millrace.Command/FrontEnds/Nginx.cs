@@ -26,12 +26,12 @@ internal sealed partial class Nginx : FrontEnd
 
     public override string Configure(FrontEndSite site)
     {
-        if (site.Scripts is { } scripts)
-        {
-            return ConfigureScripts(site, scripts);
-        }
         string server = site.Address.SocketPath is { } path ? $"unix:{path}" : site.Address.HostAndPort;
         string listenIPv6 = site.ListenOnIPv6 ? "\n    listen [::]:80;" : "";
+        if (site.Scripts is { } scripts)
+        {
+            return ConfigureScripts(site, scripts, server, listenIPv6);
+        }
         return $$"""
             # {{FileFor(site)}}, then: {{ReloadCommand}}
             upstream {{site.Name}} {

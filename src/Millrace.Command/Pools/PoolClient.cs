@@ -47,10 +47,7 @@ internal sealed class PoolClient(string path) : IDisposable
     {
         try
         {
-            using var request = new HttpRequestMessage(method, new Uri("http://pools/" + what, new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true }))
-            {
-                Content = method == HttpMethod.Get ? null : new ByteArrayContent([]),       // one without is sent again where its connection ends
-            };
+            using var request = PrivateSocket.Request(method, "http://pools/" + what);
             using var response = await _client.SendAsync(request, HttpCompletionOption.ResponseHeadersRead, ct);
             if (JsonSerializer.Deserialize(await PrivateSocket.BytesAsync(response, ControlClient.AnswerMax, ct), type) is { } answer && isWhole(answer))
             {

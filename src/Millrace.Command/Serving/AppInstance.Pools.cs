@@ -26,10 +26,7 @@ internal sealed partial class AppInstance
     public async Task<(int Status, byte[] Json)> AskPoolAsync(HttpMethod method, string what, CancellationToken ct)
     {
         using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct, _ended.Token);
-        using var request = new HttpRequestMessage(method, new Uri("http://app" + what, new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true }))
-        {
-            Content = method == HttpMethod.Get ? null : new ByteArrayContent([]),       // one without is sent again where its connection ends
-        };
+        using var request = PrivateSocket.Request(method, "http://app" + what);
         request.Headers.Add(PoolSettingsJson.KeyField, PoolKey);
         try
         {

@@ -154,7 +154,7 @@ internal sealed partial class AppInstance : IDisposable
         // Its sockets are open here too: they would take a request that no process answers.
         using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct, _ended.Token);
         limit.CancelAfter(timeout);
-        using var request = new HttpRequestMessage(HttpMethod.Get, new Uri("http://app" + path, new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true }));
+        using var request = PrivateSocket.Request(HttpMethod.Get, "http://app" + path);
         request.Headers.Host = _start.Settings.HealthHost;
         request.Headers.UserAgent.ParseAdd("millrace");
         Interlocked.Increment(ref _asking);

@@ -191,8 +191,7 @@ internal sealed class ControlClient : IDisposable
         {
             try
             {
-                // As it is: a name such as ".." is one that no application has, and no way to another address.
-                using var request = new HttpRequestMessage(method, new Uri("http://millrace/" + what, new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true })) { Content = body is null && method == HttpMethod.Get ? null : new ByteArrayContent(body ?? []) };       // one without is sent again where its connection ends
+                using var request = PrivateSocket.Request(method, "http://millrace/" + what, body);
                 return await _client.SendAsync(request, HttpCompletionOption.ResponseHeadersRead, ct);
             }
             catch (HttpRequestException error) when (error.InnerException is not SocketException && tries > 1)

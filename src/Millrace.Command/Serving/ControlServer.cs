@@ -12,9 +12,9 @@
 using System.Globalization;
 using System.Text;
 using System.Text.Json;
-using Microsoft.AspNetCore.Http;
 using System.Text.Json.Serialization.Metadata;
 using System.Threading.Channels;
+using Microsoft.AspNetCore.Http;
 using Millrace.Listeners;
 
 namespace Millrace.Command.Serving;

@@ -22,6 +22,15 @@ internal static class PrivateSocket
         Timeout = Timeout.InfiniteTimeSpan,
     };
 
+    /// <summary>A request as it is: a name such as ".." is one that no application has, and no way to another address.</summary>
+    /// <param name="method">GET, or one that is sent once at most: without a body the framework's client would repeat it where its connection ends without an answer.</param>
+    /// <param name="url">Any host, and the target.</param>
+    /// <param name="body">Null: there is none.</param>
+    public static HttpRequestMessage Request(HttpMethod method, string url, byte[]? body = null) => new(method, new Uri(url, new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true }))
+    {
+        Content = body is null && method == HttpMethod.Get ? null : new ByteArrayContent(body ?? []),
+    };
+
     /// <summary>All of an answer's body: whoever answers may be anybody.</summary>
     /// <param name="response">The answer, of which the head has been read.</param>
     /// <param name="most">Bytes.</param>

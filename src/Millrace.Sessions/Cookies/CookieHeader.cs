@@ -31,12 +31,8 @@ internal static class CookieHeader
 
     private static bool TryReadKey(ReadOnlySpan<char> value, out SessionKey key)
     {
-        key = default;
-        if (value.Length < SessionToken.Length)
-        {
-            return false;
-        }
-        bool isOurs = SessionToken.TryParse(value[..SessionToken.Length], out SessionToken token) && (value.Length == SessionToken.Length || value[SessionToken.Length] == '.');
+        SessionToken token = default;
+        bool isOurs = value.Length >= SessionToken.Length && SessionToken.TryParse(value[..SessionToken.Length], out token) && (value.Length == SessionToken.Length || value[SessionToken.Length] == '.');
         key = isOurs ? token.Key : default;
         return isOurs;
     }

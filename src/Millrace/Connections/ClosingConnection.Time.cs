@@ -92,7 +92,7 @@ internal abstract partial class ClosingConnection<TKernel>
         {
             OnTimeoutMidRequest(nowMs);
         }
-        else if (IsLast || !KeepsForRest(nowMs))
+        else if (!KeepsForRest(nowMs))
         {
             PostLastLook(nowMs);
         }
@@ -190,7 +190,7 @@ internal abstract partial class ClosingConnection<TKernel>
     {
         if (!IsClosing)
         {
-            if (!IsTcp && !IsMidRequest)
+            if (!IsTcp)
             {
                 LeaveIfDraining(mayFollow: false);
             }

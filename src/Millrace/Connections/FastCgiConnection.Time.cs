@@ -53,7 +53,7 @@ internal sealed partial class FastCgiConnection<TKernel>
     {
         long bytes = Discarded - _restAtLook;
         _restAtLook = Discarded;
-        if (!IsRestComing || bytes == 0 || Rates.Body?.IsMissed(bytes, (long)Options.IdleTimeout.TotalMilliseconds) == true)
+        if (IsLast || !IsRestComing || bytes == 0 || Rates.Body?.IsMissed(bytes, (long)Options.IdleTimeout.TotalMilliseconds) == true)
         {
             return false;
         }
@@ -64,7 +64,7 @@ internal sealed partial class FastCgiConnection<TKernel>
 
     protected override void OnTimeoutMidRequest(long nowMs)
     {
-        if (!IsLast && KeepsForRest(nowMs))
+        if (KeepsForRest(nowMs))
         {
             return;
         }

@@ -158,6 +158,12 @@ public sealed class StdinTests
             Assert.Equal(1, bench.Refused("body-too-slow"));
         });
 
+    private static ValueTask SayPath(Request request, Response response)
+    {
+        response.WriteText("GET " + request.Path);
+        return default;
+    }
+
     private static FrontEnd Answered(FastCgiBench bench, bool keep = true)
     {
         FrontEnd front = bench.Connect();
@@ -194,11 +200,7 @@ public sealed class StdinTests
     public void A_connection_is_idle_from_the_end_of_a_body_that_comes_behind_its_answer_IdleTimeout(int ofNext)
     {
         FastCgiBench.Run(
-            static (request, response) =>
-            {
-                response.WriteText("GET " + request.Path);
-                return default;
-            },
+            SayPath,
             bench =>
             {
                 byte[] rest = [.. Wire.Record(Wire.Stdin, 1, new byte[1_000]), .. Wire.Record(Wire.Stdin, 1, [])];
@@ -227,11 +229,7 @@ public sealed class StdinTests
     [InlineData(1_000, 190, false, 160)]    // its records do not end where pieces do
     public void The_rest_of_a_body_keeps_its_connection_while_it_is_fast_enough_IdleTimeout_MinBodyBytesPerSecond(int record, int perSecond, bool keeps, int until) =>
         FastCgiBench.Run(
-            static (request, response) =>
-            {
-                response.WriteText("GET " + request.Path);
-                return default;
-            },
+            SayPath,
             bench =>
             {
                 FrontEnd front = Answered(bench);
@@ -364,11 +362,7 @@ public sealed class StdinTests
     [InlineData(1)]
     [InlineData(7)]
     public void The_end_of_STDIN_behind_the_answer_and_in_pieces_takes_nothing_from_the_idle_time_FastCGI_5_3_and_IdleTimeout(int late) => FastCgiBench.Run(
-        static (request, response) =>
-        {
-            response.WriteText("GET " + request.Path);
-            return default;
-        },
+        SayPath,
         bench =>
         {
             byte[] request = Wire.Request("/");
