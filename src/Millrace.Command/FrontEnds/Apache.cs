@@ -5,7 +5,7 @@ using System.Buffers;
 
 namespace Millrace.Command.FrontEnds;
 
-internal sealed class Apache : FrontEnd
+internal sealed partial class Apache : FrontEnd
 {
     // A socket's path is part of a URL in ProxyPass: what URLs and Apache's own syntax give a meaning is left to other web servers.
     private static readonly SearchValues<char> s_plain =
@@ -14,6 +14,8 @@ internal sealed class Apache : FrontEnd
     public override string Name => "apache";
 
     public override bool TakesSeveral => true;
+
+    public override bool FindsScripts => true;
 
     public override string Description => "Apache 2.4.47 or later, FastCGI or HTTP";
 
@@ -24,6 +26,10 @@ internal sealed class Apache : FrontEnd
     /// <exception cref="CommandFailure">The path of the socket or the prefix holds characters that Apache would read otherwise.</exception>
     public override string Configure(FrontEndSite site)
     {
+        if (site.Scripts is { } scripts)
+        {
+            return ConfigureScripts(site, scripts);
+        }
         bool fastCgi = site.Address.Scheme == ServerScheme.FastCgi;
         return $"""
             # {FileFor(site)}, then: a2enmod {(fastCgi ? "proxy_fcgi" : "proxy_http headers")} && a2ensite {site.Name} && {ReloadCommand}

@@ -21,8 +21,8 @@ internal sealed record FrontEndSite(ServerAddress Address, string Name, string H
 /// <param name="Suffixes">What the names of scripts end in; at least one.</param>
 /// <param name="Index">Files that answer for their folder.</param>
 /// <param name="Fallback">The script that answers where there is no file.</param>
-/// <param name="BodyMax">What a request's body has at most, such as 128m.</param>
-internal sealed record ScriptFolder(string? Root, IReadOnlyList<string> Suffixes, IReadOnlyList<string> Index, string Fallback, string BodyMax);
+/// <param name="BodyMax">Bytes that a request's body has at most.</param>
+internal sealed record ScriptFolder(string? Root, IReadOnlyList<string> Suffixes, IReadOnlyList<string> Index, string Fallback, long BodyMax);
 
 internal abstract class FrontEnd
 {

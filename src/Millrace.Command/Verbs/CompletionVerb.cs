@@ -11,7 +11,7 @@ namespace Millrace.Command.Verbs;
 internal static class CompletionVerb
 {
     // Somebody has pressed a key. Where there is no daemon that is known at once; one on a busy machine takes its time.
-    private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(2);
+    private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(5);
 
     private static readonly Dictionary<string, Func<IReadOnlyList<CompletedVerb>, IReadOnlyList<CompletedOption>, string>> s_shells = new(StringComparer.Ordinal)
     {

@@ -18,6 +18,7 @@ public sealed class CompletionTests : IDisposable
         string control = await PrepareAsync(shell);
         await using var daemon = CommandProcess.Millrace("serve", Path.Combine(_directory.Path, "millrace.json"));
         await daemon.WaitForOutputAsync("shop: generation 1 serves");
+        await daemon.WaitForOutputAsync("php: generation 1 serves");
 
         // What has been completed is printed, word for word.
         string keys = $$"""
@@ -25,6 +26,7 @@ public sealed class CompletionTests : IDisposable
             printed() { printf 'GOT'; printf '<%s>' "$@"; echo; }
             millrace() { if [[ $1 == completion ]]; then command millrace "$@"; else printed "$@"; fi; }
             millrace hol{TAB}--control run/control.sock sh{TAB}--pa{TAB}page.h{TAB}X
+            millrace pool rec{TAB}--control run/control.sock ph{TAB}X
             millrace config ng{TAB}fastcgi://u{TAB}{{_directory.Path[1..]}}/sh{TAB}X
             millrace serve mill{TAB}X
             millrace get --body-o{TAB}http://unix:{{_directory.Path}}/fol{TAB}X
@@ -40,6 +42,7 @@ public sealed class CompletionTests : IDisposable
         Assert.Equal(
             [
                 $"GOT<hold><--control><{control}><shop><--page><page.html><X>",
+                $"GOT<pool><recycle><--control><{control}><php><X>",
                 $"GOT<config><nginx><fastcgi://unix:{_directory.Path}/shop.sock><X>",
                 "GOT<serve><millrace.json><X>",
                 $"GOT<get><--body-only><http://unix:{_directory.Path}/folder/X>",
@@ -49,7 +52,8 @@ public sealed class CompletionTests : IDisposable
 
     [Theory]
     [InlineData("millrace hol", "hold")]
-    [InlineData("millrace hold --control run/control.sock ", "shop")]
+    [InlineData("millrace hold --control run/control.sock ", "php shop")]
+    [InlineData("millrace pool hold --control run/control.sock ", "php")]
     [InlineData("millrace run --environment ", "Development Production Staging")]
     [InlineData("millrace logs --f", "--follow")]
     [InlineData("millrace config nginx page", "page.html")]
@@ -59,6 +63,7 @@ public sealed class CompletionTests : IDisposable
         await PrepareAsync("fish");
         await using var daemon = CommandProcess.Millrace("serve", Path.Combine(_directory.Path, "millrace.json"));
         await daemon.WaitForOutputAsync("shop: generation 1 serves");
+        await daemon.WaitForOutputAsync("php: generation 1 serves");
 
         await using var fish = CommandProcess.StartProgram(
             "env", $"PATH={_directory.Path}/bin:{Environment.GetEnvironmentVariable("PATH")}", "fish", "--no-config", "-c", $"cd {_directory.Path}; source script; complete -C '{typed}'");
@@ -81,7 +86,8 @@ public sealed class CompletionTests : IDisposable
         await System.IO.File.WriteAllTextAsync(Path.Combine(_directory.Path, "page.html"), "");
         await System.IO.File.WriteAllTextAsync(Path.Combine(_directory.Path, "script"), (await CommandProcess.RunAsync("completion", shell)).Output);
         await System.IO.File.WriteAllTextAsync(Path.Combine(_directory.Path, "millrace.json"), $$"""
-            { "control": "{{_directory.Path}}/run/control.sock", "snapshots": "{{_directory.Path}}/snapshots", "apps": [ { "name": "shop", "target": "{{CommandProcess.AssemblyOf("samples/Hello", "Hello")}}", "urls": "fastcgi://unix:{{_directory.Path}}/shop.sock" } ] }
+            { "control": "{{_directory.Path}}/run/control.sock", "snapshots": "{{_directory.Path}}/snapshots", "apps": [ { "name": "shop", "target": "{{CommandProcess.AssemblyOf("samples/Hello", "Hello")}}", "urls": "fastcgi://unix:{{_directory.Path}}/shop.sock" } ],
+              "pools": [ { "name": "php", "urls": "fastcgi://unix:{{_directory.Path}}/php.sock", "min": 1 } ] }
             """);
         return "run/control.sock";
     }

@@ -33,7 +33,7 @@ public sealed class FileSitesTests : IDisposable
     }
 
     [Fact]
-    public async Task A_pool_is_a_site_whose_scripts_nginx_finds_and_others_only_where_the_pool_does()
+    public async Task A_pool_is_a_site_whose_scripts_nginx_and_Apache_find_and_others_only_where_the_pool_does()
     {
         Write("""{ "pools": [ { "name": "p-1", "urls": "fastcgi://unix:/run/p.sock", "suffixes": [".php", ".phtml"], "limits": { "body": "64m" } } ] }""");
         string nginx = (await CommandLine.RunAsync("config", "nginx", FilePath)).Output;
@@ -42,13 +42,22 @@ public sealed class FileSitesTests : IDisposable
         Assert.Contains("try_files $fastcgi_script_name =404;", nginx, StringComparison.Ordinal);
         Assert.Contains("fastcgi_param PATH_INFO         $path_info_p_1;", nginx, StringComparison.Ordinal);
         Assert.Contains("client_max_body_size 64m;", nginx, StringComparison.Ordinal);
+        string apache = (await CommandLine.RunAsync("config", "apache", FilePath)).Output;
+        Assert.Contains("    # where the scripts lie, as the pool sees it\n    DocumentRoot \"/var/www/html\"\n    # as \"limits.body\" of the pool (64m)\n    LimitRequestBody 67108864\n", apache, StringComparison.Ordinal);
+        Assert.Contains("""    <FilesMatch "(?:\.php|\.phtml)$">""" + "\n" + """        SetHandler "proxy:unix:/run/p.sock|fcgi://p-1""" + "\"\n", apache, StringComparison.Ordinal);
         Assert.Equal(
-            new CommandLine(2, "", $"millrace: p-1 is a pool that has its scripts named by the web server, and a configuration of apache for that is not printed. Say \"root\" in {FilePath}, the folder that they lie in: the pool finds them itself then.\n"),
-            await CommandLine.RunAsync("config", "apache", FilePath));
+            new CommandLine(2, "", $"millrace: p-1 is a pool that has its scripts named by the web server, and a configuration of caddy for that is not printed. Say \"root\" in {FilePath}, the folder that they lie in: the pool finds them itself then.\n"),
+            await CommandLine.RunAsync("config", "caddy", FilePath));
 
         Write("""{ "pools": [ { "name": "p", "urls": "fastcgi://unix:/run/p.sock", "root": "/srv/a b" } ] }""");
         Assert.Contains("root \"/srv/a b\";\n", (await CommandLine.RunAsync("config", "nginx", FilePath)).Output, StringComparison.Ordinal);
-        Assert.Contains("<VirtualHost", (await CommandLine.RunAsync("config", "apache", FilePath)).Output, StringComparison.Ordinal);
+        Assert.Contains("    DocumentRoot \"/srv/a b\"\n", (await CommandLine.RunAsync("config", "apache", FilePath)).Output, StringComparison.Ordinal);
+        Assert.Contains("reverse_proxy", (await CommandLine.RunAsync("config", "caddy", FilePath)).Output, StringComparison.Ordinal);
+
+        Write("""{ "pools": [ { "name": "p", "urls": "fastcgi://unix:/run/p.sock", "root": "/srv/$x" } ] }""");
+        Assert.Equal(
+            new CommandLine(2, "", "millrace: Apache cannot be told of '/srv/$x': choose a path without quotes, \\ and $.\n"),
+            await CommandLine.RunAsync("config", "apache", FilePath));
 
         Write("""{ "pools": [ { "name": "p", "urls": "fastcgi://unix:/run/p.sock", "suffixes": [] } ] }""");
         Assert.Contains("MILLRACE_PATH", (await CommandLine.RunAsync("config", "nginx", FilePath)).Output, StringComparison.Ordinal);
