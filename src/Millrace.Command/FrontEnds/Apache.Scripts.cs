@@ -2,7 +2,6 @@
 // what they have uploaded (the hole of 2010: /upload/a.jpg/x.php, where the file is a.jpg). SCRIPT_FILENAME is proxy:fcgi://..., which the pool knows.
 
 using System.Globalization;
-using Millrace.Command.Serving;
 
 namespace Millrace.Command.FrontEnds;
 
@@ -16,7 +15,7 @@ internal sealed partial class Apache
             <VirtualHost *:80>
             {Names(site)}
             {(scripts.Root is null ? "    # where the scripts lie, as the pool sees it\n" : "")}    DocumentRoot {root}
-                # as "limits.body" of the pool ({Size.Text(scripts.BodyMax)})
+                # as "limits.body" of the pool ({scripts.BodyMaxText})
                 LimitRequestBody {scripts.BodyMax.ToString(CultureInfo.InvariantCulture)}
 
                 <Directory {root}>

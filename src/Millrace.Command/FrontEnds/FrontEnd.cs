@@ -22,7 +22,8 @@ internal sealed record FrontEndSite(ServerAddress Address, string Name, string H
 /// <param name="Index">Files that answer for their folder.</param>
 /// <param name="Fallback">The script that answers where there is no file.</param>
 /// <param name="BodyMax">Bytes that a request's body has at most.</param>
-internal sealed record ScriptFolder(string? Root, IReadOnlyList<string> Suffixes, IReadOnlyList<string> Index, string Fallback, long BodyMax);
+/// <param name="BodyMaxText">The same as people write it, such as 128m.</param>
+internal sealed record ScriptFolder(string? Root, IReadOnlyList<string> Suffixes, IReadOnlyList<string> Index, string Fallback, long BodyMax, string BodyMaxText);
 
 internal abstract class FrontEnd
 {

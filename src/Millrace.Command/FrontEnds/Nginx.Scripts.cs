@@ -1,8 +1,6 @@
 // nginx in front of a pool of PHP, as in front of php-fpm: nginx finds the script, and sends the files beside it. try_files keeps visitors from running what they have uploaded (the hole of 2010:
 // /upload/a.jpg/x.php), whatever PHP makes of such a path; the pool asks for the same once more. It empties $fastcgi_path_info, which is therefore kept.
 
-using Millrace.Command.Serving;
-
 namespace Millrace.Command.FrontEnds;
 
 internal sealed partial class Nginx
@@ -23,7 +21,7 @@ internal sealed partial class Nginx
                 server_name {{site.HostNames}};
                 root {{Quote(scripts.Root ?? "/var/www/html")}};{{(scripts.Root is null ? "             # where the scripts lie, as the pool sees it" : "")}}
                 index {{string.Join(' ', scripts.Index.Select(Quote))}};
-                client_max_body_size {{Size.Text(scripts.BodyMax)}};      # as "limits.body" of the pool
+                client_max_body_size {{scripts.BodyMaxText}};      # as "limits.body" of the pool
 
                 location / {
                     try_files $uri $uri/ {{Quote("/" + scripts.Fallback.TrimStart('/'))}}$is_args$args;

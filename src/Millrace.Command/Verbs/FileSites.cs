@@ -42,7 +42,7 @@ internal static class FileSites
     }
 
     private static ScriptFolder? ScriptsOf(AppSettings app) =>
-        app.Pool is { Suffixes.Count: > 0 } pool ? new ScriptFolder(pool.Root, pool.Suffixes, pool.Index, pool.Fallback, pool.Body) : null;
+        app.Pool is { Suffixes.Count: > 0 } pool ? new ScriptFolder(pool.Root, pool.Suffixes, pool.Index, pool.Fallback, pool.Body, Size.Text(pool.Body)) : null;
 
     // One that any host leads to has the name of the machine as well.
     private static string[] HostsOf(ServeFile file, string shared)

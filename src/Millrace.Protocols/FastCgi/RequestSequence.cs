@@ -114,7 +114,7 @@ public struct RequestSequence
     private ushort _nextId;
     private bool _nextKeepsConnection;
     private bool _hasBegun;             // a request, be it long over
-    private bool _isFurther;            // ... before this one
+    private bool _isFurther;            // ... before this one, whose answers are on their way: an ABORT_REQUEST for this one must find a reader, or the close becomes a reset over them
     private bool _isRestComing;         // of a request that was refused beside another one, or in place of one
     private bool _isStdinComing;        // of the last request, which was answered or refused before it was whole
     private bool _toldOneAtATime;       // the web server has asked, and was answered FCGI_MPXS_CONNS=0

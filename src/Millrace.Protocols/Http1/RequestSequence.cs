@@ -68,12 +68,13 @@ public enum SequenceEvent : byte
 /// <summary>The requests of one connection, one after the other. The default value is at the start of a connection. Keep it in a field, do not copy it.</summary>
 /// <remarks>
 /// <code>
-///        first bytes         head whole        body whole              End
+///      part of a head     the rest of it       body whole              End
 /// Idle ───────────▶ Head ─────────────▶ Body ────────────▶ Answering ─────▶ Idle
-///                     │                   │ End                │
-///                     │                   ├──────▶ Draining ───│──────────▶ Idle     body whole
-///                     │ malformed         │ malformed, Close   │ Upgrade
-///                     └──────────────▶ Closing                 └─────▶ Tunnel
+///  │                  │                 ▲ │ End                │
+///  │ a whole head     │                 │ ├──────▶ Draining ───│──────────▶ Idle     body whole
+///  └──────────────────│─────────────────┘ │                    │ Upgrade
+///                     │ malformed         │ malformed, Close   └─────▶ Tunnel
+///                     └──────────────▶ Closing                            from Body also with the body of a CONNECT
 /// </code>
 /// </remarks>
 public struct RequestSequence

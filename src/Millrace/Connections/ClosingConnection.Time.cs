@@ -114,7 +114,7 @@ internal abstract partial class ClosingConnection<TKernel>
     /// <summary>When the connection, which the loop owns and nothing is on its way on, will have been idle for too long, or has been.</summary>
     protected long IdleDeadlineMs => DeadlineMs == _lastLookMs ? _overdueMs : DeadlineMs;
 
-    // The connection has been idle for too long. What lies in its socket came in time; closing over it would be a reset.
+    // The connection has been idle for too long, or leaves in a drain. What lies in its socket came in time; closing over it would be a reset.
     private protected bool LookAndClose(LoopDriver driver)
     {
         Debug.Assert(IsSettled);
@@ -155,8 +155,8 @@ internal abstract partial class ClosingConnection<TKernel>
     // Of what the peer cannot send any more over a Unix socket it knows, and it has its answer.
     private bool IsBetweenRequests => !IsMidRequest || (IsRestComing && !IsTcp);
 
-    /// <summary>No request can be served on this connection behind those whose bytes have come.</summary>
-    protected bool IsLast => _receivingEnded || Loop.IsDraining;
+    /// <summary>The connection is about to end: what is answered says so, and no rest is waited for. (In a drain a next request is served all the same that comes before the last look.)</summary>
+    protected bool EndsSoon => _receivingEnded || Loop.IsDraining;
 
     /// <param name="mayFollow">A next request is on its way, or may be. Over a Unix socket the connection leaves when it has been quiet, as one that is idle.</param>
     private protected void LeaveIfDraining(bool mayFollow)
@@ -276,7 +276,7 @@ internal abstract partial class ClosingConnection<TKernel>
         }
 
         // A front server may be sending its next request at this very moment, and turns to the connections that are left when
-        // others close behind their answers: only one that has been quiet in the drain is closed without an answer.
+        // others close behind their answers: of those that were idle when it began, only one that has been quiet in the drain is closed without an answer.
         if (isLoops && Stage == Stage.Receiving && IsBetweenRequests && !IsHolding && nowMs - Math.Max(_lastActiveMs, begunMs) >= DrainQuietMs)
         {
             PostLastLook(nowMs);

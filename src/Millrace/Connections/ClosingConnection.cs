@@ -28,7 +28,7 @@ internal abstract partial class ClosingConnection<TKernel> : LentConnection<TKer
     /// <summary>Reads and processes until there is nothing more, or something must wait.</summary>
     protected abstract bool Receive(LoopDriver driver);
 
-    /// <summary>Whether anything has come of a request that is not answered, or of a record for nobody. Over FastCGI a request that has arrived counts until it has ended.</summary>
+    /// <summary>Whether anything has come of a request that is not answered, or of a record for nobody. Over FastCGI a request that has arrived counts until it has ended; over HTTP it counts while bytes of it are missing, also of one that has been answered.</summary>
     protected abstract bool IsMidRequest { get; }
 
     /// <summary>The last request has been answered, and the rest of it may still come: nothing else is in the middle of arriving.</summary>
@@ -81,7 +81,7 @@ internal abstract partial class ClosingConnection<TKernel> : LentConnection<TKer
             exchange.MarkBroken();
             exchange.Body.Break(new IOException("The server failed while the request was in progress."));
             exchange.Life.LosePeer();
-            bool caught = exchange.Body.Readers.TryTake(out Action<object?> action, out object? state);
+            bool caught = exchange.Body.Readers.TryTake(out Action<object?> action, out object? state);     // where the fault came between a piece of body and the call of its reader
             _owner.Unpin();
             if (caught)
             {

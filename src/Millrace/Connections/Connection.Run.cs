@@ -178,7 +178,7 @@ internal abstract partial class Connection<TKernel>
 
     // ---- coming back ----
 
-    // The connection never left the loop: no lock, no allocation, no queue. The response is sent by whoever called Process.
+    // The connection never left the loop: no lock, no allocation, no queue. The response is sent by whoever called Process, or admitted it (AfterTurn).
     private void FinishInline(LoopDriver driver, Exchange exchange)
     {
         exchange.EnsureEnded();
@@ -229,10 +229,6 @@ internal abstract partial class Connection<TKernel>
 
     public sealed override void AdmitFromGate() => PostSelf(PostReason.Admitted);
 
-    public override void OnBodyWanted(Exchange exchange)
-    {
-    }
-
     public sealed override bool OnPosted(LoopDriver driver)
     {
         PostReason reasons = TakePosted();
@@ -246,6 +242,7 @@ internal abstract partial class Connection<TKernel>
             return true;
         }
 
+        // What is posted beside these two is dropped: both look at all there is themselves.
         if ((reasons & PostReason.GivenBack) != 0)
         {
             return TakeBack(driver);

@@ -1,5 +1,5 @@
-/* Who owns a connection, as Connection.cs, Connection.Receive.cs, .Run.cs, QueuedConnection.cs, ClosingConnection.Time.cs,
- * LentConnection.cs and SendingConnection.Finish.cs have it: how a loop lends it to an exchange and gets it back,
+/* Who owns a connection, as Ownership.cs, Connection.cs, Connection.Receive.cs, .Run.cs, ClosingConnection.cs and .Time.cs,
+ * LentConnection.cs, SendingConnection.cs and .Finish.cs have it: how a loop lends it to an exchange and gets it back,
  * what the loop does for an exchange meanwhile, and which edges of the
  * socket it may let pass. Methods are named where they are no labels. Not here: how a loop passes from driver to driver
  * (Loops/EventLoop.pml: here Loop is whoever drives it), the gate, lingering, what bytes mean; the protocol is one that

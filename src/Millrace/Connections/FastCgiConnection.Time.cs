@@ -53,7 +53,7 @@ internal sealed partial class FastCgiConnection<TKernel>
     {
         long bytes = Discarded - _restAtLook;
         _restAtLook = Discarded;
-        if (IsLast || !IsRestComing || bytes == 0 || Rates.Body?.IsMissed(bytes, (long)Options.IdleTimeout.TotalMilliseconds) == true)
+        if (EndsSoon || !IsRestComing || bytes == 0 || Rates.Body?.IsMissed(bytes, (long)Options.IdleTimeout.TotalMilliseconds) == true)
         {
             return false;
         }

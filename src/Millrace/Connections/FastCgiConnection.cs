@@ -21,7 +21,7 @@ namespace Millrace.Connections;
 internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnection<TKernel>
     where TKernel : struct, IKernel
 {
-    private RequestSequence _sequence;
+    private RequestSequence _sequence;      // the loop's; an exchange reads it as it ends (KeepsOpen, HasNextRequest), and what the loop changes meanwhile it has pinned or noted
     private bool _endsAtRecord;      // the response that failed: all of its last record is in the output
     private bool _isGivenUp;         // ... and nobody waited for it any more when it did
 

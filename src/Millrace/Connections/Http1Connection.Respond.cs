@@ -17,7 +17,7 @@ internal sealed partial class Http1Connection<TKernel>
     public override bool EndsBehind(Exchange exchange, out long nowMs)
     {
         nowMs = exchange.IsInline ? Loop.NowMs : Loop.Kernel.NowMs;
-        return IsLast || (_sequence.IsBodyOpen && !CanDrain(exchange));
+        return EndsSoon || (_sequence.IsBodyOpen && !CanDrain(exchange));
     }
 
     protected override bool WriteLast(Exchange? exchange, OutputBuffer output, OutputBuffer last) => _frames.WriteLast(exchange, output, last);

@@ -24,7 +24,7 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     private IPEndPoint? _remote;
     private IPEndPoint? _local;
 
-    private RequestSequence _sequence;
+    private RequestSequence _sequence;      // the loop's; an exchange reads it as it ends, and what the loop changes meanwhile it has pinned or noted
 
     // A head, or the trailers of a body, that comes in pieces: all its bytes so far, and the reader that knows where it stopped.
     private Http1Head? _reader;
@@ -55,7 +55,7 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
 
     private static IPEndPoint? EndPointOf(SocketName? name) => name?.Address is { } address ? new IPEndPoint(address, name.Value.Port) : null;
 
-    // Nothing is read behind a request that is whole, and an end of the client's is noted as well.
+    // Nothing is read behind a request that is whole, and what is noted need not be a request: an end of the client's, or a body that once was paused.
     protected override bool HasNextRequest => HasNotedInput && !_sequence.IsBodyOpen;
 
     protected override bool IsMidRequest => _sequence.IsMidRequest;

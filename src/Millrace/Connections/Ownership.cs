@@ -16,14 +16,14 @@ internal enum Ownership
     /// <summary>The loop looks at the exchange, which cannot end meanwhile but by way of the loop.</summary>
     Pinned = 2,
 
-    /// <summary>The exchange has ended, and is posted for the loop to take the connection back.</summary>
+    /// <summary>The exchange has ended, and is posted for the loop to take the connection back. (Given back by one step, it is None at once.)</summary>
     GivenBack = 4,
 
     /// <summary>The exchange waits until the socket takes more.</summary>
     WantsWritable = 8,
 
-    /// <summary>The loop has seen bytes or an end, and had not processed them when it looked: the exchange ends by way of the loop. It stays so until the connection is the loop's again, also when they turn
-    /// out to be the request's own body and have been processed.</summary>
+    /// <summary>There is something for the loop to do when the exchange ends, most often bytes or an end that it had not processed when it looked, or output that waits: the exchange ends by way of the
+    /// loop. It stays so until the connection is the loop's again, also when that turns out to be the request's own body and has been processed.</summary>
     NotedInput = 16,
 }
 

@@ -37,7 +37,7 @@ internal abstract partial class SendingConnection<TKernel>
         }
     }
 
-    /// <summary>Of the next request something has come while this one was running: a drain waits for it too. The loop, or the exchange as it ends.</summary>
+    /// <summary>Of the next request something has come, or may have, while this one was running: a drain waits for it too. The loop, or the exchange as it ends.</summary>
     protected abstract bool HasNextRequest { get; }
 
     /// <summary>Whether bytes wait that belong to no exchange, and that <see cref="SendOutput"/> sends behind its own.</summary>
@@ -192,6 +192,8 @@ internal abstract partial class SendingConnection<TKernel>
     //   Unix socket   the socket is shut for receiving before the end of       stays until the rest has come, or the peer has been quiet
     //                 the response leaves, and for sending behind it
     //   TCP           closes behind the response, and lingers                  the same: a close would lose what comes all the same
+    //
+    // Over HTTP a response whose head says `close` ends its connection so without a drain as well, and over TCP a peer that can have nothing more on its way is not lingered for.
 
     // Before the peer has the whole answer, and thinks of its next request. Who sends what is left of the response, with its end.
     private void EndReceivingBehindEnd(Exchange? exchange, OutputBuffer output)
@@ -203,7 +205,8 @@ internal abstract partial class SendingConnection<TKernel>
     }
 
     // The end of the connection comes with that of the response: nginx has not taken it for an idle one by then, and tries no POST on it. A next request
-    // that has come has its answer first. In this order: what is not in the socket any more has been read, and is in sight once the loop has done with it.
+    // that has come has its answer first. The order of the questions counts: first the socket, since what is not in it any more has been read; then the pin, since what the loop has read
+    // is in its hands as long as it holds that; then HasNextRequest, where it is in sight afterwards.
     public sealed override void OnEndSent(Exchange exchange)
     {
         if (_receivingEnded && Loop.Kernel.Unread(Descriptor) == 0 && !_owner.IsPinned && EndsReceivingBehind(exchange) && !HasMoreToSend)

@@ -3,7 +3,7 @@
 //                 handler called          ended in its turn
 //   Receiving ─────────────────▶ Inline ───────────────────▶ Receiving
 //     │  ▲  ▲                       │ goes on elsewhere
-//     │  │  └──────── Away ◀────────┘                    or from Receiving at once: to a worker
+//     │  │  └──────── Away ◀────────┘                    or from Receiving at once: to a worker, or a relay
 //     │  │              │ not all of it has left
 //     │  │ taken        ▼
 //     │  └─────────── Sending
@@ -25,7 +25,7 @@ internal enum Stage : byte
     /// <summary>A whole head has been read, and the limit of concurrent requests is reached.</summary>
     Queued,
 
-    /// <summary>The handler is in its first, synchronous part on the loop. (An exchange, or a request, runs where it has a handler: in this stage or Away.)</summary>
+    /// <summary>The handler is in its first, synchronous part on the loop. (An exchange, or a request, runs where it has a handler or a relay: in this stage or Away.)</summary>
     Inline,
 
     /// <summary>The exchange has outlived its turn. Still so when it has given the connection back, until the loop settles: then the word says that the loop owns it, and its exchange may serve another one.</summary>

@@ -17,7 +17,7 @@ internal sealed partial class Exchange
 
     private Exception? _failure;
 
-    /// <summary>The response is not whole, and its peer must see that: the connection is broken off behind it.</summary>
+    /// <summary>The response is not whole, and its peer must see that: its connection shows the sign behind it.</summary>
     public bool IsBroken { get; private set; }
 
     /// <summary>No byte of this response leaves: its handler has let go of it, and there is nothing to say. Behind an ABORT_REQUEST the end of the request leaves all the same.</summary>

@@ -45,7 +45,7 @@ internal sealed class RequestBody
         _readers = new ContinuationCatcher(exchange.Services);
     }
 
-    /// <summary>Written by the loop, read by both sides.</summary>
+    /// <summary>Written by the loop, read by both sides. (By whoever has the exchange alone: at its beginning and end, and where the handler switches protocols.)</summary>
     public volatile BodyState State;
 
     /// <summary>Bytes received so far.</summary>

@@ -70,7 +70,7 @@ internal struct RequestLife(ExchangeServices services)
     private ConnectionEnd? _connection;                 // told as well; under the lock
     private ICancelListener? _listener;                 // the same
 
-    /// <summary>The response is of no use to anybody any more: its bytes are dropped.</summary>
+    /// <summary>Nobody waits for the response any more, useless or given up: its bytes are dropped.</summary>
     public readonly bool IsUnwanted => _worth != ResponseWorth.Wanted;
 
     /// <summary>Nothing of the response reaches anybody: nor would that of a next request on its connection.</summary>

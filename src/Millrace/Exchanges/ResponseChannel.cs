@@ -22,7 +22,9 @@ internal abstract class ResponseChannel(ResponseFraming framing)
     public abstract void PostResumeReading();
 
     /// <summary>The handler starts reading the body.</summary>
-    public abstract void OnBodyWanted(Exchange exchange);
+    public virtual void OnBodyWanted(Exchange exchange)
+    {
+    }
 
     /// <summary>Sends all of it, compacting what stays.</summary>
     public abstract SendResult SendOutput(Exchange? exchange, OutputBuffer output);
@@ -30,7 +32,7 @@ internal abstract class ResponseChannel(ResponseFraming framing)
     /// <summary>Sends what lies before <paramref name="end"/>.</summary>
     public abstract void SendUpTo(Exchange exchange, OutputBuffer output, int end);
 
-    /// <summary>The handler has ended, and all of its response is in the socket; something may still happen behind it. Within the exchange's send lock.</summary>
+    /// <summary>The response has ended, and all of it is in the socket; something may still happen behind it, the handler's work included. Within the exchange's send lock.</summary>
     public abstract void OnEndSent(Exchange exchange);
 
     /// <summary>The loop continues the sending when the socket takes bytes again.</summary>

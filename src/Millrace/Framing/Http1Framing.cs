@@ -26,7 +26,7 @@ internal sealed class Http1Framing(bool isTcp) : ResponseFraming(ChunkTail)
     /// <summary>The body of the response in progress is chunked.</summary>
     public bool IsChunked { get; private set; }
 
-    /// <summary>The connection ends with the response in progress: its head says so, or it was cut.</summary>
+    /// <summary>The connection ends with the response in progress: its head says so, or it is broken.</summary>
     public bool Closes { get; set; }
 
     /// <summary>The client has nothing against further requests.</summary>
@@ -327,7 +327,7 @@ internal sealed class Http1Framing(bool isTcp) : ResponseFraming(ChunkTail)
         return output.FrameStart;
     }
 
-    // A response that was cut has no last chunk: see ClosingConnection.Break.cs.
+    // A broken response has no last chunk: see ClosingConnection.Break.cs.
     public override void WriteEnd(Exchange exchange, OutputBuffer output)
     {
         if (IsChunked && !exchange.IsBroken && !exchange.Life.IsUnwanted)
