@@ -56,7 +56,8 @@ internal sealed class FastCgiRelay<TKernel> : LoopRelay, ISweptRelay
         {
             return false;
         }
-        if (!TryWrite(exchange, host.ToString(), route) || !TryWriteBody(exchange))
+        Write(exchange, host.ToString(), route);
+        if (!TryWriteBody(exchange))
         {
             link.Return();
             return false;
@@ -77,11 +78,11 @@ internal sealed class FastCgiRelay<TKernel> : LoopRelay, ISweptRelay
             && (body.SizeMax is not { } max || body.Received <= max);
     }
 
-    private bool TryWrite(Exchange exchange, string host, RelayRoute route)
+    private void Write(Exchange exchange, string host, RelayRoute route)
     {
         _request.Clear();
         _request.WriteBegin(keepConnection: true);
-        return HeadParameters.TryWrite(_request, exchange, host, route);
+        HeadParameters.Write(_request, exchange, host, route);
     }
 
     private bool TryWriteBody(Exchange exchange)
@@ -141,7 +142,7 @@ internal sealed class FastCgiRelay<TKernel> : LoopRelay, ISweptRelay
             pool.FailConnect(exchange, result);
             return;
         }
-        _ = TryWrite(exchange, exchange.RequestHeaders[HeaderNames.Host].ToString(), route);      // it has been written before
+        Write(exchange, exchange.RequestHeaders[HeaderNames.Host].ToString(), route);
         _request.EndEmptyStream(RecordType.Stdin);
         link.Begin(exchange, route);
         _ = link.TrySend(_request.Written.Span);

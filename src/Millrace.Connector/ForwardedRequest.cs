@@ -7,6 +7,7 @@ using System.Net.Sockets;
 using System.Runtime.ExceptionServices;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
+using Millrace.Exchanges;
 using Millrace.Protocols.FastCgi;
 
 namespace Millrace.Connector;
@@ -35,19 +36,17 @@ internal sealed class ForwardedRequest : IDisposable
     }
 
     /// <summary>Has a responder answer a request.</summary>
-    /// <param name="context">The request. Its response has not started.</param>
+    /// <param name="context">The request, of a Millrace server's. Its response has not started.</param>
     /// <param name="pool">Connections to the responder.</param>
-    /// <param name="prefix">The path that leads to it: see <see cref="RequestParameters.Write"/>.</param>
-    /// <param name="key">By which the responder knows its router, or null.</param>
-    /// <param name="parameters">The variables of a front server that speaks FastCGI, or null.</param>
+    /// <param name="route">What leads to it.</param>
     /// <param name="said">Takes what the responder prints.</param>
     /// <exception cref="ConnectorException">There is no whole answer. The response may have started.</exception>
     /// <exception cref="OperationCanceledException">The client has left.</exception>
-    public static async Task SendAsync(HttpContext context, ConnectionPool pool, string prefix, string? key, IReadOnlyDictionary<string, string>? parameters, Action<string> said)
+    public static async Task SendAsync(HttpContext context, ConnectionPool pool, RelayRoute route, Action<string> said)
     {
         using var request = new ForwardedRequest(context, pool, said);
         request._writer.WriteBegin(keepConnection: true);
-        RequestParameters.Write(request._writer, context, prefix, key, parameters);
+        request.WriteParameters(route);
         try
         {
             await request.RunAsync().ConfigureAwait(false);
@@ -60,6 +59,13 @@ internal sealed class ForwardedRequest : IDisposable
     }
 
     public void Dispose() => _writer.Dispose();
+
+    private void WriteParameters(RelayRoute route)
+    {
+        var its = (RequestBound)_context.Features.GetRequiredFeature<IHttpRequestFeature>();
+        using ExchangeUse use = its.Exchange.Use(its.Ticket);
+        HeadParameters.Write(_writer, its.Exchange, _context.Request.Headers.Host.ToString(), route);
+    }
 
     private async Task RunAsync()
     {
@@ -138,7 +144,7 @@ internal sealed class ForwardedRequest : IDisposable
     }
 
     // RFC 9110 §9.2.2: what may be sent twice.
-    private bool IsRepeatable => HttpMethods.IsGet(_context.Request.Method) || HttpMethods.IsHead(_context.Request.Method) || HttpMethods.IsOptions(_context.Request.Method);
+    private bool IsRepeatable => _context.Request.Method is "GET" or "HEAD" or "OPTIONS";
 
     private async ValueTask EndAsync(PooledConnection connection, bool isDone)
     {
@@ -244,7 +250,7 @@ internal sealed class ForwardedRequest : IDisposable
 
     private async Task AnswerAsync(PooledConnection connection)
     {
-        bool dropsBody = HttpMethods.IsHead(_context.Request.Method);
+        bool dropsBody = _context.Request.Method == HttpMethods.Head;
         var turns = default(Turns);
         while (true)
         {

@@ -1,5 +1,5 @@
-// The same as RequestParameters, from the head of a request as it lies in its buffer, bytes to bytes: what a front server has said over FastCGI goes on as it was said, and
-// of an HTTP request the same variables are made.
+// From the head of a request as it lies in its buffer to the variables of the responder's (RFC 3875 §4.1), bytes to bytes: what a front server has said over FastCGI goes on as it
+// was said; over HTTP the variables are made of the request. Header fields are taken from the request in both cases: variables alone would lose repeated ones.
 
 using System.Buffers.Text;
 using System.Net;
@@ -13,16 +13,22 @@ namespace Millrace.Connector;
 
 internal static class HeadParameters
 {
+    /// <summary>SERVER_SOFTWARE (RFC 3875 §4.1.17) of a request that has come over HTTP: the router is its web server, and what a script says to one is not for its client.</summary>
+    private const string Software = "millrace-router";
+
     private const int VariableMax = 256;
     private const int PrefixLength = 5;
-    private static readonly byte[] s_software = Encoding.ASCII.GetBytes(RequestParameters.Software);
+    private static readonly byte[] s_software = Encoding.ASCII.GetBytes(Software);
 
-    /// <summary>Writes PARAMS and their end. False: this request is one for <see cref="RequestParameters"/>.</summary>
+    /// <summary>Whether variables are a web server's, and not a router's.</summary>
+    public static bool AreOfWebServer(IReadOnlyDictionary<string, string>? parameters) => parameters is not null && parameters.GetValueOrDefault("SERVER_SOFTWARE") != Software;
+
+    /// <summary>Writes PARAMS and their end.</summary>
     /// <param name="writer">Where to.</param>
     /// <param name="exchange">The request.</param>
     /// <param name="host">Which it asks for, as in its field.</param>
     /// <param name="route">Where it goes.</param>
-    public static bool TryWrite(RecordWriter writer, Exchange exchange, ReadOnlySpan<char> host, RelayRoute route)
+    public static void Write(RecordWriter writer, Exchange exchange, ReadOnlySpan<char> host, RelayRoute route)
     {
         RequestHead head = exchange.Head;
         writer.BeginStream(RecordType.Params);
@@ -37,16 +43,12 @@ internal static class HeadParameters
         }
         writer.AppendPair("SCRIPT_NAME"u8, route.PrefixBytes);
         Text(writer, "PATH_INFO"u8, head.PathText.AsSpan(route.Prefix.Length));
-        if (!TryWriteFields(writer, head))
-        {
-            return false;
-        }
+        WriteFields(writer, head);
         if (route.Mark.Length > 0)
         {
             writer.AppendPair("HTTP_MILLRACE_ROUTED"u8, route.Mark);
         }
         writer.EndStream(RecordType.Params);
-        return true;
     }
 
     private static void WriteGiven(RecordWriter writer, ReadOnlySpan<byte> parameters)
@@ -98,18 +100,13 @@ internal static class HeadParameters
         }
     }
 
-    private static bool TryWriteFields(RecordWriter writer, RequestHead head)
+    private static void WriteFields(RecordWriter writer, RequestHead head)
     {
-        Slice type = head.ContentType;
-        Span<byte> variable = stackalloc byte[VariableMax];
-        "HTTP_"u8.CopyTo(variable);
+        ReadOnlySpan<byte> type = head[head.ContentType];
+        Span<byte> room = stackalloc byte[VariableMax];
         foreach (ref readonly HeaderSlice field in head.Fields)
         {
             ReadOnlySpan<byte> name = head.Name(field);
-            if (name.Length > VariableMax - PrefixLength)
-            {
-                return false;
-            }
             if (!head.IsFastCgi)
             {
                 // X_User and X-User are one variable: whoever may not send the one must not get through with the other.
@@ -119,22 +116,19 @@ internal static class HeadParameters
                 }
                 if (name.Length == 12 && Ascii.EqualsIgnoreCase(name, "Content-Type"u8))
                 {
-                    if (type.IsPresent)
-                    {
-                        return false;       // two of them
-                    }
-                    type = new Slice(field.ValueStart, field.ValueLength);
+                    type = type.IsEmpty ? head.Value(field) : (byte[])[.. type, (byte)',', .. head.Value(field)];
                     continue;
                 }
             }
+            Span<byte> variable = name.Length > VariableMax - PrefixLength ? new byte[PrefixLength + name.Length] : room[..(PrefixLength + name.Length)];
+            "HTTP_"u8.CopyTo(variable);
             ToVariable(name, variable[PrefixLength..]);
-            if (MayGoOn(variable.Slice(PrefixLength, name.Length)))
+            if (MayGoOn(variable[PrefixLength..]))
             {
-                writer.AppendPair(variable[..(PrefixLength + name.Length)], head.Value(field));
+                writer.AppendPair(variable, head.Value(field));
             }
         }
-        WriteOthers(writer, head, head[type]);
-        return true;
+        WriteOthers(writer, head, type);
     }
 
     private static void ToVariable(ReadOnlySpan<byte> name, Span<byte> variable)

@@ -4,6 +4,7 @@
 using Microsoft.AspNetCore.Http;
 using Microsoft.Extensions.Logging;
 using Millrace.AspNetCore;
+using Millrace.Exchanges;
 using Millrace.Command.Routing;
 using Millrace.Command.Serving;
 using Millrace.Connector;
@@ -46,7 +47,7 @@ internal sealed class PoolHost : IDisposable
         {
             return;
         }
-        var given = context.Features.Get<IFastCgiFeature>()?.Parameters;
+        var given = GivenTo(context);
         if (_hasRoot || given is null)
         {
             await _program.AnswerAsync(context, "", context.Request.Path.Value is { Length: > 0 } path ? path : "/", given);
@@ -55,6 +56,17 @@ internal sealed class PoolHost : IDisposable
         {
             _log.Say("no script", $"{why} The visitor has 404.");
         }
+    }
+
+    // As bytes: what a web server names must be that very file.
+    private static IReadOnlyDictionary<string, string>? GivenTo(HttpContext context)
+    {
+        if (context.Features.Get<IFastCgiFeature>() is not RequestBound its)
+        {
+            return null;
+        }
+        using ExchangeUse use = its.Exchange.Use(its.Ticket);
+        return ParameterList.ReadBytes(its.Exchange.Head);
     }
 
     public void Dispose()

@@ -80,7 +80,7 @@ internal sealed class Router : IDisposable, IRelayRoutes
         {
             await (upstream.Upgrades is { } upgrades && UpgradedRequest.IsAsked(context)
                 ? upgrades.SendAsync(context, route.Path, upstream.Key)
-                : ForwardedRequest.SendAsync(context, upstream.Pool, route.Path, upstream.Key, context.Features.Get<IFastCgiFeature>()?.Parameters, upstream.Said));
+                : ForwardedRequest.SendAsync(context, upstream.Pool, _relayRoutes[route], upstream.Said));
         }
         catch (OperationCanceledException) when (context.RequestAborted.IsCancellationRequested)
         {

@@ -73,7 +73,7 @@ internal sealed partial class FastCgiProgram : IDisposable
     /// <param name="context">The request.</param>
     /// <param name="prefix">The part of its path that leads to the program: empty, or from '/' and without '/' at its end.</param>
     /// <param name="below">The rest of its path.</param>
-    /// <param name="given">The variables of a front server that speaks FastCGI; null: there is none, or they are nobody's business.</param>
+    /// <param name="given">The variables of a front server that speaks FastCGI, each character a byte; null: there is none, or they are nobody's business.</param>
     public async Task AnswerAsync(HttpContext context, string prefix, string below, IReadOnlyDictionary<string, string>? given)
     {
         string place = (context.Request.PathBase.Value ?? "").TrimEnd('/') + prefix;
@@ -193,7 +193,7 @@ internal sealed partial class FastCgiProgram : IDisposable
 
     private Task SendAsync(HttpContext context, string file)
     {
-        if (!HttpMethods.IsGet(context.Request.Method) && !HttpMethods.IsHead(context.Request.Method))
+        if (context.Request.Method is not ("GET" or "HEAD"))
         {
             context.Response.StatusCode = StatusCodes.Status405MethodNotAllowed;
             context.Response.Headers.Allow = "GET, HEAD";

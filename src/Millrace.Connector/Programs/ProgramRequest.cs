@@ -43,7 +43,7 @@ internal sealed partial class ProgramRequest : IDisposable
         _options = options;
         _silence = new CancellationTokenSource(Timeout.InfiniteTimeSpan, options.Clock);
         Given = given;
-        _head = new ProgramHead(options.HeadBytesMax, options.HeadFieldsMax) { HasFrontServer = RequestParameters.AreOfWebServer(given) };
+        _head = new ProgramHead(options.HeadBytesMax, options.HeadFieldsMax) { HasFrontServer = HeadParameters.AreOfWebServer(given) };
         Errors = new ProgramErrors(options.ErrorBytesMax);
     }
 
@@ -64,7 +64,7 @@ internal sealed partial class ProgramRequest : IDisposable
     /// <exception cref="TooLargeException">The body is too long.</exception>
     public async Task PrepareAsync(string prefix, ScriptTarget target, bool keepsConnection, bool takesBodyFirst)
     {
-        _dropsBody = HttpMethods.IsHead(_context.Request.Method);
+        _dropsBody = _context.Request.Method == HttpMethods.Head;
         _writer.WriteBegin(keepsConnection);
         long? length = HasBody && (takesBodyFirst || _context.Request.ContentLength is null) ? await TakeBodyAsync().ConfigureAwait(false) : _context.Request.ContentLength;
         ProgramVariables.Write(_writer, _context, _options, prefix, target, length, Given);

@@ -24,6 +24,8 @@ internal static class ProgramVariables
         "REQUEST_URI", "SCRIPT_NAME", "SCRIPT_FILENAME", "DOCUMENT_URI", "DOCUMENT_ROOT", "PATH_INFO", "PATH_TRANSLATED", "CONTENT_LENGTH", "MILLRACE_PATH",
     };
 
+    private static readonly Dictionary<string, string> s_none = [];
+
     /// <summary>Writes PARAMS and their end.</summary>
     /// <param name="writer">Where to.</param>
     /// <param name="context">The request.</param>
@@ -31,16 +33,24 @@ internal static class ProgramVariables
     /// <param name="prefix">The part of the path that leads to the program; empty, or from '/' and without '/' at its end.</param>
     /// <param name="target">The script.</param>
     /// <param name="length">Bytes of the body; null: there is none.</param>
-    /// <param name="given">What a front server has said over FastCGI; null: nothing. Without a root all of it goes on as it was said, but for what is written here; with one what is not the program's place.</param>
+    /// <param name="given">What a front server has said over FastCGI, each character a byte; null: nothing. Without a root all of it goes on as it was said, but for what is written here; with one what is not the program's place.</param>
     public static void Write(
         RecordWriter writer, HttpContext context, FastCgiProgramOptions options, string prefix, in ScriptTarget target, long? length, IReadOnlyDictionary<string, string>? given = null)
     {
         writer.BeginStream(RecordType.Params);
-        foreach (var (name, value) in given is null ? Of(context, options, prefix, target, length) : With(given, context, options, prefix, target, length))
+        var written = new HashSet<string>(options.Variables.Keys, StringComparer.Ordinal);
+        foreach (var (name, value) in given is null ? Of(context, options, prefix, target, length) : Own(given, context, options, prefix, target, length))
         {
-            if (!options.Variables.ContainsKey(name))
+            if (written.Add(name))
             {
                 Pair(writer, name, value);
+            }
+        }
+        foreach (var (name, value) in given ?? s_none)
+        {
+            if (!name.StartsWith("HTTP_", StringComparison.Ordinal) && !(options.Root is not null && s_places.Contains(name)) && written.Add(name))
+            {
+                GivenPair(writer, name, value);
             }
         }
         foreach (var (name, value) in options.Variables)
@@ -51,6 +61,11 @@ internal static class ProgramVariables
         {
             if (Passes(name) && Variable(name) is var variable && !options.Variables.ContainsKey(variable))
             {
+                if (values.Count == 1 && given?.TryGetValue(variable, out string? one) == true)
+                {
+                    GivenPair(writer, variable, one);
+                    continue;
+                }
                 Pair(writer, variable, string.Join(name.Equals("Cookie", StringComparison.OrdinalIgnoreCase) ? "; " : ", ", values.ToArray()));
             }
         }
@@ -102,15 +117,16 @@ internal static class ProgramVariables
         }
     }
 
-    private static IEnumerable<(string Name, string Value)> With(
+    // What is written here, whatever the front server has said.
+    private static IEnumerable<(string Name, string Value)> Own(
         IReadOnlyDictionary<string, string> given, HttpContext context, FastCgiProgramOptions options, string prefix, ScriptTarget target, long? length)
     {
-        (string Name, string Value)[] own = options.Root is not null
-            ? [.. Of(context, options, prefix, target, length).Where(pair => s_places.Contains(pair.Name) || !given.ContainsKey(pair.Name))]
-            : [("CONTENT_LENGTH", length?.ToString(CultureInfo.InvariantCulture) ?? ""), ("REDIRECT_STATUS", given.GetValueOrDefault("REDIRECT_STATUS") ?? "200"), .. target.File.Length > 0 ? [("SCRIPT_FILENAME", target.File)] : Array.Empty<(string, string)>()];
-        var names = own.Select(static pair => pair.Name).ToHashSet(StringComparer.Ordinal);
-        return own.Concat(given.Where(pair => !pair.Key.StartsWith("HTTP_", StringComparison.Ordinal) && !names.Contains(pair.Key) && !(options.Root is not null && s_places.Contains(pair.Key)))
-            .Select(static pair => (pair.Key, pair.Value)));
+        if (options.Root is not null)
+        {
+            return Of(context, options, prefix, target, length).Where(pair => s_places.Contains(pair.Name) || !given.ContainsKey(pair.Name));
+        }
+        (string, string)[] always = [("CONTENT_LENGTH", length?.ToString(CultureInfo.InvariantCulture) ?? ""), ("REDIRECT_STATUS", given.GetValueOrDefault("REDIRECT_STATUS") ?? "200")];
+        return target.File.Length > 0 ? [.. always, ("SCRIPT_FILENAME", target.File)] : always;
     }
 
     private static string Text(IPAddress? address) => address is null ? "" : (address.IsIPv4MappedToIPv6 ? address.MapToIPv4() : address).ToString();
@@ -135,4 +151,6 @@ internal static class ProgramVariables
     }
 
     private static void Pair(RecordWriter writer, string name, string value) => writer.AppendPair(Encoding.UTF8.GetBytes(name), Encoding.UTF8.GetBytes(value));
+
+    private static void GivenPair(RecordWriter writer, string name, string value) => writer.AppendPair(Encoding.Latin1.GetBytes(name), Encoding.Latin1.GetBytes(value));
 }

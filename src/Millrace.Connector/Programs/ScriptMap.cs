@@ -1,6 +1,6 @@
 // From the path of a request to what answers it: a script, a file, a folder whose '/' is lacking, or nothing. The rule that keeps visitors from running what they have uploaded: a script is a
 // regular file whose own name ends in an allowed suffix, found by going from folder to folder. What stands behind its name is PATH_INFO; what stands behind the name of any other file
-// (/upload/a.jpg/x.php) leads nowhere.
+// (/upload/a.jpg/x.php) leads nowhere. Nor does a path with slashes in a row in front of that name: /admin//x.php and //admin/x.php are not what rules about /admin look at.
 
 namespace Millrace.Connector;
 
@@ -41,7 +41,7 @@ internal sealed class ScriptMap
     /// <param name="path">Of the request, below the place where the program is mapped; without escapes, from '/'.</param>
     public ScriptTarget Find(string path)
     {
-        string[] names = path.Split('/', StringSplitOptions.RemoveEmptyEntries);
+        string[] names = NamesOf(path);
         if (path.Contains('\0', StringComparison.Ordinal) || names.Any(static name => name is "." or ".."))
         {
             return default;
@@ -52,7 +52,7 @@ internal sealed class ScriptMap
         {
             file += "/" + names[i];
             script += "/" + names[i];
-            if (IsHidden(names[i]))
+            if (names[i].Length == 0 || IsHidden(names[i]))
             {
                 return Missing(names);
             }
@@ -62,6 +62,15 @@ internal sealed class ScriptMap
             }
         }
         return FolderAt(file, script, path.EndsWith('/') || names.Length == 0, names);
+    }
+
+    // An empty one where slashes stand in a row, but not for those at the beginning and the end.
+    private static string[] NamesOf(string path)
+    {
+        ReadOnlySpan<char> inner = path;
+        inner = inner is ['/', ..] ? inner[1..] : inner;
+        inner = inner is [.., '/'] ? inner[..^1] : inner;
+        return inner.IsEmpty && path.Length < 3 ? [] : inner.ToString().Split('/');
     }
 
     /// <summary>Whether a name is that of a script.</summary>

@@ -89,14 +89,19 @@ internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> applica
             exchange.Fail(error);
         }
 
-        exchange.End();
-        LetEndLeave(exchange, atOnce: features.HasOnCompleted);
-        if (features.HasOnCompleted)
+        try
         {
-            await features.RunOnCompleted().ConfigureAwait(false);
+            exchange.End();
+            LetEndLeave(exchange, atOnce: features.HasOnCompleted);
+            if (features.HasOnCompleted)
+            {
+                await features.RunOnCompleted().ConfigureAwait(false);
+            }
         }
-
-        Dispose(exchange, context, failure ?? exchange.EndFailure);
+        finally
+        {
+            Dispose(exchange, context, failure ?? exchange.EndFailure);
+        }
     }
 
     private void Dispose(Exchange exchange, TContext context, Exception? failure)

@@ -69,7 +69,9 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     protected override byte[] Peer => _peer;
 
     // A client that is told of the end, and has not asked for it, may be sending its next request at this moment.
-    protected override bool MayHaveMoreInput => _sequence.MayMoreCome || (_frames.KeepAlive && (_frames.Closes || _frames.IsEndWanted)) || _upgraded;
+    // One that has asked for it may have sent the empty line of old clients, or a request that it has not waited with: a close over bytes that nobody has read is a reset (RFC 9112 §2.2, §9.6).
+    protected override bool MayHaveMoreInput =>
+        _sequence.MayMoreCome || (_frames.KeepAlive && (_frames.Closes || _frames.IsEndWanted)) || _upgraded || Loop.Kernel.Unread(Descriptor) > 0;
 
     // ---- reading ----
 

@@ -79,11 +79,11 @@ internal sealed partial class Answer(Exchange exchange)
             return;
         }
 
-        exchange.CheckNotFailed();
+        exchange.CheckMayBegin();
         CheckStatus();
         CheckMayHaveLength();
         SuppressesBody |= HasNoBodyStatus || OpensTunnel;
-        _declared = OpensTunnel ? -1 : Headers.DeclaredLength;
+        _declared = OpensTunnel || exchange.IsUpgraded ? -1 : Headers.DeclaredLength;
         if (_declared < 0 && length >= 0 && !SuppressesBody)
         {
             _declared = length;

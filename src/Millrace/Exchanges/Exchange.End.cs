@@ -50,6 +50,7 @@ internal sealed partial class Exchange
         return Order.Flush.IsPending ? Sender.FlushWithAnother() : Sender.FlushNow();
     }
 
+    // Whatever goes wrong here, the request has its end, be it that its peer sees that there is none: on a connection that went on without, the next answer would be taken for this one's.
     private void EndOnce()
     {
         if (Answer.IsWritten)
@@ -57,6 +58,18 @@ internal sealed partial class Exchange
             return;
         }
 
+        try
+        {
+            WriteEnd();
+        }
+        catch (Exception error)
+        {
+            BreakInside(error);
+        }
+    }
+
+    private void WriteEnd()
+    {
         Answer.StopWriting();
         Answer.DropReserved();
         IsBroken |= File.BytesLeft != 0;    // in the middle of a record or chunk
@@ -152,11 +165,12 @@ internal sealed partial class Exchange
     /// <summary>Something has been reported, and no end has told of it yet.</summary>
     public bool HasFailed => _failure is not null;
 
-    public void CheckNotFailed()
+    /// <summary>The application may not begin a response that it has said has failed. One that is ending begins: what is reported from then on, on another thread, comes too late.</summary>
+    public void CheckMayBegin()
     {
-        if (_failure is not null)
+        if (_failure is { } failure && !Answer.IsWritten)
         {
-            ThrowFailed(_failure);
+            ThrowFailed(failure);
         }
     }
 
@@ -241,6 +255,11 @@ internal sealed partial class Exchange
     public void Break(Exception error)
     {
         Gate.Close();
+        BreakInside(error);
+    }
+
+    private void BreakInside(Exception error)
+    {
         Answer.StopWriting();
         IsBroken = true;
         AppStatus = 1;

@@ -64,6 +64,11 @@ internal sealed partial class Exchange : RequestInProgress
             throw new InvalidOperationException("The protocol cannot be switched: it has been, or the response has started, meanwhile.");
         }
 
+        if (Answer.BytesWaiting > 0)
+        {
+            throw new InvalidOperationException("The protocol cannot be switched: bytes of a body have been written, and would lie among those of the new protocol.");
+        }
+
         Services.AddUpgraded();
         Answer.StatusCode = StatusCodes.Status101SwitchingProtocols;
         IsUpgraded = true;

@@ -1,6 +1,7 @@
 // All FastCGI parameters of a request by name, made when somebody asks.
 
 using System.Collections.ObjectModel;
+using System.Text;
 using Millrace.Protocols;
 using Millrace.Protocols.FastCgi;
 
@@ -8,8 +9,15 @@ namespace Millrace.Exchanges;
 
 internal static class ParameterList
 {
+    private delegate string Decoder(ReadOnlySpan<byte> bytes);
+
     /// <summary>The last value of each name; empty for a request that came by HTTP.</summary>
-    public static IReadOnlyDictionary<string, string> Read(RequestHead head)
+    public static IReadOnlyDictionary<string, string> Read(RequestHead head) => Read(head, StringTable.Decode);
+
+    /// <summary>The same as it came: each character is a byte (ISO 8859-1).</summary>
+    public static IReadOnlyDictionary<string, string> ReadBytes(RequestHead head) => Read(head, Encoding.Latin1.GetString);
+
+    private static IReadOnlyDictionary<string, string> Read(RequestHead head, Decoder decode)
     {
         if (!head.IsFastCgi)
         {
@@ -21,8 +29,7 @@ internal static class ParameterList
         int at = 0;
         while (at < stream.Length && NameValuePairs.Read(stream, at, out PairRange pair, out at, out _) == ReadResult.Done)
         {
-            parameters[StringTable.Decode(stream.Slice(pair.NameStart, pair.NameLength))] =
-                StringTable.Decode(stream.Slice(pair.ValueStart, pair.ValueLength));
+            parameters[decode(pair.NameIn(stream))] = decode(pair.ValueIn(stream));
         }
 
         return parameters;

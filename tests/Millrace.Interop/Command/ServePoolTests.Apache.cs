@@ -3,7 +3,10 @@
 using System.Diagnostics;
 using System.Globalization;
 using System.Net;
+using System.Text;
+using Millrace.Interop.Client;
 using Millrace.Interop.FrontEnds;
+using Millrace.Interop.Programs;
 
 namespace Millrace.Interop.Command;
 
@@ -30,6 +33,41 @@ public sealed partial class ServePoolTests
             Assert.True(answer.StatusCode is HttpStatusCode.NotFound or HttpStatusCode.BadRequest or HttpStatusCode.Forbidden, $"{target}: {answer.StatusCode}");
         }
         Assert.Equal("<?php echo 'uploaded code runs';", await GetAsync("/upload/a.jpg"));
+    }
+
+    [Fact]
+    public async Task What_is_no_UTF8_is_the_same_bytes_to_Apache_to_the_pool_and_to_the_script()
+    {
+        Add("l\u00e9.php", "<?php echo 'runs';");
+        Add("bytes.php", "<?php echo bin2hex($_SERVER['PATH_INFO']), ' ', bin2hex($_SERVER['HTTP_COOKIE']);");
+        Write(Pool());
+        await StartAsync(withNginx: false);
+        await StartApacheAsync();
+
+        Assert.Equal("runs", await GetAsync("/l%c3%a9.php"));
+        using (HttpResponseMessage another = await _client.GetAsync(_site + "/l%e9.php"))
+        {
+            Assert.NotEqual("runs", await another.Content.ReadAsStringAsync());     // rules of Apache look at the name that was asked for
+        }
+        using var handler = new SocketsHttpHandler { RequestHeaderEncodingSelector = static (_, _) => Encoding.Latin1, UseCookies = false };
+        using var client = new HttpClient(handler);
+        using var request = new HttpRequestMessage(HttpMethod.Get, _site + "/bytes.php/%ff%c3%a4");
+        request.Headers.TryAddWithoutValidation("Cookie", "a=caf\u00e9");
+        using HttpResponseMessage answer = await client.SendAsync(request);
+        Assert.Equal("2fffc3a4 613d636166e9", await answer.Content.ReadAsStringAsync());
+    }
+
+    [Fact]
+    public async Task A_method_is_what_it_is_called_and_head_is_none_that_has_no_body_RFC9110_9_1()
+    {
+        Add("length.php", "<?php header('Content-Length: 3'); echo 'abc';");
+        Write(Pool());
+        await StartAsync(withNginx: false);
+        await StartApacheAsync();
+
+        WireResponse answer = await PhpSite.AskAsync(IPEndPoint.Parse(new Uri(_site).Authority), "head", "/length.php");
+        Assert.Equal((200, "abc"), (answer.Status, answer.Text));
+        Assert.DoesNotContain("unhandled", (await DoAsync("logs", "php")).Output, StringComparison.Ordinal);
     }
 
     private async Task<string> PostInChunksAsync(string target, string body)

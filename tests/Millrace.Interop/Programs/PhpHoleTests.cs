@@ -18,6 +18,10 @@ public sealed class PhpHoleTests(PhpSite site) : IClassFixture<PhpSite>
     [InlineData("/../private/outside.php")]
     [InlineData("/%2e%2e/private/outside.php")]
     [InlineData("/sub/..%2f..%2fprivate/outside.php")]
+    [InlineData("//index.php")]                 // slashes in a row are not what rules about a narrower path look at
+    [InlineData("//sub/index.php")]
+    [InlineData("/sub//index.php")]
+    [InlineData("///sub///index.php/x")]
     [InlineData("/link.php")]                   // a link that leads out of the root
     public async Task What_is_no_script_below_the_root_is_not_run(string target)
     {

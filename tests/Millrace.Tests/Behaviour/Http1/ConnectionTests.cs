@@ -76,6 +76,35 @@ public sealed class ConnectionTests
         Assert.Equal(0, bench.Connections);
     });
 
+    [Theory]
+    [InlineData("HTTP/1.0", "\r\n")]                                         // as old clients do behind a body (§2.2)
+    [InlineData("HTTP/1.1", "\r\n")]
+    [InlineData("HTTP/1.1", "GET /crossing HTTP/1.1\r\nHost: a\r\n\r\n")]     // one that has not waited with it
+    public void What_a_client_sends_behind_a_request_whose_end_it_has_asked_for_is_no_reset_over_the_answer_RFC9112_9_6(string version, string behind)
+    {
+        var pause = new TaskCompletionSource();
+        HttpBench.Run(
+            async (request, response) =>
+            {
+                await pause.Task;
+                response.Write(new byte[1_000_000]);
+            },
+            bench =>
+            {
+                HttpPeer peer = bench.Connect();
+                peer.Expect("GET", is10: version == "HTTP/1.0");
+                bench.Send(peer, $"GET / {version}\r\nHost: a\r\nConnection: close\r\n\r\n");
+                bench.Send(peer, behind);
+                pause.SetResult();
+                bench.Settle();
+                Assert.Equal(1_000_000, Assert.Single(peer.Answers).Body.Length);
+                Assert.False(peer.Socket.AnswersLost);
+                Assert.False(peer.Socket.WasReset);
+                bench.Leave(peer);
+                Assert.Equal(0, bench.Connections);
+            });
+    }
+
     [Fact]
     public void A_draining_server_closes_a_connection_over_which_nothing_comes_DrainTimeout() => HttpBench.Run(static bench =>
     {

@@ -235,10 +235,8 @@ public sealed class UpgradeTests
             {
                 "seven b"u8.CopyTo(context.Response.BodyWriter.GetSpan(7));
                 context.Response.BodyWriter.Advance(7);
-                context.Response.ContentLength = 3;
                 await Assert.ThrowsAsync<InvalidOperationException>(feature.UpgradeAsync);
                 Assert.True(feature.IsUpgradableRequest);
-                context.Response.ContentLength = null;
                 await context.Response.WriteAsync("ytes");
                 return;
             }
@@ -255,6 +253,22 @@ public sealed class UpgradeTests
             Assert.Equal("one", Text(peer));
         },
         static options => options.MaxUpgradedConnections = 1);
+
+    [Fact]
+    public void A_length_that_was_set_before_the_switch_is_none_of_the_new_protocol_RFC9110_15_2() => HttpBench.RunHosted(
+        static async context =>
+        {
+            context.Response.ContentLength = 3;
+            await using Stream stream = await context.Features.GetRequiredFeature<IHttpUpgradeFeature>().UpgradeAsync();
+            await stream.WriteAsync("four"u8.ToArray());
+            await stream.FlushAsync();
+        },
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            Assert.Equal(101, bench.Ask(peer, Ask).Status);
+            Assert.Equal("four", Text(peer));
+        });
 
     [Fact]
     public void A_connection_is_switched_once_and_whoever_asks_again_is_told_so() => HttpBench.RunHosted(
