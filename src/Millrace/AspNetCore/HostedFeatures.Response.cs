@@ -219,7 +219,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
     {
         Check();
         ArgumentOutOfRangeException.ThrowIfNegative(offset);
-        using SafeFileHandle file = File.OpenHandle(path);
+        using SafeFileHandle file = SentFile.Open(path);
         long length = RandomAccess.GetLength(file);
         long bytes = count ?? length - offset;
         if (offset > length || bytes < 0 || bytes > length - offset)

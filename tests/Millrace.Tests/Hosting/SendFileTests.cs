@@ -1,6 +1,7 @@
 // Response.SendFileAsync of real files, among them those that a file system makes up while they are read: what it says of
 // their length is not what they hold (procfs says 0, sysfs a page).
 
+using System.Diagnostics;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
@@ -163,5 +164,28 @@ public sealed class SendFileTests
             context.Response.StatusCode = StatusCodes.Status416RangeNotSatisfiable;
         }));
         Assert.Equal(416, app.Get("/file").Status);
+    }
+
+    // Who opens a pipe waits for somebody who writes to it.
+    [Theory]
+    [InlineData("pipe", typeof(IOException))]
+    [InlineData("folder", typeof(UnauthorizedAccessException))]
+    [InlineData("nothing", typeof(FileNotFoundException))]
+    [InlineData("nothing/below", typeof(DirectoryNotFoundException))]
+    public async Task What_is_no_file_is_not_sent_and_nobody_waits_for_it(string what, Type error)
+    {
+        using var folder = new SocketFolder();
+        using (Process? made = Process.Start("mkfifo", folder.PathOf("pipe")))
+        {
+            await made!.WaitForExitAsync(TestContext.Current.CancellationToken);
+        }
+
+        Directory.CreateDirectory(folder.PathOf("folder"));
+        await using HostedApp app = await HostedApp.StartAsync(web => web.MapGet("/file", async context =>
+        {
+            Exception? refused = await Record.ExceptionAsync(() => context.Response.SendFileAsync(folder.PathOf(what)));
+            await context.Response.WriteAsync(refused?.GetType().Name ?? "sent");
+        }));
+        Assert.Equal(error.Name, app.Get("/file").Text);
     }
 }
