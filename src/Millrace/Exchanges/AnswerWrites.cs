@@ -124,7 +124,7 @@ internal sealed class AnswerWrites(Exchange exchange)
 
     private async ValueTask WaitWhile(ValueTask written, long ticket, CancellationToken cancellationToken)
     {
-        var patience = new Patience(exchange, ticket);
+        var patience = new Patience(exchange, ticket, cancellationToken);
         using (cancellationToken.UnsafeRegister(static patience => ((Patience)patience!).End(), patience))
         {
             await written.ConfigureAwait(false);
@@ -136,14 +136,17 @@ internal sealed class AnswerWrites(Exchange exchange)
         }
     }
 
-    private sealed class Patience(Exchange exchange, long ticket)
+    private sealed class Patience(Exchange exchange, long ticket, CancellationToken token)
     {
         public bool HasEnded { get; private set; }
 
         public void End()
         {
-            HasEnded = true;
-            exchange.AbortByApplication(ticket);
+            if (!exchange.IsExcused(ticket, token))
+            {
+                HasEnded = true;
+                exchange.AbortByApplication(ticket);
+            }
         }
     }
 

@@ -88,12 +88,15 @@ internal struct RequestLife(ExchangeServices services)
     /// <summary>The handler has been told that nobody may be waiting any more, and somebody may: the peer has ended its side alone, as far as is known.</summary>
     public readonly bool HasFinishedSending => _cancelled == CancelCause.Peer && !IsUnwanted;
 
-    /// <summary>Whether this is the request's own token, and not one that the application has made of it.</summary>
-    public readonly bool IsToken(CancellationToken token)
+    /// <summary>
+    /// Whether a token has been cancelled for nothing, as far as the response goes: it is the request's own, and not one that the application has made of it, and has
+    /// fired for a peer that has finished sending and may still listen.
+    /// </summary>
+    public readonly bool Excuses(CancellationToken cancelled)
     {
         using (_lock.Hold())
         {
-            return _token == token;
+            return HasFinishedSending && _token == cancelled;
         }
     }
 

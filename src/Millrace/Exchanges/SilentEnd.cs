@@ -4,7 +4,8 @@
 // Where another body stands before the server's, bytes that come late may be no more than what that one had still in hand, and its proper end.
 //
 // Not where the peer has finished sending: its handlers are told as well, and their response is what they make of it. Since it may still listen, the request's own
-// token refuses nothing then, or SendFileAsync and WriteAsJsonAsync, which take it where they are given none, would make an empty 200 of it.
+// token neither refuses a write then nor ends one that waits, or SendFileAsync and WriteAsJsonAsync, which take it where they are given none, would make an
+// empty 200 of it, or half of one.
 
 using Microsoft.AspNetCore.Http;
 using Microsoft.Net.Http.Headers;
@@ -30,7 +31,7 @@ internal static class SilentEnd
                 {
                     exchange.Answer.NoteRefusal();
                 }
-                else if (exchange.Life.HasFinishedSending && exchange.Life.IsToken(cancellationToken))
+                else if (exchange.Life.Excuses(cancellationToken))
                 {
                     return;
                 }
@@ -38,6 +39,20 @@ internal static class SilentEnd
         }
 
         cancellationToken.ThrowIfCancellationRequested();
+    }
+
+    /// <summary>Whether a token that has been cancelled ends nothing of the response all the same: see <see cref="RequestLife.Excuses"/>.</summary>
+    public static bool IsExcused(this Exchange exchange, long ticket, CancellationToken cancelled)
+    {
+        if (!exchange.TryUse(ticket, out ExchangeUse use))
+        {
+            return false;
+        }
+
+        using (use)
+        {
+            return exchange.Life.Excuses(cancelled);
+        }
     }
 
     /// <summary>The handler has ended behind its time limit. What it has left off is as if it had let the exception pass.</summary>

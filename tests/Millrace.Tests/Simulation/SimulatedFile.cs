@@ -8,9 +8,10 @@ namespace Millrace.Tests.Simulation;
 internal static class SimulatedFile
 {
     /// <summary>Sends the first bytes of a file, as a handler does.</summary>
-    public static async Task SendSimulatedFileAsync(this Exchange exchange, int file, long count)
+    public static async Task SendSimulatedFileAsync(this Exchange exchange, int file, long count, CancellationToken cancellationToken = default)
     {
         using var handle = new SafeFileHandle(file, ownsHandle: false);
-        await exchange.File.SendAsync(handle, 0, count, FileExtent.Counted, exchange.Ticket, CancellationToken.None);
+        long ticket = exchange.Ticket;
+        await exchange.Writes.While(exchange.File.SendAsync(handle, 0, count, FileExtent.Counted, ticket, cancellationToken), ticket, cancellationToken);
     }
 }

@@ -185,6 +185,168 @@ public abstract class HalfCloseTests(Way way) : SharedTests(way)
             Assert.Empty(caller.Answers);
             Assert.Equal((true, 0), (caller.IsAtEnd, bench.Connections));
         });
+
+    public enum SendsBy
+    {
+        Write,
+        WriteBehindAnother,
+        Flush,
+        File,
+    }
+
+    private const int File = 79;
+    private const int Size = 1_000_000;
+
+    private static byte[] Large => Plan.Bytes("large", 0, Size);
+
+    // Whatever waits for the peer comes with the request's own token, as from the framework.
+    private static async ValueTask SendLarge(Call call, SendsBy how, CancellationToken aborted)
+    {
+        switch (how)
+        {
+            case SendsBy.File:
+                await call.Exchange.SendSimulatedFileAsync(File, Size, aborted);
+                break;
+            case SendsBy.Flush:
+                call.Write(Large);
+                await call.Body.FlushAsync(aborted);
+                break;
+            default:
+                Task first = how == SendsBy.WriteBehindAnother ? call.WriteAsync("first"u8.ToArray()).AsTask() : Task.CompletedTask;
+                await call.Body.WriteAsync(Large, aborted);
+                await first;
+                break;
+        }
+    }
+
+    public static TheoryData<SendsBy, string> LargeAnswers
+    {
+        get
+        {
+            var all = new TheoryData<SendsBy, string>();
+            foreach (SendsBy how in Enum.GetValues<SendsBy>())
+            {
+                all.Add(how, "with its request");
+                all.Add(how, "behind its request");
+                all.Add(how, "while its answer waits");
+            }
+
+            return all;
+        }
+    }
+
+    // The token has fired: it ends nothing of an answer that the peer may still read, however long that takes.
+    [Theory]
+    [MemberData(nameof(LargeAnswers))]
+    public void An_answer_that_waits_with_the_requests_own_token_is_whole_for_a_peer_that_finishes_sending_RFC9112_9_6(SendsBy how, string when)
+    {
+        var pause = new TaskCompletionSource();
+        CancellationToken aborted = default;
+        Exception? thrown = null;
+        Run(
+            async call =>
+            {
+                if (call.Path != "/")
+                {
+                    return;
+                }
+
+                aborted = call.Aborted;
+                await pause.Task;
+                thrown = await Record.ExceptionAsync(() => SendLarge(call, how, aborted).AsTask());
+            },
+            bench =>
+            {
+                bench.Simulation.World.Files[File] = Large;
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                caller.Socket.ClientSend(caller.Request("/"));
+                Act("with its request");
+                bench.Settle();
+                Act("behind its request");
+                pause.SetResult();
+                bench.Pass(TimeSpan.FromSeconds(1));
+                Act("while its answer waits");
+                bench.Pass(TimeSpan.FromSeconds(1));
+                Assert.Null(thrown);
+                bench.Reads = true;
+                bench.Settle();
+                Assert.Null(thrown);
+                byte[] first = how == SendsBy.WriteBehindAnother ? "first"u8.ToArray() : [];
+                Assert.Equal([.. first, .. Large], Assert.Single(caller.Answers).Body);
+                Assert.True(aborted.IsCancellationRequested);
+                Assert.Equal((true, 0), (caller.IsAtEnd, bench.Connections));
+
+                void Act(string now)
+                {
+                    if (now == when)
+                    {
+                        caller.Socket.ClientFinish();
+                        bench.Settle();
+                    }
+                }
+            });
+    }
+
+    // It waits as any other does: a peer that turns out to be gone ends it, and so does the application, by Abort or by a token of its own.
+    [Theory]
+    [InlineData(SendsBy.Write, "reset")]
+    [InlineData(SendsBy.Flush, "reset")]
+    [InlineData(SendsBy.File, "reset")]
+    [InlineData(SendsBy.Write, "abort")]
+    [InlineData(SendsBy.File, "abort")]
+    [InlineData(SendsBy.Write, "own token")]
+    [InlineData(SendsBy.File, "own token")]
+    [InlineData(SendsBy.Write, "silence")]
+    public void What_waits_for_a_peer_that_has_finished_sending_ends_with_it(SendsBy how, string end)
+    {
+        using var own = new CancellationTokenSource();
+        Action? abort = null;
+        bool hasEnded = false;
+        Run(
+            async call =>
+            {
+                if (call.Path == "/")
+                {
+                    abort = call.Abort;
+                    CancellationToken token = end == "own token" ? own.Token : call.Aborted;
+                    _ = await Record.ExceptionAsync(() => SendLarge(call, how, token).AsTask());
+                    hasEnded = true;
+                }
+            },
+            bench =>
+            {
+                bench.Simulation.World.Files[File] = Large;
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/"));
+                caller.Socket.ClientFinish();
+                bench.Settle();
+                Assert.False(hasEnded);
+                switch (end)
+                {
+                    case "reset":
+                        caller.Socket.ClientReset();
+                        break;
+                    case "abort":
+                        abort!();
+                        break;
+                    case "own token":
+                        own.Cancel();
+                        break;
+                    default:
+                        bench.Pass(TimeSpan.FromMinutes(2));       // SendTimeout
+                        break;
+                }
+
+                bench.Settle();
+                Assert.True(hasEnded);
+                bench.Reads = true;
+                bench.Settle();
+                Assert.Empty(caller.Answers);
+                bench.OthersAreServed();
+            });
+    }
 }
 
 public sealed class FastCgiHalfCloseTests() : HalfCloseTests(Way.FastCgiToPlain);

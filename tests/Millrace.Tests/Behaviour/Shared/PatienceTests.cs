@@ -56,6 +56,34 @@ public abstract class PatienceTests(Way way) : SharedTests(way)
             });
     }
 
+    // The peer has finished nothing: its token has fired for the time limit.
+    [Fact]
+    public void A_write_that_waits_with_the_requests_own_token_ends_with_its_time_RequestTimeout()
+    {
+        Exception? thrown = null;
+        Run(
+            async call =>
+            {
+                if (call.Path == "/")
+                {
+                    thrown = await Record.ExceptionAsync(() => call.Body.WriteAsync(Large, call.Aborted).AsTask());
+                }
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/"));
+                bench.Pass(TimeSpan.FromSeconds(4));
+                Assert.Null(thrown);
+                bench.Pass(TimeSpan.FromSeconds(2));
+                Assert.IsType<OperationCanceledException>(thrown);
+                bench.Reads = true;
+                bench.OthersAreServed();
+            },
+            static options => options.RequestTimeout = TimeSpan.FromSeconds(5));
+    }
+
     // The peer is given time to see that the response is broken off; who writes it has nothing to wait for.
     [Fact]
     public void A_write_that_waits_ends_at_once_when_its_request_is_aborted()
