@@ -189,12 +189,7 @@ internal sealed partial class HostedFeatures :
     }
 
     // Within a use.
-    private ConnectionEnd Ending()
-    {
-        ConnectionEnd end = Exchange.Connection.EndFor(Exchange.Services);
-        Exchange.Life.Tell(end);
-        return end;
-    }
+    private ConnectionEnd Ending() => Exchange.Connection.EndFor(Exchange.Services);
 
     IDictionary<object, object?> IConnectionItemsFeature.Items
     {

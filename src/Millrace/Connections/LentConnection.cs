@@ -40,6 +40,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
     {
         Debug.Assert(seen >= _peerEnd);
         _peerEnd = seen;
+        TellOfPeerEnd();
     }
 
     /// <summary>The exchange of the request in progress; the loop's field. Away, and given back, it is out of date until the loop settles.</summary>
@@ -153,7 +154,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
 
         if ((ready & (Readiness.HangUp | Readiness.Error)) != 0)
         {
-            exchange.Life.LosePeer();
+            exchange.LosePeer();
         }
 
         if ((ready & ~Readiness.Write) == 0)
@@ -246,7 +247,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
             exchange.Body.Break(exchange.IsBroken
                 ? new ConnectionAbortedException("The connection was aborted by the application.")
                 : new ConnectionResetException("The peer reset the connection before the end of the request body."));
-            exchange.Life.LosePeer();
+            exchange.LosePeer();
         }
     }
 

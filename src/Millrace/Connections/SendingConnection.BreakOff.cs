@@ -195,14 +195,14 @@ internal abstract partial class SendingConnection<TKernel>
         if (!exchange.Sending.TryHold(out SteadyLock.Holder held))
         {
             exchange.MarkBroken();
-            exchange.Life.LosePeer();
+            exchange.LosePeer();
             ShutSocket(reset: IsTcp);      // whoever sends the file finds that, and breaks off
             return;
         }
 
         using (held)
         {
-            exchange.Life.LosePeer();
+            exchange.LosePeer();
             if (exchange.Sender.IsEndSent)
             {
                 EndBehindAnswer();

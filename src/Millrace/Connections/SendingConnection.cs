@@ -132,7 +132,7 @@ internal abstract partial class SendingConnection<TKernel> : Connection
                 output.Compact();
                 break;
             case SendResult.Broken:
-                exchange?.Life.LosePeer();
+                exchange?.LosePeer();
                 output.Clear();
                 break;
         }
@@ -159,7 +159,7 @@ internal abstract partial class SendingConnection<TKernel> : Connection
         EndReceivingBehindEnd(exchange, output);
         if (!_isBrokenOff && Send(output, end, more: false, isLoops: false) == SendResult.Broken)
         {
-            exchange.Life.LosePeer();
+            exchange.LosePeer();
             output.Start = end;     // nobody gets them
         }
     }

@@ -208,7 +208,7 @@ internal sealed class AnswerFile(Exchange exchange, SendLock sending)
             if (result == SendResult.Broken)
             {
                 exchange.MarkBroken();
-                exchange.Life.LosePeer();
+                exchange.LosePeer();
                 exchange.Connection.BreakOff(exchange, atOnce: false);
                 BytesLeft = 0;
             }

@@ -218,6 +218,8 @@ internal sealed partial class Exchange : RequestInProgress
                     Life.Cancel();
                 }
 
+                Connection.TellOfPeerEnd();
+
                 Sender.EndWaitSoon();      // the peer may be given more time, whoever writes for it has no reason to wait
             }
         }

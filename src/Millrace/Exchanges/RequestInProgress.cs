@@ -180,7 +180,14 @@ internal abstract class RequestInProgress
             counters.CutInDrain++;
         }
 
+        LosePeer();
+    }
+
+    /// <summary>Nobody waits for the response any more, nor for another on its connection. While the exchange is kept from ending.</summary>
+    public void LosePeer()
+    {
         Life.LosePeer();
+        Connection.TellOfPeerEnd();
     }
 
     /// <summary>Counts the end of the request during a drain, on whatever thread.</summary>

@@ -67,8 +67,7 @@ internal struct RequestLife(ExchangeServices services)
     private volatile CancelCause _cancelled;            // all three are written under the lock, or while nobody else is there (Begin, SealInline, Reset)
     private volatile ResponseWorth _worth;
     private RequestPhase _phase;
-    private ConnectionEnd? _connection;                 // told as well; under the lock
-    private ICancelListener? _listener;                 // the same
+    private ICancelListener? _listener;                 // told as well; under the lock
 
     /// <summary>Nobody waits for the response any more, useless or given up: its bytes are dropped.</summary>
     public readonly bool IsUnwanted => _worth != ResponseWorth.Wanted;
@@ -157,28 +156,10 @@ internal struct RequestLife(ExchangeServices services)
                 services.Cancel(source);
             }
 
-            if (cause == CancelCause.Peer)
-            {
-                _connection?.Close();
-            }
-
             _listener?.OnCancelled();
         }
 
         return true;
-    }
-
-    /// <summary>The connection's own token fires with a peer that goes, and not with a time limit.</summary>
-    public void Tell(ConnectionEnd connection)
-    {
-        using (_lock.Hold())
-        {
-            _connection = connection;
-            if (_cancelled == CancelCause.Peer)
-            {
-                connection.Close();
-            }
-        }
     }
 
     /// <summary>Whoever answers on the loop itself hears of it there, and needs no token.</summary>
@@ -278,7 +259,6 @@ internal struct RequestLife(ExchangeServices services)
     {
         _source = null;
         _token = null;
-        _connection = null;
         _listener = null;
         _cancelled = CancelCause.None;
         _worth = ResponseWorth.Wanted;

@@ -91,12 +91,28 @@ internal abstract class ResponseChannel(ResponseFraming framing)
         if (ToldOfEnd is null)
         {
             Interlocked.CompareExchange(ref _end, new ConnectionEnd(services), null);
+            if (_isPeerGone)
+            {
+                _end.Close();       // nobody else does: the peer may have left long ago
+            }
         }
 
         return _end!;
     }
 
+    /// <summary>
+    /// The peer has gone or finished sending, or has been given up: the connection ends when the request in progress does, whatever that one has been told of it. Any
+    /// thread that keeps the connection from being closed, any number of times.
+    /// </summary>
+    public void TellOfPeerEnd()
+    {
+        _isPeerGone = true;
+        Interlocked.MemoryBarrier();    // EndFor looks the other way round
+        ToldOfEnd?.Close();
+    }
+
     private ConnectionEnd? _end;
+    private volatile bool _isPeerGone;
 
     /// <summary>What AspNetCore/ConnectionLogScope.cs keeps with the connection.</summary>
     public object? LogContext { get; set; }

@@ -83,6 +83,183 @@ public sealed class ConnectionEndTests
         Assert.Equal(["running", "closed", "ended", "completed 1"], _told);
     }
 
+    public static TheoryData<Leaves, When> Ends
+    {
+        get
+        {
+            var all = new TheoryData<Leaves, When>();
+            foreach (Leaves how in Enum.GetValues<Leaves>())
+            {
+                foreach (When when in Enum.GetValues<When>())
+                {
+                    all.Add(how, when);
+                }
+            }
+
+            return all;
+        }
+    }
+
+    public enum Leaves
+    {
+        ByClosing,
+        ByReset,
+        BySendingNoMore,
+    }
+
+    public enum When
+    {
+        InALaterRequest,
+        BehindTheHandler,
+        BehindTheTimeLimit,
+        BeforeAnybodyAsked,
+    }
+
+    // The end of its peer is the connection's matter: whichever request is in progress then, however far it is, and whatever it has been told before.
+    [Theory]
+    [MemberData(nameof(Ends))]
+    public async Task A_peer_that_leaves_is_told_of_also_where_its_request_says_nothing(Leaves how, When when)
+    {
+        CancellationToken closed = default;
+        var gate = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        var fired = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        await using HostedApp app = await StartAsync(
+            app => app.MapGet("/{page}", async (string page, HttpContext context) =>
+            {
+                switch (page)
+                {
+                    case "taken":
+                        closed = Lifetime(context).ConnectionClosed;
+                        break;
+                    case "waits":
+                        _told.Enqueue("running");
+                        await gate.Task;
+                        break;
+                    case "behind":
+                        closed = Lifetime(context).ConnectionClosed;
+                        context.Response.OnCompleted(() =>
+                        {
+                            _told.Enqueue("running");
+                            return gate.Task;
+                        });
+                        break;
+                    case "late":
+                        closed = Lifetime(context).ConnectionClosed;
+                        await Task.Delay(Timeout.Infinite, context.RequestAborted).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+                        _told.Enqueue("running");
+                        await gate.Task;
+                        break;
+                    default:
+                        _told.Enqueue("running");
+                        await Task.Delay(Timeout.Infinite, context.RequestAborted).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+                        closed = Lifetime(context).ConnectionClosed;
+                        fired.SetResult();
+                        await gate.Task;
+                        break;
+                }
+
+                return page;
+            }),
+            options => options.RequestTimeout = when == When.BehindTheTimeLimit ? TimeSpan.FromMilliseconds(200) : TimeSpan.Zero);
+        using Socket client = await ConnectAsync(app);
+        switch (when)
+        {
+            case When.InALaterRequest:
+                Assert.EndsWith("taken\r\n0\r\n\r\n", Exchange(client, "/taken"), StringComparison.Ordinal);
+                Send(client, "/waits");
+                break;
+            case When.BehindTheHandler:
+                Assert.EndsWith("behind\r\n0\r\n\r\n", Exchange(client, "/behind"), StringComparison.Ordinal);
+                break;
+            case When.BehindTheTimeLimit:
+                Send(client, "/late");
+                break;
+            default:
+                Send(client, "/unasked");
+                break;
+        }
+
+        Assert.True(ProcessState.Becomes(() => !_told.IsEmpty));
+        Assert.False(closed.IsCancellationRequested);
+        switch (how)
+        {
+            case Leaves.ByReset:
+                client.LingerState = new LingerOption(true, 0);
+                client.Close();
+                break;
+            case Leaves.ByClosing:
+                client.Close();
+                break;
+            default:
+                client.Shutdown(SocketShutdown.Send);
+                break;
+        }
+
+        if (when == When.BeforeAnybodyAsked)
+        {
+            await fired.Task.WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
+        }
+
+        Assert.True(ProcessState.Becomes(() => closed.IsCancellationRequested));
+        gate.SetResult();
+    }
+
+    [Fact]
+    public async Task A_connection_that_goes_on_behind_an_abort_has_not_ended()
+    {
+        CancellationToken closed = default;
+        var arrived = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        var aborted = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        await using HostedApp app = await StartAsync(app => app.MapGet("/{page}", async (string page, HttpContext context) =>
+        {
+            if (page == "first")
+            {
+                closed = Lifetime(context).ConnectionClosed;
+                await context.Response.WriteAsync(page);
+                await context.Response.CompleteAsync();
+                await arrived.Task;
+                context.Abort();
+                aborted.SetResult();
+                return;
+            }
+
+            await context.Response.WriteAsync($"{page} {closed.IsCancellationRequested}");
+        }));
+        using (Socket client = await ConnectAsync(app))
+        {
+            Assert.EndsWith("first\r\n0\r\n\r\n", Exchange(client, "/first"), StringComparison.Ordinal);
+            arrived.SetResult();
+            await aborted.Task;
+            Assert.Contains("second False\r\n", Exchange(client, "/second"), StringComparison.Ordinal);
+        }
+
+        Assert.True(ProcessState.Becomes(() => closed.IsCancellationRequested));
+    }
+
+    [Fact]
+    public async Task An_abort_by_the_application_ends_the_connection_for_who_is_told_of_that()
+    {
+        CancellationToken closed = default;
+        bool hasFired = false;
+        await using HostedApp app = await StartAsync(app => app.MapGet("/{page}", async (string page, HttpContext context) =>
+        {
+            if (page == "first")
+            {
+                closed = Lifetime(context).ConnectionClosed;
+                await context.Response.WriteAsync(page);
+                return;
+            }
+
+            context.Abort();
+            await Task.Delay(TimeSpan.FromSeconds(10), closed).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            Volatile.Write(ref hasFired, closed.IsCancellationRequested);
+        }));
+        using Socket client = await ConnectAsync(app);
+        Assert.EndsWith("first\r\n0\r\n\r\n", Exchange(client, "/first"), StringComparison.Ordinal);
+        Send(client, "/second");
+        Assert.True(ProcessState.Becomes(() => Volatile.Read(ref hasFired)));
+    }
+
     // The connection goes on: middleware for time limits puts its own token in the place of the request's, too.
     [Theory]
     [InlineData(true)]
