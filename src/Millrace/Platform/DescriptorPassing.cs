@@ -1,5 +1,7 @@
 // Several descriptors in one message over a Unix socket (SCM_RIGHTS, unix(7)), between a daemon and its processes: what is sent is what the receiver has to judge.
 
+using System.Runtime.InteropServices;
+
 namespace Millrace.Platform;
 
 internal static unsafe class DescriptorPassing
@@ -8,6 +10,10 @@ internal static unsafe class DescriptorPassing
     public const int Most = 253;
 
     private const int HeaderSize = 16;      // CMSG_LEN(0)
+
+    // All that can come at once: whatever finds no room is closed by the kernel, on the thread that receives. Beside the descriptors what somebody may have asked for who has the
+    // socket too: who the sender is (SO_PASSCRED, SO_PASSPIDFD), and his label (SO_PASSSEC).
+    private const int Room = 4096;
 
     /// <summary>Whether the other end is the process that it should be, and who that is (SO_PEERCRED); of a listening socket, who listens.</summary>
     public static (int Process, uint User) Peer(int socket)
@@ -40,15 +46,43 @@ internal static unsafe class DescriptorPassing
     /// <param name="descriptors">What comes with it.</param>
     public static int Receive(int socket, Span<byte> text, out int[] descriptors)
     {
-        byte* control = stackalloc byte[HeaderSize + (Most * sizeof(int))];
+        byte* control = stackalloc byte[Room];
         fixed (byte* at = text)
         {
             var vector = new SystemCalls.IoVector { Base = at, Length = text.Length };
-            var message = new SystemCalls.MessageHeader { Vectors = &vector, VectorCount = 1, Control = control, ControlLength = HeaderSize + (Most * sizeof(int)) };
+            var message = new SystemCalls.MessageHeader { Vectors = &vector, VectorCount = 1, Control = control, ControlLength = Room };
             nint count = SystemCalls.ReceiveMessage(socket, &message, SystemCalls.MSG_DONTWAIT | SystemCalls.MSG_CMSG_CLOEXEC);
-            bool hasAny = count >= 0 && message.ControlLength >= HeaderSize && *(int*)(control + 8) == SystemCalls.SOL_SOCKET && *(int*)(control + 12) == SystemCalls.SCM_RIGHTS;
-            descriptors = hasAny ? new ReadOnlySpan<int>(control + HeaderSize, (int)(*(nint*)control - HeaderSize) / sizeof(int)).ToArray() : [];
+            descriptors = count >= 0 ? DescriptorsIn(new ReadOnlySpan<byte>(control, (int)message.ControlLength)) : [];
             return (int)count;
         }
+    }
+
+    // cmsg(3): a length with its header, a level, a type, what is said, and zeros up to a multiple of eight.
+    private static int[] DescriptorsIn(ReadOnlySpan<byte> control)
+    {
+        int[] descriptors = [];
+        while (control.Length >= HeaderSize)
+        {
+            int length = (int)BitConverter.ToInt64(control);
+            if (length < HeaderSize || length > control.Length)
+            {
+                break;
+            }
+
+            (int level, int type) = (BitConverter.ToInt32(control[8..]), BitConverter.ToInt32(control[12..]));
+            ReadOnlySpan<int> numbers = MemoryMarshal.Cast<byte, int>(control[HeaderSize..length]);
+            if (level == SystemCalls.SOL_SOCKET && type == SystemCalls.SCM_RIGHTS)
+            {
+                descriptors = [.. descriptors, .. numbers];
+            }
+            else if (level == SystemCalls.SOL_SOCKET && type == SystemCalls.SCM_PIDFD && numbers.Length > 0)
+            {
+                _ = SystemCalls.Close(numbers[0]);      // SO_PASSPIDFD: nobody here has asked for it, and it waits for nobody
+            }
+
+            control = control[Math.Min(control.Length, (length + 7) & ~7)..];
+        }
+
+        return descriptors;
     }
 }

@@ -1,4 +1,4 @@
-// A descriptor that another process has sent (SCM_RIGHTS, unix(7)): whether it is what it should be, and how to be rid of it where it is not.
+// A descriptor that another process has sent (SCM_RIGHTS, unix(7)), or a socket on which some may wait: whether it is what it should be, and how to be rid of it where it is not.
 
 namespace Millrace.Platform;
 
@@ -11,14 +11,28 @@ internal static class ForeignDescriptor
         && Option(descriptor, SystemCalls.SO_ACCEPTCONN) == 0;
 
     /// <summary>
-    /// Closes what is no connection, on a thread of its own: a close may wait for as long as whoever stands behind the file likes (FUSE, a terminal). Where there is
+    /// Closes what is no connection, on a thread of its own: a close may wait for as long as whoever stands behind the file likes (FUSE, a terminal, SO_LINGER). Where there is
     /// no thread it stays open.
     /// </summary>
-    public static void Close(int descriptor)
+    public static void Close(int descriptor) => Begin(() => _ = SystemCalls.Close(descriptor));
+
+    /// <summary>The same of several, one behind the other: each may wait, and none is worth a thread of its own.</summary>
+    public static void Close(int[] descriptors)
+    {
+        if (descriptors.Length > 0)
+        {
+            Begin(() => Array.ForEach(descriptors, static descriptor => _ = SystemCalls.Close(descriptor)));
+        }
+    }
+
+    /// <summary>The same of a socket, with which what nobody has received is closed.</summary>
+    public static void Close(IDisposable socket) => Begin(socket.Dispose);
+
+    private static void Begin(Action close)
     {
         try
         {
-            new Thread(() => _ = SystemCalls.Close(descriptor)) { IsBackground = true, Name = "foreign descriptor" }.UnsafeStart();
+            new Thread(() => close()) { IsBackground = true, Name = "foreign descriptor" }.UnsafeStart();
         }
         catch (Exception error) when (error is OutOfMemoryException or ThreadStartException)
         {

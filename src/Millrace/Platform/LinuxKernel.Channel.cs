@@ -26,53 +26,33 @@ internal readonly unsafe partial struct LinuxKernel
         }
     }
 
-    // The other process may send what it likes, and has the channel too, with its options.
+    // The other process may send what it likes, and has the channel too, with its options. One connection comes at a time: whoever sends anything else, or several, is none of ours.
     public int Take(int channel, Span<byte> knowledge, out int length)
     {
-        fixed (byte* at = knowledge)
+        int count;
+        int[] descriptors;
+        while ((count = DescriptorPassing.Receive(channel, knowledge, out descriptors)) < 0)
         {
-            SystemCalls.DescriptorMessage rights = default;
-            nint count;
-            while ((count = Receive(channel, at, knowledge.Length, ref rights)) < 0)
+            int result = Failed();
+            if (result != 0)
             {
-                int result = Failed();
-                if (result != 0)
-                {
-                    length = 0;
-                    return result;
-                }
+                length = 0;
+                return result;
             }
-
-            length = (int)count;
-            if (rights.IsPidFd)
-            {
-                _ = SystemCalls.Close(rights.Descriptor);       // SO_PASSPIDFD: nobody here has asked for it
-            }
-            else if (rights.IsWhole)
-            {
-                if (ForeignDescriptor.IsConnection(rights.Descriptor))
-                {
-                    SetLinger(rights.Descriptor, reset: false);
-                    return rights.Descriptor;
-                }
-
-                ForeignDescriptor.Close(rights.Descriptor);
-                return KernelResult.Broken;
-            }
-
-            // A message whose descriptor is lost, since there was no number for it, is not the end of the others.
-            return count == 0 ? KernelResult.Broken : KernelResult.Refused;
         }
-    }
 
-    // Room for one descriptor, and no byte more: the kernel drops what does not fit (MSG_CTRUNC), and fills what does.
-    private static nint Receive(int channel, byte* at, int size, ref SystemCalls.DescriptorMessage rights)
-    {
-        fixed (SystemCalls.DescriptorMessage* control = &rights)
+        length = count;
+        switch (descriptors)
         {
-            var vector = new SystemCalls.IoVector { Base = at, Length = size };
-            var message = new SystemCalls.MessageHeader { Vectors = &vector, VectorCount = 1, Control = control, ControlLength = SystemCalls.DescriptorMessage.Size };
-            return SystemCalls.ReceiveMessage(channel, &message, SystemCalls.MSG_DONTWAIT | SystemCalls.MSG_CMSG_CLOEXEC);
+            case [int connection] when ForeignDescriptor.IsConnection(connection):
+                SetLinger(connection, reset: false);
+                return connection;
+            case []:
+                // A message whose descriptor is lost, since there was no number for it, is not the end of the others.
+                return count == 0 ? KernelResult.Broken : KernelResult.Refused;
+            default:
+                ForeignDescriptor.Close(descriptors);
+                return KernelResult.Broken;
         }
     }
 

@@ -67,13 +67,8 @@ internal static unsafe partial class SystemCalls
         public int Descriptor = descriptor;
         public int Padding;
 
-        /// <summary>CMSG_LEN of one descriptor: with the padding that CMSG_SPACE adds there would be room for two.</summary>
+        /// <summary>CMSG_LEN of one descriptor.</summary>
         public const int Size = 16 + sizeof(int);
-
-        public readonly bool IsWhole => Length == Size && Level == SOL_SOCKET && Type == SCM_RIGHTS;
-
-        /// <summary>A descriptor of the sender, which the kernel adds where SO_PASSPIDFD says so (from Linux 6.5 on).</summary>
-        public readonly bool IsPidFd => Length == Size && Level == SOL_SOCKET && Type == SCM_PIDFD;
     }
 
     /// <summary>struct rlimit.</summary>

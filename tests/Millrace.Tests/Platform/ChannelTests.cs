@@ -9,6 +9,7 @@ namespace Millrace.Tests.Platform;
 
 public sealed unsafe class ChannelTests : IDisposable
 {
+    private const int SO_PASSCRED = 16;
     private const int SO_PASSPIDFD = 76;
     private const int LingerSeconds = 5;
 
@@ -111,17 +112,51 @@ public sealed unsafe class ChannelTests : IDisposable
     }
 
     [Fact]
-    public void Of_several_connections_in_one_message_one_is_taken_and_the_others_are_closed()
+    public void Several_connections_in_one_message_end_the_channel_and_are_closed()
     {
         int first = Accepted();
         int second = Accepted();
         Send([first, second]);
         _ = SystemCalls.Close(first);
         _ = SystemCalls.Close(second);
-        int taken = Take(out _);
-        Assert.InRange(taken, 0, int.MaxValue);
-        _ = SystemCalls.Close(taken);
+        Assert.Equal(KernelResult.Broken, Take(out _));
         Assert.All(_sockets.Where(static socket => socket.Connected), static client => Assert.Equal(0, client.Receive(new byte[1])));
+    }
+
+    // Nobody here closes what has come with another: for as long as its sender has set.
+    [Theory]
+    [InlineData(2)]
+    [InlineData(DescriptorPassing.Most)]
+    public void Taking_waits_for_nothing_that_comes_in_a_message(int count)
+    {
+        int connection = Accepted();
+        int slow = Accepted();
+        Fill(slow);
+        Linger(slow);
+        int[] all = [connection, .. Enumerable.Range(0, count - 1).Select(_ => SystemCalls.Fcntl(slow, SystemCalls.F_DUPFD_CLOEXEC, 3))];
+        Send(all);
+        Array.ForEach([slow, .. all], static descriptor => _ = SystemCalls.Close(descriptor));
+        long begun = Stopwatch.GetTimestamp();
+        int result = Take(out _);
+        Assert.InRange(Stopwatch.GetElapsedTime(begun), TimeSpan.Zero, TimeSpan.FromSeconds(LingerSeconds - 2));
+        Assert.Equal(KernelResult.Broken, result);
+    }
+
+    // SO_PASSCRED, which the other process may set: it comes first.
+    [Fact]
+    public void A_connection_is_found_behind_what_else_comes_with_it()
+    {
+        Assert.Equal(0, SystemCalls.SetSocketOption(_takes, SystemCalls.SOL_SOCKET, SO_PASSCRED, 1));
+        _ = SystemCalls.SetSocketOption(_takes, SystemCalls.SOL_SOCKET, SO_PASSPIDFD, 1);
+        int before = PidFds();
+        int connection = Accepted();
+        Assert.Equal(0, Kernel.Give(_gives, connection, [7]));
+        _ = SystemCalls.Close(connection);
+        int taken = Take(out byte[] knowledge);
+        Assert.True(ForeignDescriptor.IsConnection(taken));
+        Assert.Equal([7], knowledge);
+        Assert.Equal(before, PidFds());
+        _ = SystemCalls.Close(taken);
     }
 
     [Fact]
