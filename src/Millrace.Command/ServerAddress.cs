@@ -6,6 +6,7 @@ using System.Net;
 using System.Net.Sockets;
 using System.Text.RegularExpressions;
 using Millrace.Listeners;
+using Millrace.Platform;
 
 namespace Millrace.Command;
 
@@ -72,7 +73,7 @@ internal sealed partial record ServerAddress(ServerScheme Scheme, string? Socket
         EndPoint endPoint;
         if (SocketPath is not null)
         {
-            socket = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
+            socket = UnixSocket.New();
             endPoint = new UnixDomainSocketEndPoint(SocketPath);
         }
         else

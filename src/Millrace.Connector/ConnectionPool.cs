@@ -3,6 +3,7 @@
 
 using System.Net;
 using System.Net.Sockets;
+using Millrace.Platform;
 
 namespace Millrace.Connector;
 
@@ -204,7 +205,7 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
         while (true)
         {
             var socket = endPoint is UnixDomainSocketEndPoint
-                ? new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified)
+                ? UnixSocket.New()
                 : new Socket(endPoint.AddressFamily, SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
             try
             {

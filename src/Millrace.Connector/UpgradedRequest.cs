@@ -8,6 +8,7 @@ using System.Text;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.Net.Http.Headers;
+using Millrace.Platform;
 
 namespace Millrace.Connector;
 
@@ -174,9 +175,9 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
         await Tunnel.CarryAsync(ours, theirs, link).ConfigureAwait(false);
     }
 
-    private static async Task<Stream> ConnectAsync(EndPoint endPoint, CancellationToken ct)
+    internal static async Task<Stream> ConnectAsync(EndPoint endPoint, CancellationToken ct)
     {
-        var socket = new Socket(endPoint.AddressFamily, SocketType.Stream, ProtocolType.Unspecified);
+        var socket = endPoint is UnixDomainSocketEndPoint ? UnixSocket.New() : new Socket(endPoint.AddressFamily, SocketType.Stream, ProtocolType.Tcp);
         try
         {
             await socket.ConnectAsync(endPoint, ct).ConfigureAwait(false);

@@ -1,9 +1,11 @@
 // Processes that have outlived their daemon, as the next one finds them: what they are is what that daemon has written into its own folder, and never what they say;
-// of them come only the descriptors, and those are looked at. One that does not give them is ended, since nobody could look after it.
+// of them come only the descriptors, and those are looked at. One that does not give them is ended, since nobody could look after it. Whatever comes may be anything, and to look
+// at it, or to close it, take as long as somebody likes: both is done on other threads, and no process is waited for beyond its time.
 
 using System.Collections.Concurrent;
 using System.Globalization;
 using System.Net.Sockets;
+using System.Runtime.InteropServices;
 using System.Text;
 using Millrace.Command.Running;
 using Millrace.Listeners;
@@ -97,7 +99,7 @@ internal sealed class Adoption(string folder, Action<string> say)
         {
             why = error.Message;
         }
-        catch (OperationCanceledException)
+        catch (Exception error) when (error is OperationCanceledException or StandstillException)
         {
             why = string.Create(CultureInfo.InvariantCulture, $"it has not answered within {s_patience.TotalSeconds:0} s");
         }
@@ -126,28 +128,63 @@ internal sealed class Adoption(string folder, Action<string> say)
     }
 
     // Null: it has given all there is.
-    private async Task<string?> AskAsync(ListenersState listeners, InstanceState instance)
+    internal async Task<string?> AskAsync(ListenersState listeners, InstanceState instance)
     {
         using var limit = new CancellationTokenSource(s_patience);
-        using var socket = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
-        await socket.ConnectAsync(new UnixDomainSocketEndPoint(Path.Combine(folder, instance.Id + ".channel")), limit.Token);
-        if (DescriptorPassing.Peer((int)socket.Handle).Process != instance.Process)
+        var socket = UnixSocket.NewTaking();
+        try
         {
-            return "another process answers in its place";
+            await socket.ConnectAsync(new UnixDomainSocketEndPoint(Path.Combine(folder, instance.Id + ".channel")), limit.Token);
+            if (DescriptorPassing.Peer((int)socket.Handle).Process != instance.Process)
+            {
+                return "another process answers in its place";
+            }
+            await socket.SendAsync(Encoding.ASCII.GetBytes("give\n"), limit.Token);
+            await socket.ReceiveAsync(Memory<byte>.Empty, limit.Token);
+            var (given, why) = await new PatientLook(s_patience).AtAsync("", () => Receive(socket.SafeHandle, listeners, instance), limit.Token, static late => Leave(late.Given));
+            if (given is not null)
+            {
+                _given[instance.Id] = given;
+            }
+            return why;
         }
-        await socket.SendAsync(Encoding.ASCII.GetBytes("give\n"), limit.Token);
-        await socket.ReceiveAsync(Memory<byte>.Empty, limit.Token);
-        byte[] text = new byte[256];
-        int count = DescriptorPassing.Receive((int)socket.Handle, text, out int[] descriptors);
-        string answer = Encoding.ASCII.GetString(text, 0, Math.Max(0, count)).TrimEnd();
-        int lifeline = answer == "ok" && IsRight(listeners, instance, descriptors) ? SystemCalls.Fcntl((int)socket.Handle, SystemCalls.F_DUPFD_CLOEXEC, 3) : -1;      // the socket closes its own
-        if (lifeline >= 0)
+        finally
         {
-            _given[instance.Id] = new Given(lifeline, descriptors);
-            return null;
+            ForeignDescriptor.Close(socket);
         }
-        Array.ForEach(descriptors, ForeignDescriptor.Close);
-        return answer == "ok" ? "what it has given is not what the daemon had" : answer.Length == 0 ? "it has not answered" : $"it says: {answer.TrimStart('!', ' ')}";
+    }
+
+    private static (Given? Given, string? Why) Receive(SafeHandle socket, ListenersState listeners, InstanceState instance)
+    {
+        bool isHeld = false;
+        socket.DangerousAddRef(ref isHeld);     // whoever has asked may not wait any more
+        try
+        {
+            int its = (int)socket.DangerousGetHandle();
+            byte[] text = new byte[256];
+            int count = DescriptorPassing.Receive(its, text, out int[] descriptors);
+            _ = PassedDescriptors.Refuse(its);      // there is no more to come
+            string answer = Encoding.ASCII.GetString(text, 0, Math.Max(0, count)).TrimEnd();
+            int lifeline = answer == "ok" && IsRight(listeners, instance, descriptors) ? SystemCalls.Fcntl(its, SystemCalls.F_DUPFD_CLOEXEC, 3) : -1;      // the socket closes its own
+            if (lifeline >= 0)
+            {
+                return (new Given(lifeline, descriptors), null);
+            }
+            ForeignDescriptor.Close(descriptors);
+            return (null, answer == "ok" ? "what it has given is not what the daemon had" : answer.Length == 0 ? "it has not answered" : $"it says: {answer.TrimStart('!', ' ')}");
+        }
+        finally
+        {
+            socket.DangerousRelease();
+        }
+    }
+
+    private static void Leave(Given? given)
+    {
+        if (given is not null)
+        {
+            ForeignDescriptor.Close([given.Lifeline, .. given.Descriptors]);
+        }
     }
 
     private static bool IsRight(ListenersState listeners, InstanceState instance, int[] descriptors) =>

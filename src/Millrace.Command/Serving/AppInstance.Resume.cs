@@ -41,13 +41,13 @@ internal sealed partial class AppInstance
     {
         using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct, _ended.Token);
         limit.CancelAfter(s_keepPatience);
-        var socket = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
+        var socket = UnixSocket.New();
         try
         {
             await socket.ConnectAsync(new UnixDomainSocketEndPoint(_channel.Address.Path!), limit.Token);
             int[] pipes = [.. new[] { _output?.Descriptor ?? -1, _error?.Descriptor ?? -1 }.Where(static pipe => pipe >= 0)];
             byte[] answer = new byte[3];
-            if (DescriptorPassing.TrySend((int)socket.Handle, "keep\n"u8, pipes) && await socket.ReceiveAsync(answer, limit.Token) == answer.Length && Encoding.ASCII.GetString(answer) == "ok\n")
+            if (DescriptorPassing.TrySend((int)socket.Handle, "keep\n"u8, pipes) && await WaryStream.ReceiveAsync(socket, answer, limit.Token) == answer.Length && Encoding.ASCII.GetString(answer) == "ok\n")
             {
                 (_lifeline, socket) = (socket, _lifeline);
             }
@@ -58,7 +58,19 @@ internal sealed partial class AppInstance
         }
         finally
         {
-            socket?.Dispose();
+            if (socket is not null)
+            {
+                ForeignDescriptor.Close(socket);
+            }
+        }
+    }
+
+    // What the process has sent on it, and nobody has read, goes with it.
+    private void LoseLifeline()
+    {
+        if (_lifeline is not null)
+        {
+            ForeignDescriptor.Close(_lifeline);
         }
     }
 

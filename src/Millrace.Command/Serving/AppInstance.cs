@@ -283,7 +283,7 @@ internal sealed partial class AppInstance : IDisposable
             Kill();
         }
         _client?.Dispose();
-        _lifeline?.Dispose();
+        LoseLifeline();
         _report?.Dispose();
         _channel?.Dispose();
         _private?.Dispose();

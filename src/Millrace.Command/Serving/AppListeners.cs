@@ -343,8 +343,7 @@ internal sealed class AppListeners : IDisposable
         }
         _isClosed = true;
         _sockets.ForEach(End);
-        _ = SystemCalls.Close(_gives);
-        _ = SystemCalls.Close(_takes);
+        ForeignDescriptor.Close([_gives, _takes]);      // with what is on its way there, whatever that is
     }
 
     // A thread that waits in accept(2), here or in what has answered for the application, would keep the socket, and the address, for good.
@@ -353,6 +352,11 @@ internal sealed class AppListeners : IDisposable
         if (socket.Descriptor >= 0 && socket.Address.Kind != EndPointKind.Inherited)
         {
             _ = SystemCalls.Shutdown(socket.Descriptor, SystemCalls.SHUT_RDWR);
+        }
+        if (socket.Address.Kind == EndPointKind.Unix)
+        {
+            ForeignDescriptor.Close(socket);        // with who waits in its queue, and with what he has sent: the application has the socket too, and its options
+            return;
         }
         socket.Dispose();
     }

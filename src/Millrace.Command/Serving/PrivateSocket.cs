@@ -55,12 +55,12 @@ internal static class PrivateSocket
     /// <exception cref="SocketException">Nobody listens there, or it is not to be used, or it is somebody else's (<see cref="SocketError.AccessDenied"/>).</exception>
     public static async Task<Stream> ConnectAsync(string path, CancellationToken ct)
     {
-        var socket = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
+        var socket = UnixSocket.New();
         try
         {
             await socket.ConnectAsync(new UnixDomainSocketEndPoint(path), ct);
             RequireOwn(socket);
-            return new NetworkStream(socket, ownsSocket: true);
+            return PassedDescriptors.AreRefused((int)socket.Handle) ? new NetworkStream(socket, ownsSocket: true) : new WaryStream(socket);
         }
         catch
         {

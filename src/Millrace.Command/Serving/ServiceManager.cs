@@ -39,7 +39,8 @@ internal sealed class ServiceManager : IDisposable
         }
         try
         {
-            _socket = new Socket(AddressFamily.Unix, SocketType.Dgram, ProtocolType.Unspecified) { Blocking = false };
+            _socket = UnixSocket.New(SocketType.Dgram);
+            _socket.Blocking = false;
             _socket.Connect(new UnixDomainSocketEndPoint(path[0] == '@' ? '\0' + path[1..] : path));
         }
         catch (Exception error) when (error is SocketException or ArgumentException)

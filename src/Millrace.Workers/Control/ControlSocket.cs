@@ -84,7 +84,8 @@ internal sealed class ControlSocket : IDisposable
         {
             return true;        // nothing, or what bind(2) refuses to take the place of
         }
-        using var socket = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified) { Blocking = false };
+        using Socket socket = ClientSocket.New();
+        socket.Blocking = false;
         try
         {
             socket.Connect(new UnixDomainSocketEndPoint(Posix.PathIn(folder, name)));

@@ -17,6 +17,8 @@ internal static partial class Posix
     private const int SetMask = 0x08;               // POSIX_SPAWN_SETSIGMASK
     private const int UnixFamily = 1;               // AF_UNIX
     private const int Stream = 1;                   // SOCK_STREAM
+    private const int SocketLevel = 1;              // SOL_SOCKET
+    private const int PassRights = 83;              // SO_PASSRIGHTS
     private const int CloseOnExecute = 0x80000;     // SOCK_CLOEXEC, EFD_CLOEXEC
     private const int AddressSize = 110;            // sizeof(struct sockaddr_un)
     private const uint OwnSocket = 0x180;           // 0600
@@ -92,7 +94,22 @@ internal static partial class Posix
     public static unsafe (int Ours, int Theirs) Pair()
     {
         int* pair = stackalloc int[2];
-        return SocketPair(UnixFamily, Stream | CloseOnExecute, 0, pair) == 0 ? (pair[0], pair[1]) : throw Failure("A pair of sockets cannot be made");
+        if (SocketPair(UnixFamily, Stream | CloseOnExecute, 0, pair) != 0)
+        {
+            throw Failure("A pair of sockets cannot be made");
+        }
+        RefuseDescriptors(pair[0]);
+        return (pair[0], pair[1]);
+    }
+
+    /// <summary>
+    /// Has the kernel refuse descriptors that come along with bytes (SCM_RIGHTS; from Linux 6.16 on): it would close them on the thread that receives the bytes, which may wait for as
+    /// long as their sender likes (SO_LINGER).
+    /// </summary>
+    public static unsafe void RefuseDescriptors(int socket)
+    {
+        int no = 0;
+        _ = SetOption(socket, SocketLevel, PassRights, &no, sizeof(int));
     }
 
     /// <summary>A descriptor that stands for one process and for no other that gets its number later; can be read from when the process has ended.</summary>
@@ -224,6 +241,7 @@ internal static partial class Posix
         {
             throw Failure("A socket cannot be made");
         }
+        RefuseDescriptors(socket);
         _ = ChangeMode(socket, OwnSocket);      // the file that bind makes has what the socket has, less the umask
         if (Bind(socket, address, AddressSize) != 0 || Listen(socket, backlog) != 0)
         {
@@ -288,6 +306,9 @@ internal static partial class Posix
 
     [LibraryImport("libc", EntryPoint = "socketpair", SetLastError = true)]
     private static unsafe partial int SocketPair(int family, int type, int protocol, int* pair);
+
+    [LibraryImport("libc", EntryPoint = "setsockopt")]
+    private static unsafe partial int SetOption(int socket, int level, int name, void* value, uint size);
 
     [LibraryImport("libc", EntryPoint = "mkdtemp", SetLastError = true)]
     private static unsafe partial byte* MakeTemporaryFolder(byte* template);

@@ -233,7 +233,7 @@ public sealed class WorkerProcess : IMortal, IAsyncDisposable
     // An answer, or the end of the connection by a program that has read the question: both are of one that accepts.
     private async Task AskAsync(CancellationToken ct)
     {
-        using var socket = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
+        using var socket = ClientSocket.New();
         await socket.ConnectAsync(EndPoint, ct).ConfigureAwait(false);
         _ = await socket.SendAsync(s_question, SocketFlags.None, ct).ConfigureAwait(false);
         _ = await socket.ReceiveAsync(new byte[256], SocketFlags.None, ct).ConfigureAwait(false);

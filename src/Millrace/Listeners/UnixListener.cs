@@ -63,7 +63,6 @@ internal static unsafe class UnixListener
         {
             MakeRoom(directory, path, between);
             descriptor = CreateSocket(path);
-            _ = PassedDescriptors.Refuse(descriptor);
             Bind(descriptor, path);
             between?.Invoke("bind");
             file = HoldNew(directory, path);
@@ -227,7 +226,7 @@ internal static unsafe class UnixListener
 
     private static int CreateSocket(string path)
     {
-        int descriptor = SystemCalls.Socket(SystemCalls.AF_UNIX, SystemCalls.SOCK_STREAM | SystemCalls.SOCK_NONBLOCK | SystemCalls.SOCK_CLOEXEC, 0);
+        int descriptor = UnixSocket.Open();
         return descriptor >= 0 ? descriptor : throw Failed(path, "cannot be opened", SystemCalls.Errno);
     }
 

@@ -159,7 +159,7 @@ internal readonly unsafe partial struct LinuxKernel : IKernel
     // connect(2): a Unix socket connects at once or not at all, EAGAIN where its queue is full.
     public int Connect(ReadOnlySpan<byte> address)
     {
-        int descriptor = SystemCalls.Socket(SystemCalls.AF_UNIX, SystemCalls.SOCK_STREAM | SystemCalls.SOCK_NONBLOCK | SystemCalls.SOCK_CLOEXEC, 0);
+        int descriptor = UnixSocket.Open();
         if (descriptor < 0)
         {
             return KernelResult.Exhausted;

@@ -1,6 +1,7 @@
 // The borders between the layers (ARCHITECTURE.md), as the compiler and the project files see them.
 
 using System.Reflection;
+using System.Text.RegularExpressions;
 using System.Xml.Linq;
 using Millrace.Protocols;
 
@@ -49,6 +50,22 @@ public sealed class BorderTests
         Assert.All(
             Repository.Sources("src/Millrace").Where(static path => File.ReadAllText(path).Contains("[LibraryImport", StringComparison.Ordinal)),
             static path => Assert.StartsWith("SystemCalls", Path.GetFileName(path), StringComparison.Ordinal));
+
+    // Whoever is at the other end may send descriptors with its bytes, and a close of one may wait as long as he likes (SO_LINGER): they are refused before he is there.
+    [Fact]
+    public void Unix_sockets_are_made_where_descriptors_are_refused()
+    {
+        const string Made = @"\bAddressFamily\.Unix\b|\bnew Socket\((?!new SafeSocketHandle\()(?![^;]*\bProtocolType\.Tcp\b)|\bSystemCalls\.Socket\(\s*SystemCalls\.AF_UNIX\b|\bUnixSocket\.NewTaking\(|\bSocketPair\((?!int )|\bSO_PASSRIGHTS, 1\)";
+        string[] known =
+        [
+            "Adoption.cs",          // takes descriptors, and closes what it has not asked for elsewhere
+            "AppInstance.cs",       // a channel that takes those of the daemon
+            "AppListeners.cs",      // the channel between generations
+            "ClientSocket.cs", "Posix.cs", "UnixSocket.cs",
+        ];
+        IEnumerable<string> found = Repository.Sources("src").Where(static path => Regex.IsMatch(File.ReadAllText(path), Made)).Select(static path => Path.GetFileName(path));
+        Assert.Equal(known, found.Order(StringComparer.Ordinal));
+    }
 
     [Fact]
     public void No_file_is_changed_through_a_path_that_may_lead_elsewhere()
