@@ -49,6 +49,7 @@ public sealed class ProcessPool : IWorkerPool, IAsyncDisposable
         _options = options;
         _folder = new SocketFolder();
         _guardian = new Guardian(_folder.Path);
+        _folder.Moved = _guardian.MoveTo;
         _voice = new ProcessVoice(new Log((loggers ?? NullLoggerFactory.Instance).CreateLogger("Millrace.Workers"), options.Name), options.StopLimit);
         _pool = new WorkerPool<WorkerProcess>(StartAsync, null, options, loggers);
         _memoryWatch = options.MemoryMax is null ? null : new Timer(static pool => ((ProcessPool)pool!).LookAtMemory(), this, s_memoryLook, s_memoryLook);

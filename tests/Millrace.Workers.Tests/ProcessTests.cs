@@ -28,6 +28,60 @@ public sealed class ProcessTests
         free.Kill();
     }
 
+    // Whoever tidies up /tmp may remove what is locked as well, and a stranger make something in its place.
+    [Fact]
+    public async Task Where_the_folder_of_the_sockets_is_removed_there_is_another_and_the_guardian_empties_that()
+    {
+        using var folder = new SocketFolder();
+        PlacedSocket first = folder.Listen(1, out int listener);
+        Posix.Close(listener);
+        string before = folder.Path;
+        string after;
+        using (var guardian = new Guardian(before))
+        {
+            folder.Moved = guardian.MoveTo;
+            Directory.Delete(before, recursive: true);
+            Directory.CreateDirectory(before);
+            File.WriteAllText(before + "/a stranger's", "");
+
+            PlacedSocket second = folder.Listen(1, out listener);
+            after = folder.Path;
+            Assert.NotEqual(before, after);
+            using (var client = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified))
+            {
+                await client.ConnectAsync(second.EndPoint);
+            }
+            Assert.Equal(second.Path.Split('/')[^1], Path.GetFileName(Assert.Single(Directory.GetFileSystemEntries(after))));
+            first.Remove();
+            Assert.Single(Directory.GetFileSystemEntries(after));
+            Posix.Close(listener);
+        }
+        Assert.False(Directory.Exists(after));
+        Assert.True(File.Exists(before + "/a stranger's"));
+        Directory.Delete(before, recursive: true);
+    }
+
+    [Fact]
+    public async Task The_folder_of_the_sockets_is_locked_so_that_nobody_tidies_it_up()
+    {
+        using var folder = new SocketFolder();
+        Assert.Equal(1, await TryLockAsync(folder.Path));
+        Directory.Delete(folder.Path);
+        folder.Listen(1, out int listener).Remove();
+        Posix.Close(listener);
+        Assert.Equal(1, await TryLockAsync(folder.Path));
+        folder.Dispose();
+        Assert.Equal(0, await TryLockAsync(folder.Path));
+        Directory.Delete(folder.Path);
+
+        static async Task<int> TryLockAsync(string path)
+        {
+            using Process flock = Process.Start("flock", ["--nonblock", "--exclusive", path, "true"]);
+            await flock.WaitForExitAsync();
+            return flock.ExitCode;
+        }
+    }
+
     [Fact]
     public async Task Stacks_are_asked_for_where_the_process_itself_listens_and_not_where_somebody_has_put_a_socket_of_that_name()
     {

@@ -15,6 +15,7 @@ namespace Millrace.Command.Pools;
 
 internal sealed class PoolHost : IDisposable
 {
+    private readonly ProcessPool _pool;
     private readonly FastCgiProgram _program;
     private readonly PoolControl _control;
     private readonly CalmLog _log;
@@ -30,7 +31,7 @@ internal sealed class PoolHost : IDisposable
     public PoolHost(PoolSettings settings, ProcessPool pool, PoolAuthority authority, IServiceProvider services, Action<string> log)
     {
         (_hasRoot, _anyScript) = (settings.Root is not null, settings.Suffixes.Count == 0);
-        _authority = authority;
+        (_pool, _authority) = (pool, authority);
         _log = new CalmLog(log);
         _control = new PoolControl([pool], services, path: null, loggers: null);
         _program = new FastCgiProgram(pool, OptionsOf(settings), rest: null, new SaidLog(log).CreateLogger(SaidLog.Calm));
@@ -45,6 +46,7 @@ internal sealed class PoolHost : IDisposable
         }
         if (_authority.AsksForHealth(context))
         {
+            context.Response.StatusCode = IsWell(_pool.GetStatus()) ? StatusCodes.Status200OK : StatusCodes.Status503ServiceUnavailable;
             return;
         }
         var given = GivenTo(context);
@@ -68,6 +70,9 @@ internal sealed class PoolHost : IDisposable
         using ExchangeUse use = its.Exchange.Use(its.Ticket);
         return ParameterList.ReadBytes(its.Exchange.Head);
     }
+
+    /// <summary>Whether the pool can answer, or has not been asked yet. One of whose processes none can be made, and none is left, may do better in another process of the daemon's.</summary>
+    internal static bool IsWell(WorkerPoolStatus status) => status.StartFailure is null || status.Workers.Any(static worker => worker.State is WorkerState.Idle or WorkerState.Busy);
 
     public void Dispose()
     {

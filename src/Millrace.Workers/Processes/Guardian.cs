@@ -8,14 +8,16 @@ namespace Millrace.Workers.Processes;
 
 internal sealed class Guardian : IDisposable
 {
-    // Each line is + or - and a number. What has been killed at the end is what has not been taken away.
+    // Each line is + or - and a number of a process, or / and the number of a descriptor and the path of another folder. What has been killed at the end is what has not been taken away. A folder is entered
+    // by its descriptor, since its path may lead elsewhere by then, unless this process is hidden.
     private const string Script = """
         trap '' HUP INT TERM QUIT
         children=' '
-        while read -r what child; do
+        while read -r what child folder; do
             case $what in
                 +) children="$children$child " ;;
                 -) children="${children%% $child *} ${children#* $child }" ;;
+                /) { cd -P "/proc/$PPID/fd/$child" || cd -P -- "$folder"; } && set -- "$folder" ;;
             esac
         done
         for child in $children; do kill -9 "$child"; done
@@ -49,14 +51,19 @@ internal sealed class Guardian : IDisposable
 
     public void Remove(int child) => Tell('-', child);
 
+    /// <summary>From now on that is the folder to be emptied and removed.</summary>
+    /// <param name="descriptor">Under which it is open here.</param>
+    /// <param name="folder">Its path.</param>
+    public void MoveTo(int descriptor, string folder) => Tell('/', descriptor, " " + folder);
+
     // A shell that has been killed guards nothing; the pool goes on without.
-    private void Tell(char what, int child)
+    private void Tell(char what, int number, string more = "")
     {
         lock (_lock)
         {
             try
             {
-                _shell.StandardInput.Write(string.Create(CultureInfo.InvariantCulture, $"{what} {child}\n"));
+                _shell.StandardInput.Write(string.Create(CultureInfo.InvariantCulture, $"{what} {number}{more}\n"));
                 _shell.StandardInput.Flush();
             }
             catch (Exception error) when (error is IOException or ObjectDisposedException)

@@ -8,6 +8,9 @@ namespace Millrace.Workers.Processes;
 
 internal static partial class Posix
 {
+    /// <summary>The HResult of an <see cref="IOException"/> of this class where what is asked for is not there (ENOENT).</summary>
+    public const int IsNotThere = 2;
+
     public const int SigKill = 9;
     public const int SigTerm = 15;
 
@@ -24,6 +27,8 @@ internal static partial class Posix
     private const uint OwnSocket = 0x180;           // 0600
     private const uint OwnFolder = 0x1C0;           // 0700
     private const int IsThere = 17;                 // EEXIST
+    private const int SharedLock = 1;               // LOCK_SH
+    private const int DoNotBlockLock = 4;           // LOCK_NB
     private const int NothingBehind = 6;            // ENXIO
     private const int DoNotBlock = 0x800;           // O_NONBLOCK
     private const int ThisFolder = -100;            // AT_FDCWD
@@ -215,6 +220,19 @@ internal static partial class Posix
     /// <exception cref="IOException">There is none, or it is a link.</exception>
     public static int OpenFolder(string path) => OpenAt(ThisFolder, path, PathOnly | s_folderOnly | s_noLink | CloseOnExecute) is >= 0 and var descriptor ? descriptor : throw Failure($"The folder {path} cannot be opened");
 
+    /// <summary>The same, locked: whoever tidies up leaves such a one alone (systemd-tmpfiles(8)).</summary>
+    /// <exception cref="IOException">There is none, or it is a link.</exception>
+    public static int LockFolder(string path)
+    {
+        int descriptor = OpenAt(ThisFolder, path, s_folderOnly | s_noLink | CloseOnExecute);
+        if (descriptor < 0)
+        {
+            throw Failure($"The folder {path} cannot be opened");
+        }
+        _ = Lock(descriptor, SharedLock | DoNotBlockLock);
+        return descriptor;
+    }
+
     /// <summary>The path of an entry of a folder that is open, for this process alone: it leads there, whoever may have exchanged what the folder's own path leads to.</summary>
     public static string PathIn(int folder, string name) => string.Create(CultureInfo.InvariantCulture, $"/proc/self/fd/{folder}/{name}");
 
@@ -252,7 +270,7 @@ internal static partial class Posix
         return socket;
     }
 
-    private static IOException Failure(string what) => new($"{what}: {Marshal.GetLastPInvokeErrorMessage()}.");
+    private static IOException Failure(string what) => new($"{what}: {Marshal.GetLastPInvokeErrorMessage()}.", Marshal.GetLastPInvokeError());
 
     /// <summary>struct pollfd.</summary>
     [StructLayout(LayoutKind.Sequential)]
@@ -315,6 +333,9 @@ internal static partial class Posix
 
     [LibraryImport("libc", EntryPoint = "mkdirat", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     private static partial int MakeFolder(int folder, string name, uint mode);
+
+    [LibraryImport("libc", EntryPoint = "flock")]
+    private static partial int Lock(int descriptor, int how);
 
     [LibraryImport("libc", EntryPoint = "fchmod")]
     private static partial int ChangeMode(int descriptor, uint mode);

@@ -22,24 +22,22 @@ public sealed class WorkerProcess : IMortal, IAsyncDisposable
     private readonly ProcessPoolOptions _options;
     private readonly Guardian _guardian;
     private readonly ProcessVoice _voice;
-    private readonly SocketFolder _folder;
-    private readonly string _name;
+    private readonly PlacedSocket _socket;
     private readonly ChildOutput _output;
     private readonly TaskCompletionSource<Death> _death = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private readonly Lock _lock = new();
     private int _descriptor;        // -1: it has ended
     private WorkerEnd _killedFor;
 
-    private WorkerProcess(ProcessPoolOptions options, SocketFolder folder, Guardian guardian, ProcessVoice voice, string name, int id, int descriptor, int output)
+    private WorkerProcess(ProcessPoolOptions options, PlacedSocket socket, Guardian guardian, ProcessVoice voice, int id, int descriptor, int output)
     {
         _options = options;
         _guardian = guardian;
         _voice = voice;
-        _folder = folder;
-        _name = name;
+        _socket = socket;
         _descriptor = descriptor;
         ProcessId = id;
-        EndPoint = folder.EndPointOf(name);
+        EndPoint = socket.EndPoint;
         Reaper.Watch(id, descriptor, OnEnded);
         _output = new ChildOutput(output, line => voice.Printed(id, line));
     }
@@ -133,19 +131,18 @@ public sealed class WorkerProcess : IMortal, IAsyncDisposable
     private static WorkerProcess Start(ProcessPoolOptions options, SocketFolder folder, Guardian guardian, ProcessVoice voice)
     {
         // Its listening socket is in no other process's hands: when it ends, whoever would connect is refused at once.
-        string name = folder.NextName();
-        int listener = Posix.Listen(folder.PathOf(name), BacklogMax);
+        PlacedSocket socket = folder.Listen(BacklogMax, out int listener);
         (int Ours, int Theirs)? pair = null;
         try
         {
             pair = Posix.Pair();
             int id = Posix.Spawn(options.Command, [options.Command, .. options.Arguments], options.CompleteEnvironment(), options.WorkingDirectory, listener, pair.Value.Theirs);
             guardian.Add(id);
-            return Hold(id, guardian, descriptor => new WorkerProcess(options, folder, guardian, voice, name, id, descriptor, pair.Value.Ours));
+            return Hold(id, guardian, descriptor => new WorkerProcess(options, socket, guardian, voice, id, descriptor, pair.Value.Ours));
         }
         catch
         {
-            folder.Remove(name);
+            socket.Remove();
             if (pair is not null)
             {
                 Posix.Close(pair.Value.Ours);
@@ -262,7 +259,7 @@ public sealed class WorkerProcess : IMortal, IAsyncDisposable
             reason = _killedFor == WorkerEnd.None ? WorkerEnd.Exited : _killedFor;
         }
         _guardian.Remove(ProcessId);
-        _folder.Remove(_name);
+        _socket.Remove();
         _ = _death.TrySetResult(new Death(reason, new IOException(how switch
         {
             null => "it has ended.",

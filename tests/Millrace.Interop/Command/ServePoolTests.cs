@@ -294,6 +294,26 @@ public sealed partial class ServePoolTests : IAsyncLifetime
         Assert.StartsWith("200 ", (await CommandProcess.RunAsync("get", "fastcgi://unix:" + Socket("php"), "/title.php", "--param", $"SCRIPT_FILENAME={Root}/title.php")).Output, StringComparison.Ordinal);
     }
 
+    // As whoever tidies up /tmp does.
+    [Fact]
+    public async Task Where_the_folder_of_its_sockets_is_removed_it_goes_on_with_another()
+    {
+        Write(Pool("\"min\": 1", "\"max\": 1"));
+        string temporary = Directory.CreateDirectory(Path.Combine(_directory.Path, "tmp")).FullName;
+        await StartAsync(variables: "TMPDIR=" + temporary);
+        string Folder() => Assert.Single(Directory.GetDirectories(temporary, "millrace-pool-*"));
+        string before = Folder();
+        int worker = Assert.Single(await WorkersAsync());
+
+        Directory.Delete(before, recursive: true);
+        Assert.Equal(0, (await DoAsync("pool", "recycle", "php", "1")).ExitCode);
+        await WaitForAsync(async () => (await WorkersAsync()).ToArray() is [var now] && now != worker);
+
+        Assert.Equal((await WorkersAsync()).Single().ToString(CultureInfo.InvariantCulture), await GetAsync("/process.php"));
+        Assert.NotEqual(before, Folder());
+        Assert.Equal(0, (await DoAsync("pool", "swap", "php")).ExitCode);
+    }
+
     // ---- how it is done ----
 
     private string Socket(string pool) => Path.Combine(_directory.Path, pool + ".sock");
@@ -308,10 +328,10 @@ public sealed partial class ServePoolTests : IAsyncLifetime
     private void Write(string pool, string before = "") =>
         System.IO.File.WriteAllText(File, $"{{ \"control\": \"run/control.sock\", \"snapshots\": \"snapshots\", {before} \"pools\": [\n{pool}\n] }}\n");
 
-    private async Task<CommandProcess> StartAsync(string waitFor = "php: generation 1 serves", bool withNginx = true, Func<string, string>? nginx = null)
+    private async Task<CommandProcess> StartAsync(string waitFor = "php: generation 1 serves", bool withNginx = true, Func<string, string>? nginx = null, params string[] variables)
     {
         Assert.Equal(0, withNginx ? (await CommandProcess.RunAsync("check", File)).ExitCode : 0);
-        CommandProcess daemon = CommandProcess.Millrace("serve", File);
+        CommandProcess daemon = CommandProcess.MillraceWith(variables, "serve", File);
         _processes.Add(daemon);
         await daemon.WaitForOutputAsync(waitFor);
         if (withNginx)
