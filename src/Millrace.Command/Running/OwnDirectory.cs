@@ -35,6 +35,10 @@ internal static unsafe class OwnDirectory
     public static void PreparePassable(string path, string purpose, string cure) =>
         Prepare(path, group: null, isPassable: true, purpose, cure, cureOfParent: cure);
 
+    /// <summary>The same, open to this user alone.</summary>
+    public static void PrepareClosed(string path, string purpose, string cure) =>
+        Prepare(path, group: null, isPassable: false, purpose, cure, cureOfParent: cure);
+
     private static void Prepare(string path, WebServerGroup? group, bool isPassable, string purpose, string cure, string cureOfParent)
     {
         try

@@ -1,6 +1,7 @@
 // From the settings of an application to what its next generation runs: a project is built, and code is copied to where nobody writes to it.
 
 using System.Globalization;
+using System.Security.Cryptography;
 using Millrace.Command.Running;
 using Millrace.Listeners;
 
@@ -77,7 +78,7 @@ internal sealed class AppCode
         {
             return (app, null);
         }
-        string name = string.Create(CultureInfo.InvariantCulture, $"{settings.Name}-{generation}-{Environment.ProcessId}");
+        string name = string.Create(CultureInfo.InvariantCulture, $"{settings.Name}-{generation}-{Environment.ProcessId}-{RandomNumberGenerator.GetHexString(8, lowercase: true)}");      // no other's, whoever has left what
         var code = await CopyAsync(app.Assembly, name, user, settings.User is { } named ? Accounts.Find(named).Group : null, ct);
         if (project is null)
         {
@@ -89,12 +90,11 @@ internal sealed class AppCode
     // What nobody waits for any more is not copied to its end.
     private async Task<CodeSnapshot> CopyAsync(string assembly, string name, OtherUser? user, uint? group, CancellationToken ct)
     {
-        string parent = _folders.Snapshots;
         using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct);
         var wanted = limit.Token;
         try
         {
-            return await _look.AtAsync(assembly, () => CodeSnapshot.Take(assembly, parent, name, new CodeReader(user, group, _look.GoesOn, wanted)), ct, static code => code.Dispose());
+            return await _look.AtAsync(assembly, () => CodeSnapshot.Take(assembly, _folders.Snapshots, name, new CodeReader(user, group, _look.GoesOn, wanted)), ct, static code => code.Dispose());
         }
         finally
         {

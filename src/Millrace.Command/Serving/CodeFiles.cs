@@ -8,13 +8,27 @@ using Millrace.Command.Running;
 
 namespace Millrace.Command.Serving;
 
-/// <param name="Path">The folder; absolute, and no link.</param>
-/// <param name="Files">The code right in it.</param>
-/// <param name="Folders">Those that hold code, at whatever depth.</param>
-internal sealed record CodeFolder(string Path, IReadOnlyList<FileInfo> Files, IReadOnlyList<CodeFolder> Folders);
+/// <summary>A folder that holds code, at whatever depth. Names are kept and no paths: there may be many, and they may be as long as can be.</summary>
+/// <param name="above">The folder that it is in; null: it is the application's.</param>
+/// <param name="name">Of the folder; the path of the application's own: absolute, and no link.</param>
+internal sealed class CodeFolder(CodeFolder? above, string name)
+{
+    public string Name => name;
+
+    public string Path => above is null ? name : System.IO.Path.Combine(above.Path, name);
+
+    /// <summary>The code right in it.</summary>
+    public IReadOnlyList<string> Files { get; set; } = [];
+
+    /// <summary>Those in it that hold code.</summary>
+    public IReadOnlyList<CodeFolder> Folders { get; set; } = [];
+}
 
 internal static class CodeFiles
 {
+    /// <summary>Files of code, and folders, that are kept of one application's folder. What is none of code may be there in any number: it is passed by.</summary>
+    public const int EntriesMax = 100_000;
+
     private const int DepthMax = 8;
     private const string WebRoot = "wwwroot";
 
@@ -23,12 +37,15 @@ internal static class CodeFiles
     /// <summary>The code of a folder as it is now; null where there is none, or the folder cannot be read.</summary>
     /// <param name="folder">Which.</param>
     /// <param name="seen">Is called again and again while it is read; null: nobody waits for that.</param>
-    public static CodeFolder? Read(string folder, Action? seen = null)
+    /// <param name="entriesMax">Files of code, and folders, that are kept.</param>
+    /// <exception cref="CommandFailure">There are more.</exception>
+    public static CodeFolder? Read(string folder, Action? seen = null, int entriesMax = EntriesMax)
     {
         try
         {
             var directory = new DirectoryInfo(folder);
-            return Read((DirectoryInfo?)directory.ResolveLinkTarget(returnFinalTarget: true) ?? directory, depth: 0, seen ?? (static () => { }));
+            directory = (DirectoryInfo?)directory.ResolveLinkTarget(returnFinalTarget: true) ?? directory;
+            return new Reading(folder, seen ?? (static () => { }), entriesMax).Read(new CodeFolder(above: null, directory.FullName), depth: 0);
         }
         catch (Exception error) when (error is IOException or UnauthorizedAccessException)
         {
@@ -52,7 +69,18 @@ internal static class CodeFiles
 
     /// <summary>When the youngest file was written.</summary>
     public static DateTime WrittenUtc(CodeFolder folder, Action? seen = null) =>
-        Telling(folder.Files, seen ?? (static () => { })).Select(static file => PlainFile.Facts(file).WrittenUtc).Concat(folder.Folders.Select(each => WrittenUtc(each, seen))).Max();
+        Facts(folder, seen ?? (static () => { })).Select(static file => file.WrittenUtc).Concat(folder.Folders.Select(each => WrittenUtc(each, seen))).Max();
+
+    private static IEnumerable<(string Path, long Length, DateTime WrittenUtc)> Facts(CodeFolder folder, Action seen)
+    {
+        string path = folder.Path;
+        foreach (string name in Telling(folder.Files, seen))
+        {
+            var file = new FileInfo(Path.Combine(path, name));
+            var (length, written) = PlainFile.Facts(file);
+            yield return (file.FullName, length, written);
+        }
+    }
 
     /// <summary>The same, of each of which somebody is told before it is looked at.</summary>
     public static IEnumerable<T> Telling<T>(IEnumerable<T> entries, Action seen)
@@ -64,54 +92,90 @@ internal static class CodeFiles
         }
     }
 
-    private static CodeFolder? Read(DirectoryInfo directory, int depth, Action seen)
-    {
-        seen();
-        var entries = Telling(directory.EnumerateFileSystemInfos(), seen).ToArray();
-        var names = entries.Select(static entry => entry.Name).ToHashSet(StringComparer.Ordinal);
-        FileInfo[] files = [.. entries.OfType<FileInfo>().Where(file => IsCode(file.Name, names) && IsFile(file, seen)).OrderBy(static file => file.Name, StringComparer.Ordinal)];
-        CodeFolder[] folders = depth == DepthMax ? [] :
-        [
-            .. Telling(entries.OfType<DirectoryInfo>(), seen).Where(each => (depth > 0 || each.Name != WebRoot) && each.LinkTarget is null)
-                .OrderBy(static each => each.Name, StringComparer.Ordinal).Select(each => ReadInner(each, depth + 1, seen)).OfType<CodeFolder>(),
-        ];
-        return files.Length + folders.Length > 0 ? new CodeFolder(directory.FullName, files, folders) : null;
-    }
-
-    // One that is closed, such as lost+found, is none of code.
-    private static CodeFolder? ReadInner(DirectoryInfo directory, int depth, Action seen)
-    {
-        try
-        {
-            return Read(directory, depth, seen);
-        }
-        catch (UnauthorizedAccessException)
-        {
-            return null;
-        }
-    }
-
-    private static bool IsFile(FileInfo file, Action seen)
-    {
-        seen();
-        return PlainFile.IsAt(file.FullName);
-    }
-
-    // The executable of an assembly has its name, and no ending.
-    private static bool IsCode(string name, HashSet<string> names) =>
-        s_endings.Any(ending => name.EndsWith(ending, StringComparison.OrdinalIgnoreCase))
-        || name.Contains(".so.", StringComparison.OrdinalIgnoreCase) || name == "createdump" || names.Contains(name + ".dll");
-
     private static void Add(IncrementalHash hash, CodeFolder folder, Action seen)
     {
-        foreach (var file in Telling(folder.Files, seen))
+        foreach (var (path, length, written) in Facts(folder, seen))
         {
-            var (length, written) = PlainFile.Facts(file);
-            hash.AppendData(Encoding.UTF8.GetBytes(string.Create(CultureInfo.InvariantCulture, $"{file.FullName}\0{length}\0{written.Ticks}\0")));
+            hash.AppendData(Encoding.UTF8.GetBytes(string.Create(CultureInfo.InvariantCulture, $"{path}\0{length}\0{written.Ticks}\0")));
         }
         foreach (var each in folder.Folders)
         {
             Add(hash, each, seen);
+        }
+    }
+
+    private static bool IsCode(string name) =>
+        s_endings.Any(ending => name.EndsWith(ending, StringComparison.OrdinalIgnoreCase)) || name.Contains(".so.", StringComparison.OrdinalIgnoreCase) || name == "createdump";
+
+    // Of what somebody has made in any number nothing is kept but the code, and the folders that are still to be looked into.
+    private sealed class Reading(string whole, Action seen, int entriesMax)
+    {
+        private const string Assembly = ".dll";
+
+        private int _kept;
+
+        /// <returns>The same; null: it holds no code.</returns>
+        public CodeFolder? Read(CodeFolder folder, int depth)
+        {
+            seen();
+            int before = _kept;
+            List<string> files = [];
+            List<string> inner = [];
+            var directory = new DirectoryInfo(folder.Path);
+            foreach (var entry in Telling(directory.EnumerateFileSystemInfos(), seen))
+            {
+                if (entry is FileInfo file ? IsCode(file.Name) && IsFile(file.FullName) : IsLookedInto((DirectoryInfo)entry, depth))
+                {
+                    Keep(entry is FileInfo ? files : inner, entry.Name);
+                }
+            }
+            foreach (string assembly in files.Where(static name => name.EndsWith(Assembly, StringComparison.Ordinal)).ToArray())
+            {
+                string executable = assembly[..^Assembly.Length];       // has the name of its assembly, and no ending
+                if (executable.Length > 0 && !IsCode(executable) && IsFile(Path.Combine(directory.FullName, executable)))
+                {
+                    Keep(files, executable);
+                }
+            }
+            files.Sort(StringComparer.Ordinal);
+            inner.Sort(StringComparer.Ordinal);
+            folder.Files = files;
+            folder.Folders = [.. inner.Select(name => ReadInner(new CodeFolder(folder, name), depth + 1)).OfType<CodeFolder>()];
+            bool hasCode = files.Count + folder.Folders.Count > 0;
+            _kept = hasCode ? _kept - (inner.Count - folder.Folders.Count) : before;
+            return hasCode ? folder : null;
+        }
+
+        // One that is closed, such as lost+found, is none of code.
+        private CodeFolder? ReadInner(CodeFolder folder, int depth)
+        {
+            int before = _kept;
+            try
+            {
+                return Read(folder, depth);
+            }
+            catch (UnauthorizedAccessException)
+            {
+                _kept = before;
+                return null;
+            }
+        }
+
+        private bool IsFile(string path)
+        {
+            seen();
+            return PlainFile.IsAt(path);
+        }
+
+        private static bool IsLookedInto(DirectoryInfo directory, int depth) => depth < DepthMax && (depth > 0 || directory.Name != WebRoot) && directory.LinkTarget is null;
+
+        private void Keep(List<string> all, string name)
+        {
+            all.Add(name);
+            if (++_kept > entriesMax)
+            {
+                throw new CommandFailure(ExitCode.Failure, string.Create(CultureInfo.InvariantCulture, $"{whole} holds more than {entriesMax:N0} files of code and folders. Take what is no code out of it, or write \"snapshot\": false and \"watch\": false for the application."));
+            }
         }
     }
 }

@@ -49,7 +49,7 @@ internal sealed class CodeSnapshot : IDisposable
         long giveUpAt = Environment.TickCount64 + (long)s_patience.TotalMilliseconds;
         while (Environment.TickCount64 < giveUpAt)
         {
-            if (copying.Read(() => CodeFiles.Read(folder, reader.GoesOn)) is { } code && IsQuiet(code, reader.GoesOn) && Take(code, parent, name, copying) is { } snapshot)
+            if (copying.Read(() => CodeFiles.Read(folder, reader.GoesOn)) is { } code && Take(code, parent, name, copying) is { } snapshot)
             {
                 return snapshot;
             }
@@ -63,30 +63,26 @@ internal sealed class CodeSnapshot : IDisposable
     /// <summary>The application as it is started from here.</summary>
     public RunnableApp Move(RunnableApp app) => app with { Assembly = Move(app.Assembly)!, Executable = Move(app.Executable) };
 
-    /// <summary>Makes the folder for the snapshots of one daemon, without those that earlier ones have left and no process runs from.</summary>
+    /// <summary>Makes the folder for the snapshots of one daemon. What earlier ones have left there is for <see cref="LeftSnapshots"/>.</summary>
     /// <param name="parent">Made where it is lacking, this user's alone to write to.</param>
     /// <param name="control">The daemon's socket, which no other daemon has.</param>
+    /// <param name="runsAsOthers">Whether processes of other users run from there. Where none do, what is made above it stays closed: the next daemon may want its sockets there.</param>
     /// <returns>The folder.</returns>
     /// <exception cref="CommandFailure">It cannot be made, or others may write there.</exception>
-    public static string Prepare(string parent, string control)
+    public static string Prepare(string parent, string control, bool runsAsOthers)
     {
         const string cure = "Name a folder of the daemon's own in the file, such as \"snapshots\": \"/var/cache/millrace\", or write \"snapshot\": false for every application.";
         if (Path.GetDirectoryName(parent) is { } above && !Directory.Exists(above))
         {
-            OwnDirectory.PreparePassable(above, Purpose, cure);
+            Action<string, string, string> prepare = runsAsOthers ? OwnDirectory.PreparePassable : OwnDirectory.PrepareClosed;
+            prepare(above, Purpose, cure);
         }
         OwnDirectory.PreparePassable(parent, Purpose, cure);
         string name = Convert.ToHexStringLower(SHA256.HashData(Encoding.UTF8.GetBytes(control)))[..12];
         using OwnFolder all = OwnFolder.Open(parent);
         using OwnFolder folder = all.Make(name);
         folder.LetPass();
-        string path = Path.Combine(parent, name);
-        string[] commands = [.. CommandLines()];
-        foreach (string left in folder.Names.Where(left => !commands.Any(command => command.Contains($"{path}/{left}/", StringComparison.Ordinal))))
-        {
-            folder.Remove(left);
-        }
-        return path;
+        return Path.Combine(parent, name);
     }
 
     // What cannot be removed now is found by the next daemon.
@@ -108,7 +104,7 @@ internal sealed class CodeSnapshot : IDisposable
         return age >= s_quiet || age < -s_quiet;        // clocks differ, and archives keep times
     }
 
-    // Null when the files have changed meanwhile.
+    // Null when the files have changed meanwhile, or a moment ago.
     private static CodeSnapshot? Take(CodeFolder code, string parent, string name, Copying copying)
     {
         try
@@ -128,6 +124,11 @@ internal sealed class CodeSnapshot : IDisposable
 
     private static string? Take(CodeFolder code, OwnFolder folder, string name, Copying copying)
     {
+        string? before = copying.Read(() => CodeFiles.Sign(code, copying.Seen));
+        if (!copying.Read(() => IsQuiet(code, copying.Seen)))
+        {
+            return null;
+        }
         string? signature = null;
         try
         {
@@ -135,7 +136,6 @@ internal sealed class CodeSnapshot : IDisposable
             {
                 copying.CopyAll(code, copy);
             }
-            string? before = CodeFiles.Sign(code, copying.Seen);
             return signature = copying.Read(() => CodeFiles.Sign(CodeFiles.Read(code.Path, copying.Seen), copying.Seen)) == before ? before : null;
         }
         finally
@@ -149,30 +149,15 @@ internal sealed class CodeSnapshot : IDisposable
 
     private string? Move(string? path) => path is null ? null : Path.Combine(_parent, _name, Path.GetFileName(path));
 
-    private static IEnumerable<string> CommandLines()
-    {
-        foreach (string process in Directory.GetDirectories("/proc").Where(static each => char.IsAsciiDigit(Path.GetFileName(each)[0])))
-        {
-            string command = "";
-            try
-            {
-                command = File.ReadAllText(process + "/cmdline");
-            }
-            catch (Exception error) when (error is IOException or UnauthorizedAccessException)
-            {
-                // It has ended meanwhile, or is somebody else's.
-            }
-            yield return command;
-        }
-    }
-
     // The copy's processes may read it, and nobody but the daemon write: what is removed later is what was made here. What is read lies where others may write.
     private sealed class Copying(CodeReader reader)
     {
         private const long BytesMax = 16L * 1024 * 1024 * 1024;
         private const int FileMin = 64 * 1024;      // an empty file takes room as well
+        private const int LinkMin = 4 * 1024;
 
         private long _left;
+        private int _made;
 
         public Action Seen => reader.GoesOn;
 
@@ -180,27 +165,30 @@ internal sealed class CodeSnapshot : IDisposable
 
         public void CopyAll(CodeFolder code, OwnFolder to)
         {
-            _left = BytesMax;
+            (_left, _made) = (BytesMax, 0);
             Copy(code, to);
         }
 
         private void Copy(CodeFolder code, OwnFolder to)
         {
-            var copied = code.Files.Select(static file => file.Name).ToHashSet(StringComparer.Ordinal);
-            foreach (var file in code.Files)
+            string path = code.Path;
+            HashSet<string> copied = [.. code.Files, .. code.Folders.Select(static folder => folder.Name)];
+            foreach (string name in code.Files)
             {
-                Copy(file, to);
+                Count(path);
+                Copy(Path.Combine(path, name), name, to);
             }
             foreach (var folder in code.Folders)
             {
-                string name = Path.GetFileName(folder.Path);
-                copied.Add(name);
-                using OwnFolder inner = to.Make(name);
+                Count(path);
+                using OwnFolder inner = to.Make(folder.Name);
                 Copy(folder, inner);
             }
-            foreach (string name in Read(() => CodeFiles.Telling(Directory.EnumerateFileSystemEntries(code.Path), Seen).ToArray()).Select(static path => Path.GetFileName(path)).Where(name => !copied.Contains(name)))
+            foreach (string name in Read(() => NamesIn(path).Where(name => !copied.Contains(name)).Take(reader.EntriesMax - _made + 1).ToArray()))
             {
-                to.Link(name, Path.Combine(code.Path, name));
+                Count(path);
+                Spend(LinkMin, path);
+                to.Link(name, Path.Combine(path, name));
             }
             if (reader.Group is { } id)
             {
@@ -208,17 +196,34 @@ internal sealed class CodeSnapshot : IDisposable
             }
         }
 
-        private void Copy(FileInfo file, OwnFolder to)
+        private IEnumerable<string> NamesIn(string path) => CodeFiles.Telling(Directory.EnumerateFileSystemEntries(path), Seen).Select(static entry => Path.GetFileName(entry));
+
+        private void Copy(string path, string name, OwnFolder to)
         {
             reader.GoesOn();
-            using SafeFileHandle source = Open(file.FullName);
+            using SafeFileHandle source = Open(path);
             long length = RandomAccess.GetLength(source);
-            _left -= Math.Max(length, FileMin);
+            Spend(Math.Max(length, FileMin), path);
+            to.Copy(source, length, name, reader);
+        }
+
+        private void Count(string path)
+        {
+            reader.Wanted.ThrowIfCancellationRequested();
+            reader.GoesOn();
+            if (++_made > reader.EntriesMax)
+            {
+                throw new CommandFailure(ExitCode.Failure, string.Create(CultureInfo.InvariantCulture, $"With {path} a copy of the application has more than {reader.EntriesMax:N0} files, folders and links. Keep what is no code in a folder without code, or write \"snapshot\": false for it."));
+            }
+        }
+
+        private void Spend(long bytes, string path)
+        {
+            _left -= bytes;
             if (_left < 0)
             {
-                throw new CommandFailure(ExitCode.Failure, $"With {file.FullName} the code of the application is larger than 16 GiB. Take what is no code out of its folder, or write \"snapshot\": false for it.");
+                throw new CommandFailure(ExitCode.Failure, $"With {path} the code of the application is larger than 16 GiB. Take what is no code out of its folder, or write \"snapshot\": false for it.");
             }
-            to.Copy(source, length, file.Name, reader);
         }
 
         private SafeFileHandle Open(string path)

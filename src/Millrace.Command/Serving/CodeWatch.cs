@@ -28,6 +28,9 @@ internal sealed class CodeWatch(PatientLook look, Action<string>? say = null)
 
     private sealed record Watch(string Place, Func<string?>? Sign, Pace Pace, string? Deployed);
 
+    /// <summary>Files of code, and folders, that are kept while somebody looks.</summary>
+    public Func<int> EntriesMax { get; init; } = static () => CodeFiles.EntriesMax;
+
     /// <summary>What lies there now is deployed.</summary>
     /// <param name="target">A folder, or a file in it.</param>
     /// <param name="user">Who looks; null: this process's own.</param>
@@ -92,7 +95,7 @@ internal sealed class CodeWatch(PatientLook look, Action<string>? say = null)
         return () =>
         {
             folder ??= Directory.Exists(target) ? target : Path.GetDirectoryName(target)!;
-            return OtherUser.Read(user, () => CodeFiles.Sign(CodeFiles.Read(folder, look.GoesOn), look.GoesOn));
+            return OtherUser.Read(user, () => CodeFiles.Sign(CodeFiles.Read(folder, look.GoesOn, EntriesMax()), look.GoesOn));
         };
     }
 
@@ -155,7 +158,7 @@ internal sealed class CodeWatch(PatientLook look, Action<string>? say = null)
             _isStanding = false;
             return now == deployed ? null : now;
         }
-        catch (StandstillException error)
+        catch (Exception error) when (error is StandstillException or CommandFailure)
         {
             if (!_isStanding)
             {

@@ -1,6 +1,7 @@
 // Where a daemon keeps what it makes. The folder of its sockets is there before it listens, that of snapshots when the first application needs one.
 
 using Millrace.Command.Running;
+using Millrace.Platform;
 
 namespace Millrace.Command.Serving;
 
@@ -10,6 +11,7 @@ internal sealed class DaemonFolders(DaemonPlaces places) : IDisposable
     private const string Cure = "It was there when the daemon was started: put it back, or start the daemon again.";
 
     private readonly Lock _lock = new();
+    private readonly HashSet<string> _goOn = [];
     private string? _snapshots;
     private OwnFolder? _shared;
 
@@ -47,6 +49,19 @@ internal sealed class DaemonFolders(DaemonPlaces places) : IDisposable
     /// <summary>Where processes are put under their limits.</summary>
     public ControlGroups Groups { get; } = new();
 
+    /// <summary>Those of processes of this machine.</summary>
+    public Func<IEnumerable<string>> CommandLines { get; init; } = LeftSnapshots.CommandLines;
+
+    /// <summary>A snapshot from before this daemon, which a generation runs from.</summary>
+    public CodeSnapshot Resume(CodeState code)
+    {
+        lock (_lock)
+        {
+            _goOn.Add(code.Name);
+        }
+        return CodeSnapshot.Resume(code);
+    }
+
     /// <summary>Of this daemon's snapshots alone; made again likewise.</summary>
     /// <exception cref="CommandFailure">It cannot be made, or others may write there.</exception>
     public string Snapshots
@@ -57,7 +72,8 @@ internal sealed class DaemonFolders(DaemonPlaces places) : IDisposable
             {
                 if (_snapshots is null || !Directory.Exists(_snapshots))
                 {
-                    _snapshots = CodeSnapshot.Prepare(places.Snapshots, places.Control);
+                    _snapshots = CodeSnapshot.Prepare(places.Snapshots, places.Control, runsAsOthers: SystemCalls.GetEffectiveUser() == 0);
+                    _ = LeftSnapshots.BeginRemoving(_snapshots, _goOn, CommandLines);
                 }
                 return _snapshots;
             }

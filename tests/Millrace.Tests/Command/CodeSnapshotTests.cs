@@ -141,17 +141,21 @@ public sealed class CodeSnapshotTests : IDisposable
     [Fact]
     public void Copies_that_no_process_runs_from_go_when_a_daemon_starts_and_others_stay()
     {
-        string folder = CodeSnapshot.Prepare(Snapshots, "/run/a/control.sock");
-        string others = CodeSnapshot.Prepare(Snapshots, "/run/b/control.sock");
+        string folder = PrepareAt("/run/a/control.sock");
+        string others = PrepareAt("/run/b/control.sock");
         Assert.NotEqual(folder, others);
         Directory.CreateDirectory(folder + "/left-1-1/de");
         Directory.CreateDirectory(folder + "/used-1-1");
+        Directory.CreateDirectory(folder + "/kept-1-1");
         Directory.CreateDirectory(others + "/other-1-1");
         using var process = System.Diagnostics.Process.Start(new System.Diagnostics.ProcessStartInfo("/bin/sh", ["-c", "read -r line", folder + "/used-1-1/Shop.dll"]) { RedirectStandardInput = true })!;
         try
         {
-            Assert.Equal(folder, CodeSnapshot.Prepare(Snapshots, "/run/a/control.sock"));
-            Assert.Equal([folder + "/used-1-1"], Directory.GetDirectories(folder));
+            using var folders = new DaemonFolders(new DaemonPlaces("/run/a/control.sock", Snapshots));
+            _ = folders.Resume(new CodeState(folder, "kept-1-1", ""));
+            Assert.Equal(folder, folders.Snapshots);
+            Assert.True(SpinWait.SpinUntil(() => !Directory.Exists(folder + "/left-1-1"), TimeSpan.FromSeconds(20)));
+            Assert.Equal([folder + "/kept-1-1", folder + "/used-1-1"], Directory.GetDirectories(folder).Order(StringComparer.Ordinal));
             Assert.Equal([others + "/other-1-1"], Directory.GetDirectories(others));
         }
         finally
@@ -171,12 +175,12 @@ public sealed class CodeSnapshotTests : IDisposable
         Directory.CreateDirectory(Snapshots);
         File.SetUnixFileMode(Snapshots, (UnixFileMode)0x1FF);
 
-        var failure = Assert.Throws<CommandFailure>(() => CodeSnapshot.Prepare(Snapshots, "/run/a/control.sock"));
+        var failure = Assert.Throws<CommandFailure>(() => PrepareAt("/run/a/control.sock"));
 
         Assert.StartsWith($"{Snapshots} was to hold the applications' code, but it is open to others (mode 777)", failure.Message, StringComparison.Ordinal);
         Assert.Contains("\"snapshot\": false", failure.Message, StringComparison.Ordinal);
         File.SetUnixFileMode(Snapshots, (UnixFileMode)0x1C9);
-        Assert.StartsWith(Snapshots + "/", CodeSnapshot.Prepare(Snapshots, "/run/a/control.sock"), StringComparison.Ordinal);
+        Assert.StartsWith(Snapshots + "/", PrepareAt("/run/a/control.sock"), StringComparison.Ordinal);
     }
 
     // Who may write in the folder may put anything there under the name of code: what has no end is not copied, and nobody is waited for.
@@ -215,7 +219,7 @@ public sealed class CodeSnapshotTests : IDisposable
         var failure = await Assert.ThrowsAsync<CommandFailure>(() => TakeAsync());
 
         Assert.StartsWith($"With {App}/Large.dll the code of the application is larger than 16 GiB.", failure.Message, StringComparison.Ordinal);
-        Assert.Empty(Directory.GetFileSystemEntries(CodeSnapshot.Prepare(Snapshots, "/run/a/control.sock")));
+        Assert.Empty(Directory.GetFileSystemEntries(PrepareAt("/run/a/control.sock")));
     }
 
     [Fact]
@@ -262,7 +266,7 @@ public sealed class CodeSnapshotTests : IDisposable
         File.CreateSymbolicLink(App + "/Leak.dll", _root + "/secret");
         var failure = await Assert.ThrowsAsync<CommandFailure>(() => TakeAsync(user: nobody));
         Assert.StartsWith($"{App}/Leak.dll may not be read. Let user nobody, whom the application runs as, read it", failure.Message, StringComparison.Ordinal);
-        Assert.Empty(Directory.GetFileSystemEntries(CodeSnapshot.Prepare(Snapshots, "/run/a/control.sock")));
+        Assert.Empty(Directory.GetFileSystemEntries(PrepareAt("/run/a/control.sock")));
         Assert.Equal("of root's", await File.ReadAllTextAsync(App + "/Leak.dll", CancellationToken.None));
     }
 
@@ -406,7 +410,9 @@ public sealed class CodeSnapshotTests : IDisposable
         }
     }
 
-    private Task<CodeSnapshot> TakeAsync(uint? group = null, OtherUser? user = null) => TakeAsync(CodeSnapshot.Prepare(Snapshots, "/run/a/control.sock"), "shop-1-1", group, user);
+    private string PrepareAt(string control, bool runsAsOthers = true) => CodeSnapshot.Prepare(Snapshots, control, runsAsOthers);
+
+    private Task<CodeSnapshot> TakeAsync(uint? group = null, OtherUser? user = null) => TakeAsync(PrepareAt("/run/a/control.sock"), "shop-1-1", group, user);
 
     private Task<CodeSnapshot> TakeAsync(string parent, string name, uint? group = null, OtherUser? user = null) =>
         Task.Run(() => CodeSnapshot.Take(App + "/Shop.dll", parent, name, new CodeReader(user, group, static () => { }, CancellationToken.None)));
