@@ -27,7 +27,7 @@ internal static class PoolTable
             text.AppendLine(lines[i + 1]);
             if (pools[i].Pool.StartFailure is { } failure)
             {
-                text.Append("    the last worker could not be made: ").AppendLine(CommandConsole.Readable(failure, keepsLines: true));
+                text.Append("    the last worker could not be made: ").AppendLine(CommandConsole.Readable(failure, keepsLines: true).Replace("\n", "\n        ", StringComparison.Ordinal));
             }
             WorkerStatus[] workers = [.. pools[i].Pool.Workers, .. pools[i].Pool.Stuck];
             if (workers.Length > 0)

@@ -42,12 +42,12 @@ internal static class AppTarget
         {
             throw CommandFailure.Usage($"There is no '{target}'. {Choices}");
         }
-        var projects = Directory.GetFiles(target, "*.??proj").Where(f => Path.GetExtension(f) is ".csproj" or ".fsproj" or ".vbproj").Order(StringComparer.Ordinal).ToArray();
-        return projects.Length switch
+        var projects = FoundNames.Of(Directory.EnumerateFiles(target, "*.??proj").Where(f => Path.GetExtension(f) is ".csproj" or ".fsproj" or ".vbproj"));
+        return projects.Count switch
         {
             0 => null,
-            1 => Path.GetFullPath(projects[0]),
-            _ => throw CommandFailure.Usage($"'{target}' holds {projects.Length} projects. Name one: {string.Join(", ", projects.Select(Path.GetFileName))}."),
+            1 => Path.GetFullPath(Path.Combine(target, projects.First[0])),
+            _ => throw CommandFailure.Usage($"'{target}' holds {projects.Count} projects. Name one: {projects}."),
         };
     }
 
@@ -92,12 +92,12 @@ internal static class AppTarget
     private static string AssemblyIn(string folder)
     {
         const string suffix = ".runtimeconfig.json";
-        var settings = Directory.GetFiles(folder, "*" + suffix).Order(StringComparer.Ordinal).ToArray();
-        return settings.Length switch
+        var assemblies = FoundNames.Of(Directory.EnumerateFiles(folder, "*" + suffix).Select(static settings => settings[..^suffix.Length] + ".dll"));
+        return assemblies.Count switch
         {
             0 => throw CommandFailure.Usage($"'{folder}' holds neither a project nor a published application. {Choices}"),
-            1 => settings[0][..^suffix.Length] + ".dll",
-            _ => throw CommandFailure.Usage($"'{folder}' holds {settings.Length} applications. Name one: {string.Join(", ", settings.Select(s => Path.GetFileName(s)[..^suffix.Length] + ".dll"))}."),
+            1 => Path.Combine(folder, assemblies.First[0]),
+            _ => throw CommandFailure.Usage($"'{folder}' holds {assemblies.Count} applications. Name one: {assemblies}."),
         };
     }
 

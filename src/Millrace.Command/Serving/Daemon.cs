@@ -181,7 +181,7 @@ internal sealed partial class Daemon : IAsyncDisposable
         }
         catch (Exception error) when (error is MillraceStartException or CommandFailure or StandstillException or OperationCanceledException)
         {
-            return error is OperationCanceledException ? "The daemon stops." : $"{settings.Name}: {error.Message}";
+            return error is OperationCanceledException ? "The daemon stops." : $"{settings.Name}: {Sentence.Of(error.Message)}";
         }
     }
 

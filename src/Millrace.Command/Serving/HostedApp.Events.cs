@@ -49,7 +49,7 @@ internal sealed partial class HostedApp
         lock (_lock)
         {
             State = state;
-            Reason = reason;
+            Reason = reason is null ? null : Sentence.Of(reason);
         }
         if (what is not null)
         {
@@ -61,13 +61,13 @@ internal sealed partial class HostedApp
     {
         lock (_lock)
         {
-            _events.Enqueue(new AppEvent(DateTimeOffset.UtcNow, what));
+            _events.Enqueue(new AppEvent(DateTimeOffset.UtcNow, Sentence.Of(what)));
             if (_events.Count > EventsMax)
             {
                 _events.Dequeue();
             }
         }
-        _voice.Say(what);
+        _voice.Say(Sentence.Of(what));
     }
 
     /// <summary>Has it run so many processes, from now on and until the file gives another number. The answer is why not, or null.</summary>

@@ -21,7 +21,7 @@ internal sealed partial class HostedApp
         var app = new HostedApp(saved.Settings, folders, voice, changed)
         {
             State = saved.State,
-            Reason = saved.Reason,
+            Reason = saved.Reason is { } reason ? Sentence.Of(reason) : null,
             _generations = saved.Generations,
             _restarts = saved.Restarts,
             _recycles = saved.Recycles,
@@ -35,7 +35,7 @@ internal sealed partial class HostedApp
         };
         foreach (var its in saved.Events)
         {
-            app._events.Enqueue(its);
+            app._events.Enqueue(its with { What = Sentence.Of(its.What) });
         }
         app.Output.Resume(saved.Pipes, saved.Output, saved.Printed);
         app._code.Resume(saved.Settings, saved.Code, saved.IsBuildStale);
@@ -174,6 +174,6 @@ internal sealed partial class HostedApp
     private Generation Resume(GenerationState state)
     {
         var app = state.Settings.IsOfCommand ? AppTarget.FindApp(RouterSettings.Program) : state.App;     // that of the command as it is now
-        return Generation.Resume(SettingOf(state.Number, state.Settings, app, state.Code is { } code ? CodeSnapshot.Resume(code) : null), state);
+        return Generation.Resume(SettingOf(state.Number, state.Settings, app, state.Code is { } code ? _folders.Resume(code) : null), state);
     }
 }

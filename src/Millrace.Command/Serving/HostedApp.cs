@@ -127,7 +127,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
         await _one.WaitAsync();
         try
         {
-            return isEnd || !_ending.IsCancellationRequested ? await action() : _voice.WhyItEnds;
+            return isEnd || !_ending.IsCancellationRequested ? await action() is { } why ? Sentence.Of(why) : null : _voice.WhyItEnds;
         }
         finally
         {

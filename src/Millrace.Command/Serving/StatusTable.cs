@@ -27,7 +27,7 @@ internal static class StatusTable
             }
             if (i > 0 && status.Apps[i - 1].Reason is { } reason)
             {
-                text.AppendLine($"    {CommandConsole.Readable(reason, keepsLines: true)}");      // an application's own words may be in it
+                text.AppendLine($"    {CommandConsole.Readable(reason, keepsLines: true).Replace("\n", "\n    ", StringComparison.Ordinal)}");      // an application's own words may be in it
             }
         }
         return text.ToString().TrimEnd();

@@ -2,6 +2,7 @@
 // Colours only on a terminal, and not when NO_COLOR is set (https://no-color.org).
 
 using System.Text;
+using Millrace.Listeners;
 
 namespace Millrace.Command.Terminals;
 
@@ -50,11 +51,10 @@ internal sealed class CommandConsole : IDisposable
 
     public string Dim(string text) => Colour ? $"\e[2m{text}\e[0m" : text;
 
-    /// <summary>Text without anything that a terminal would obey.</summary>
+    /// <summary>Text without anything that a terminal would obey, or that would have other text shown elsewhere or otherwise.</summary>
     /// <param name="text">A line, or several where <paramref name="keepsLines"/> says so.</param>
     /// <param name="keepsLines">Whether line feeds stay.</param>
-    public static string Readable(string text, bool keepsLines = false) =>
-        string.Concat(text.Select(c => char.IsControl(c) && c != '\t' && !(keepsLines && c == '\n') ? '\uFFFD' : c));
+    public static string Readable(string text, bool keepsLines = false) => PlainText.Of(text, '\uFFFD', keepsLines ? "\t\n" : "\t");
 
     /// <summary>A sentence for the user on standard error; none where it cannot be written either. It may quote anything: what a server has sent, the name of a file.</summary>
     public void Say(string sentence)

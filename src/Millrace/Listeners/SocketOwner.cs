@@ -32,8 +32,7 @@ internal static class SocketOwner
     }
 
     /// <summary>A process names itself as it likes: what would move the cursor of a terminal or begin a line of a log is shown as '?'.</summary>
-    internal static string Printable(string? name) =>
-        string.Concat((name ?? string.Empty).Trim().Select(static c => char.IsControl(c) || char.GetUnicodeCategory(c) is UnicodeCategory.Format or UnicodeCategory.LineSeparator or UnicodeCategory.ParagraphSeparator ? '?' : c));
+    internal static string Printable(string? name) => PlainText.Of((name ?? string.Empty).Trim(), '?');
 
     /// <summary>The process that listens where a bind to this end point collides, or null when it cannot be seen.</summary>
     public static string? OfPort(IPAddress address, int port)
