@@ -65,7 +65,7 @@ internal static class PoolVerb
     private static async Task ListAsync(CommandConsole console, string? control, string? only, bool isJson, CancellationToken ct)
     {
         List<PoolsStatus> all = [];
-        foreach (var (client, status) in await FindAsync(control, ct))
+        foreach (var (client, status) in await PoolSearch.FindAsync(control, console.Say, ct))
         {
             client.Dispose();
             all.Add(status);
@@ -86,7 +86,7 @@ internal static class PoolVerb
 
     private static async Task<int> DoAsync(CommandConsole console, string? control, string pool, string query, CancellationToken ct)
     {
-        var all = await FindAsync(control, ct);
+        var all = await PoolSearch.FindAsync(control, console.Say, ct);
         try
         {
             PoolClient[] its = [.. all.Where(each => each.Status.Pools.Any(one => one.Name == pool)).Select(static each => each.Client)];
@@ -97,9 +97,9 @@ internal static class PoolVerb
             var answer = its is [var one] ? await one.DoAsync(pool, query, ct) : throw NoSuch(pool, all.Select(static each => each.Status));
             if (!answer.Ok)
             {
-                throw new CommandFailure(ExitCode.Failure, answer.Message);
+                throw new CommandFailure(ExitCode.Failure, Sentence.Of(answer.Message));
             }
-            console.Output.WriteLine(CommandConsole.Readable(answer.Message, keepsLines: true));
+            console.Output.WriteLine(CommandConsole.Readable(Sentence.Of(answer.Message), keepsLines: true));
             return ExitCode.Success;
         }
         finally
@@ -117,7 +117,7 @@ internal static class PoolVerb
     /// <exception cref="CommandFailure">Nobody answers.</exception>
     internal static async Task<IEnumerable<string>> NamesAsync(string? control, CancellationToken ct)
     {
-        var all = await FindAsync(control, ct);
+        var all = await PoolSearch.FindAsync(control, static _ => { }, ct);
         foreach (var (client, _) in all)
         {
             client.Dispose();
@@ -129,30 +129,5 @@ internal static class PoolVerb
     {
         string[] names = [.. all.SelectMany(static status => status.Pools).Select(static one => one.Name).Distinct()];
         return new CommandFailure(ExitCode.Failure, $"There is no pool {pool}. {(names.Length > 0 ? $"There are: {string.Join(", ", names)}." : "There are none.")}");
-    }
-
-    // The processes that answer. One that is named must.
-    private static async Task<IReadOnlyList<(PoolClient Client, PoolsStatus Status)>> FindAsync(string? control, CancellationToken ct)
-    {
-        string folder = ControlSocket.DefaultFolder;
-        string daemon = ServeFileSource.Defaults.Control;
-        string[] paths = control is not null ? [Path.GetFullPath(control)]
-            : [.. Directory.Exists(folder) ? Directory.GetFiles(folder, "*.sock").Order(StringComparer.Ordinal) : Enumerable.Empty<string>(), .. File.Exists(daemon) ? [daemon] : Array.Empty<string>()];
-        List<(PoolClient Client, PoolsStatus Status)> found = [];
-        foreach (string path in paths)
-        {
-            var client = new PoolClient(path);
-            try
-            {
-                found.Add((client, await client.StatusAsync(ct)));
-            }
-            catch (CommandFailure failure) when (control is null && (failure.ExitCode == ExitCode.CannotConnect || path == daemon))
-            {
-                client.Dispose();       // its process was killed; or it is a daemon of a version that knows no pools
-            }
-        }
-        return found.Count > 0 ? found : throw new CommandFailure(
-            ExitCode.CannotConnect,
-            $"No process has a control socket for pools in {folder}, and no daemon listens on {daemon}. An application has one where it calls services.AddPoolControl(), and a daemon for the \"pools\" of its file; one of another user, or with a path of its own, is asked with --control PATH.");
     }
 }

@@ -135,6 +135,53 @@ public sealed class PoolVerbTests : IAsyncLifetime
     }
 
     [Fact]
+    public async Task Who_says_nothing_or_something_else_is_left_out_and_the_others_are_found()
+    {
+        using Socket silent = Listen(out string path);
+        List<string> said = [];
+        var search = new PoolSearch(_folder.FullName, Path.Combine(_folder.FullName, "no daemon")) { Patience = TimeSpan.FromSeconds(2) };
+        File.SetUnixFileMode(_folder.FullName, UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.UserExecute);
+
+        var (client, status) = Assert.Single(await search.FindAllAsync(said.Add, TestContext.Current.CancellationToken));
+        client.Dispose();
+        Assert.Equal((At, "reports"), (client.Path, Assert.Single(status.Pools).Name));
+        Assert.Equal($"The process behind {path} has not answered within 2 s. It is left out.", Assert.Single(said));
+    }
+
+    // In /tmp anybody can have been first.
+    [Theory]
+    [InlineData(true, 1)]
+    [InlineData(false, 0)]
+    public async Task A_folder_that_others_may_write_to_is_left_out_and_the_daemon_is_found(bool isOpen, int sentences)
+    {
+        if (!OperatingSystem.IsLinux())
+        {
+            return;
+        }
+
+        string open = Directory.CreateDirectory(Path.Combine(_folder.FullName, "open")).FullName;
+        File.WriteAllText(Path.Combine(open, "1.sock"), "");
+        File.SetUnixFileMode(open, (UnixFileMode)(isOpen ? 0x1FF : 0x1C0));
+        List<string> said = [];
+
+        var (client, _) = Assert.Single(await new PoolSearch(open, At).FindAllAsync(said.Add, TestContext.Current.CancellationToken));
+        client.Dispose();
+        Assert.Equal(sentences, said.Count);
+        Assert.All(said, sentence => Assert.StartsWith($"{open} is left out: ", sentence, StringComparison.Ordinal));
+    }
+
+    [Fact]
+    public async Task Nothing_that_a_process_says_begins_a_line()
+    {
+        using Socket listener = Listen(out string path);
+        Task<CommandLine> asked = CommandLine.RunAsync("pool", "hold", "p", "--control", path);
+        await AnswerAsync(listener, Status(Pool.Replace("WORKERS", "", StringComparison.Ordinal)));
+        await AnswerAsync(listener, """{"ok":true,"message":"p: done\nshop: generation 99 serves"}""");
+
+        Assert.Equal("p: done\n    shop: generation 99 serves\n", (await asked).Output);
+    }
+
+    [Fact]
     public async Task A_process_that_says_nothing_is_waited_for_no_longer_than_Patience()
     {
         using Socket listener = Listen(out string path);
@@ -154,10 +201,15 @@ public sealed class PoolVerbTests : IAsyncLifetime
     {
         using Socket listener = Listen(out string path);
         Task<CommandLine> asked = CommandLine.RunAsync("pool", "list", "--control", path);
+        await AnswerAsync(listener, answer);
+        return await asked;
+    }
+
+    private static async Task AnswerAsync(Socket listener, string answer)
+    {
         using Socket socket = await listener.AcceptAsync();
         _ = await socket.ReceiveAsync(new byte[4096]);
-        _ = await socket.SendAsync(Encoding.UTF8.GetBytes(FormattableString.Invariant($"HTTP/1.1 200 OK\r\nContent-Length: {Encoding.UTF8.GetByteCount(answer)}\r\n\r\n{answer}")));
-        return await asked;
+        _ = await socket.SendAsync(Encoding.UTF8.GetBytes(FormattableString.Invariant($"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {Encoding.UTF8.GetByteCount(answer)}\r\n\r\n{answer}")));
     }
 
     private Socket Listen(out string path)
