@@ -2,7 +2,6 @@
 // process has to answer but the runtime.
 
 using System.Globalization;
-using Microsoft.Diagnostics.NETCore.Client;
 using Microsoft.Diagnostics.Runtime;
 using Millrace.Command.Running;
 
@@ -27,10 +26,10 @@ internal static class ThreadStacks
         try
         {
             string path = string.Create(CultureInfo.InvariantCulture, $"/proc/{Environment.ProcessId}/fd/{dump.DangerousGetHandle()}");
-            await new DiagnosticsClient(process).WriteDumpAsync(DumpType.Triage, path, WriteDumpFlags.None, ct);
+            await DiagnosticPort.DumpAsync(process, path, ct);
             return Read(path);
         }
-        catch (Exception error) when (error is DiagnosticsClientException or ClrDiagnosticsException or IOException or InvalidOperationException)
+        catch (Exception error) when (error is not OperationCanceledException)      // whatever it is: what is read is the process's own
         {
             throw new CommandFailure(ExitCode.Failure, $"The stacks of process {process} cannot be had: {error.Message.ReplaceLineEndings(" ").TrimEnd()}");
         }

@@ -1,6 +1,8 @@
 // The stacks of a process as a person reads them.
 
+using System.Net.Sockets;
 using Millrace.Command.Stacks;
+using Millrace.Tests.Stress;
 
 namespace Millrace.Tests.Command;
 
@@ -33,6 +35,68 @@ public sealed class StackTextTests
         var told = StackText.Lines([.. Enumerable.Range(1, threads).Select(static number => new ThreadStack(number, [$"Shop.M{number}()"]))]);
         Assert.Equal(lines, told.Count);
         Assert.Equal(threads == 125 ? "    at Shop.M125()" : "... and 3 lines more", told[^1]);
+    }
+
+    // Not this process itself: it stands still while its dump is written.
+    [Fact]
+    public async Task A_process_is_asked_where_it_listens_whatever_lies_there_under_its_number()
+    {
+        using var folder = new SocketFolder();
+        using var silent = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
+        silent.Bind(new UnixDomainSocketEndPoint(folder.PathOf("silent.sock")));
+        silent.Listen();
+        using var child = System.Diagnostics.Process.Start("dotnet", [Path.Combine(AppContext.BaseDirectory, "Millrace.Command.dll"), "get", "fastcgi://unix:" + folder.PathOf("silent.sock")]);
+        string path = PathOf(child.Id, 99_999_999);
+        try
+        {
+            using Socket asked = await silent.AcceptAsync(TestContext.Current.CancellationToken);
+            using (var planted = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified))
+            {
+                planted.Bind(new UnixDomainSocketEndPoint(path));       // and nobody listens there any more
+            }
+            var stacks = await ThreadStacks.ReadAsync(child.Id, TestContext.Current.CancellationToken);
+            Assert.Contains(stacks, static stack => stack.Methods.Any(static method => method.Contains("Main", StringComparison.Ordinal)));
+        }
+        finally
+        {
+            child.Kill();
+            File.Delete(path);
+        }
+    }
+
+    [Theory]
+    [InlineData("nothing that it knows")]
+    [InlineData("DOTNET_IPC_V1")]
+    public async Task Who_listens_under_the_number_of_another_process_is_not_asked(string answer)
+    {
+        using var sleeper = System.Diagnostics.Process.Start("sleep", "100");
+        string path = PathOf(sleeper.Id, 99_999_999);
+        using var planted = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
+        planted.Bind(new UnixDomainSocketEndPoint(path));
+        planted.Listen();
+        Task<int> asked = AnswerAsync(planted, answer);
+        try
+        {
+            var failure = await Assert.ThrowsAsync<Millrace.Command.CommandFailure>(() => ThreadStacks.ReadAsync(sleeper.Id, TestContext.Current.CancellationToken));
+            Assert.Equal($"The stacks of process {sleeper.Id} cannot be had: it has no .NET runtime that listens in {Path.GetTempPath()}.", failure.Message);
+            Assert.Equal(0, await asked);
+        }
+        finally
+        {
+            sleeper.Kill();
+            File.Delete(path);
+        }
+    }
+
+    private static string PathOf(int process, int number) => Path.Join(Path.GetTempPath(), FormattableString.Invariant($"dotnet-diagnostic-{process}-{number}-socket"));
+
+    // How much it was asked.
+    private static async Task<int> AnswerAsync(Socket listener, string answer)
+    {
+        using Socket socket = await listener.AcceptAsync();
+        int count = await socket.ReceiveAsync(new byte[4096]);
+        _ = count == 0 ? 0 : await socket.SendAsync(System.Text.Encoding.ASCII.GetBytes(answer + new string('\0', 40)));
+        return count;
     }
 
     [Fact]
