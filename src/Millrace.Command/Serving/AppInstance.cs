@@ -149,7 +149,8 @@ internal sealed partial class AppInstance : IDisposable
     }
 
     /// <summary>The status of a path, over the private socket; null where there is none in time.</summary>
-    public async Task<int?> AskAsync(string path, TimeSpan timeout, CancellationToken ct)
+    /// <exception cref="InstanceException">The answer is longer than <paramref name="bytesMax"/>.</exception>
+    public async Task<int?> AskAsync(string path, TimeSpan timeout, CancellationToken ct, int bytesMax = AnswerReading.HealthBytesMax)
     {
         // Its sockets are open here too: they would take a request that no process answers.
         using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct, _ended.Token);
@@ -161,7 +162,7 @@ internal sealed partial class AppInstance : IDisposable
         try
         {
             using var response = await _client.SendAsync(request, HttpCompletionOption.ResponseHeadersRead, limit.Token);
-            await response.Content.CopyToAsync(Stream.Null, limit.Token);       // as long as it may be, nothing of it is kept
+            await AnswerReading.PassOverAsync(response.Content, path, bytesMax, limit.Token);
             Interlocked.Increment(ref _answered);
             return (int)response.StatusCode;
         }

@@ -66,10 +66,10 @@ internal sealed class InstanceHealth(AppSettings settings)
             while (true)
             {
                 await Task.Delay(period, ct);
-                bool isRight = IsRight(await instance.AskAsync(path, Left() > fair ? Left() : fair, ct));
+                bool isRight = await IsRightAsync(instance, path, Left() > fair ? Left() : fair, ct);
 
                 // Its time may have passed while the daemon itself stood still (a machine that sleeps, SIGSTOP): the last question is asked and answered in time that is.
-                isRight = isRight || (Left() <= TimeSpan.Zero && IsRight(await instance.AskAsync(path, fair, ct)));
+                isRight = isRight || (Left() <= TimeSpan.Zero && await IsRightAsync(instance, path, fair, ct));
                 if (isRight)
                 {
                     lastRight = Stopwatch.GetTimestamp();
@@ -115,7 +115,7 @@ internal sealed class InstanceHealth(AppSettings settings)
             long begun = Stopwatch.GetTimestamp();
             foreach (string path in settings.WarmUp)
             {
-                if (await instance.AskAsync(path, settings.StartTimeout, ct) is not { } status || status >= 500)
+                if (await instance.AskAsync(path, settings.StartTimeout, ct, AnswerReading.WarmUpBytesMax) is not { } status || status >= 500)
                 {
                     ThrowIfEnded(instance);
                     throw new InstanceException($"The warm-up path {path} has failed.");
@@ -135,6 +135,18 @@ internal sealed class InstanceHealth(AppSettings settings)
         if (instance.Exited.IsCompleted)
         {
             throw new InstanceException($"Process {instance.ProcessId} {instance.Exited.Result}.");
+        }
+    }
+
+    private static async Task<bool> IsRightAsync(AppInstance instance, string path, TimeSpan timeout, CancellationToken ct)
+    {
+        try
+        {
+            return IsRight(await instance.AskAsync(path, timeout, ct));
+        }
+        catch (InstanceException)
+        {
+            return false;       // it is too long
         }
     }
 
