@@ -45,11 +45,11 @@ public sealed class StackTextTests
         using var silent = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
         silent.Bind(new UnixDomainSocketEndPoint(folder.PathOf("silent.sock")));
         silent.Listen();
-        using var child = System.Diagnostics.Process.Start("dotnet", [Path.Combine(AppContext.BaseDirectory, "Millrace.Command.dll"), "get", "fastcgi://unix:" + folder.PathOf("silent.sock")]);
+        using var child = System.Diagnostics.Process.Start("dotnet", [Path.Combine(AppContext.BaseDirectory, "Millrace.Command.dll"), "get", "fastcgi://unix:" + folder.PathOf("silent.sock"), "/"]);
         string path = PathOf(child.Id, 99_999_999);
         try
         {
-            using Socket asked = await silent.AcceptAsync(TestContext.Current.CancellationToken);
+            using Socket asked = await silent.AcceptAsync(TestContext.Current.CancellationToken).AsTask().WaitAsync(TimeSpan.FromSeconds(60), TestContext.Current.CancellationToken);
             using (var planted = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified))
             {
                 planted.Bind(new UnixDomainSocketEndPoint(path));       // and nobody listens there any more
@@ -79,7 +79,7 @@ public sealed class StackTextTests
         {
             var failure = await Assert.ThrowsAsync<Millrace.Command.CommandFailure>(() => ThreadStacks.ReadAsync(sleeper.Id, TestContext.Current.CancellationToken));
             Assert.Equal($"The stacks of process {sleeper.Id} cannot be had: it has no .NET runtime that listens in {Path.GetTempPath()}.", failure.Message);
-            Assert.Equal(0, await asked);
+            Assert.Equal(0, await asked.WaitAsync(TimeSpan.FromSeconds(20), TestContext.Current.CancellationToken));
         }
         finally
         {
