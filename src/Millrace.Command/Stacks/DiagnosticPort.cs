@@ -47,9 +47,9 @@ internal static class DiagnosticPort
     /// <summary>The socket of a process among the files of that name, which may be anybody's.</summary>
     private static async Task<Socket> ConnectAsync(int process, CancellationToken ct)
     {
-        uint? owner = FileFacts.At(string.Create(CultureInfo.InvariantCulture, $"/proc/{process}"), out _)?.User;
+        uint?[] owners = [FileFacts.At(string.Create(CultureInfo.InvariantCulture, $"/proc/{process}"), out _)?.User, SystemCalls.GetEffectiveUser()];      // it may hide the first
         string folder = Path.GetTempPath();
-        foreach (string path in Directory.GetFiles(folder, string.Create(CultureInfo.InvariantCulture, $"dotnet-diagnostic-{process}-*-socket")).Where(path => FileFacts.At(path, out _)?.User == owner))
+        foreach (string path in Directory.GetFiles(folder, string.Create(CultureInfo.InvariantCulture, $"dotnet-diagnostic-{process}-*-socket")).Where(path => FileFacts.At(path, out _) is { } facts && owners.Contains(facts.User)))
         {
             var socket = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
             try
