@@ -51,7 +51,7 @@ internal static class DiagnosticPort
         string folder = Path.GetTempPath();
         foreach (string path in Directory.GetFiles(folder, string.Create(CultureInfo.InvariantCulture, $"dotnet-diagnostic-{process}-*-socket")).Where(path => FileFacts.At(path, out _) is { } facts && owners.Contains(facts.User)))
         {
-            var socket = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
+            var socket = UnixSocket.New();
             try
             {
                 await socket.ConnectAsync(new UnixDomainSocketEndPoint(path), ct);
