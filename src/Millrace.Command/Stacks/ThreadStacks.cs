@@ -35,10 +35,11 @@ internal static class ThreadStacks
         }
     }
 
+    // Neither is disposed of, which would unload a library of the runtime's: threads that have been in it go through it once more when they end. Whoever asks is a process for this alone.
     private static List<ThreadStack> Read(string dump)
     {
-        using var target = DataTarget.LoadDump(dump, File.OpenRead(dump));
-        using var runtime = target.ClrVersions.FirstOrDefault()?.CreateRuntime() ?? throw new InvalidOperationException("it has no .NET runtime that can be read.");
+        var target = DataTarget.LoadDump(dump, File.OpenRead(dump));
+        var runtime = target.ClrVersions.FirstOrDefault()?.CreateRuntime() ?? throw new InvalidOperationException("it has no .NET runtime that can be read.");
         return [.. runtime.Threads.Select(static thread => new ThreadStack((int)thread.OSThreadId, [.. Methods(thread)]))];
     }
 
