@@ -74,6 +74,8 @@ internal abstract partial class Connection<TKernel>
         }
 
         Settle();
+
+        // Nobody is left to answer; what came before the end is read otherwise. In the queue it is not read in any case: the request leaves it without having been run (docs/failures.md).
         if ((ready & (Readiness.Error | Readiness.HangUp)) != 0 && ((ready & Readiness.Read) == 0 || Stage == Stage.Queued))
         {
             Close(reset: false);

@@ -152,7 +152,8 @@ internal abstract partial class Connection<TKernel>
         }
     }
 
-    // The edge of what came along with a request has been consumed: it is looked at now or never.
+    // The edge of what came along with a request has been consumed: it is looked at now or never. Nothing to look at; or the exchange has given the connection back, and the loop looks then; or the look itself,
+    // which unpins, and whose answer is whether the loop is still this driver's.
     private bool LookAfter(LoopDriver driver) => (!IsHolding && !_readable) || !_owner.TryPin() || FeedHeld(driver);
 
     public sealed override void RunOnWorker(LoopDriver driver)

@@ -336,7 +336,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
             else if (!exchange.Body.IsPaused && _bodyPace.IsTooSlow(nowMs, exchange.Body.Received, Options.BodyTimeout, exchange.Rates.Body, inBlocks: IsFastCgi))
             {
                 Loop.Counters.Refused(Observe.Refusal.BodyTooSlow);
-                exchange.Body.Break(new BadHttpRequestException("The request body arrived too slowly.", StatusCodes.Status408RequestTimeout));
+                exchange.Body.Break(new BadHttpRequestException("The request body arrived too slowly.", StatusCodes.Status408RequestTimeout));    // its reader goes on elsewhere: nothing of it runs here
             }
         }
 

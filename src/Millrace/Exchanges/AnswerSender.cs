@@ -98,6 +98,7 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
         exchange.Answer.CloseChunk();
         if (exchange.Life.IsUnwanted)
         {
+            // The handler may be at work yet: behind CompleteAsync it is, and its request counts as answered.
             if (IsOwed)
             {
                 SendEnd();

@@ -45,7 +45,7 @@ internal enum RequestPhase
     /// <summary>The handler is at work.</summary>
     Handling,
 
-    /// <summary>The handler has ended, and the end of its response is about to be sent: nobody is left to tell that the peer has gone.</summary>
+    /// <summary>The end of the response is about to be sent, most often because the handler has ended: nobody is left to tell that the peer has gone. Plain handlers go from Handling to Sealed.</summary>
     Answered,
 
     /// <summary>The connection is no longer the application's to abort.</summary>
