@@ -4,10 +4,10 @@
 using Microsoft.AspNetCore.Http;
 using Microsoft.Extensions.Logging;
 using Millrace.AspNetCore;
-using Millrace.Exchanges;
 using Millrace.Command.Routing;
 using Millrace.Command.Serving;
 using Millrace.Connector;
+using Millrace.Exchanges;
 using Millrace.Workers;
 using Millrace.Workers.Control;
 

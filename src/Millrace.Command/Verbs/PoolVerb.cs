@@ -95,11 +95,12 @@ internal static class PoolVerb
                 throw new CommandFailure(ExitCode.Failure, $"{its.Length} processes have a pool {CommandConsole.Readable(pool)}. Say which, with --control: {string.Join(", ", its.Select(static client => client.Path))}.");
             }
             var answer = its is [var one] ? await one.DoAsync(pool, query, ct) : throw NoSuch(pool, all.Select(static each => each.Status));
+            string message = Sentence.Of(answer.Message);
             if (!answer.Ok)
             {
-                throw new CommandFailure(ExitCode.Failure, Sentence.Of(answer.Message));
+                throw new CommandFailure(ExitCode.Failure, message);
             }
-            console.Output.WriteLine(CommandConsole.Readable(Sentence.Of(answer.Message), keepsLines: true));
+            console.Output.WriteLine(CommandConsole.Readable(message, keepsLines: true));
             return ExitCode.Success;
         }
         finally

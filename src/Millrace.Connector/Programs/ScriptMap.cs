@@ -65,13 +65,7 @@ internal sealed class ScriptMap
     }
 
     // An empty one where slashes stand in a row, but not for those at the beginning and the end.
-    private static string[] NamesOf(string path)
-    {
-        ReadOnlySpan<char> inner = path;
-        inner = inner is ['/', ..] ? inner[1..] : inner;
-        inner = inner is [.., '/'] ? inner[..^1] : inner;
-        return inner.IsEmpty && path.Length < 3 ? [] : inner.ToString().Split('/');
-    }
+    private static string[] NamesOf(string path) => path is "" or "/" ? [] : path[(path[0] == '/' ? 1 : 0)..^(path[^1] == '/' ? 1 : 0)].Split('/');
 
     /// <summary>Whether a name is that of a script.</summary>
     public bool IsScript(string name) => IsScript(name, _options);
