@@ -1,6 +1,7 @@
 // Processes of a pool as far as no FastCGI program is needed: options, and that none is left when the pool cannot end them itself. The rest is in Millrace.Interop/Programs.
 
 using System.Diagnostics;
+using System.Globalization;
 using System.Net.Sockets;
 using Millrace.Workers.Processes;
 
@@ -97,6 +98,26 @@ public sealed class ProcessTests
         File.Delete(path);
         Assert.Contains($"Its process is {child.Id}, ", facts, StringComparison.Ordinal);
         Assert.DoesNotContain("asked", facts, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_process_that_is_down_but_for_what_its_parent_has_to_ask_is_ending_and_one_that_runs_is_not_proc_pid_stat_5()
+    {
+        // The child of one that asks for no child's end.
+        using Process parent = Process.Start(new ProcessStartInfo("sh", ["-c", "sleep 600 & echo $!; exec sleep 600"]) { RedirectStandardOutput = true })!;
+        int child = int.Parse((await parent.StandardOutput.ReadLineAsync(TestContext.Current.CancellationToken))!, CultureInfo.InvariantCulture);
+        Assert.False(ProcessFacts.IsEnding(child));
+
+        using (var process = Process.GetProcessById(child))
+        {
+            process.Kill();
+        }
+
+        Assert.True(SpinWait.SpinUntil(() => ProcessFacts.IsEnding(child), TimeSpan.FromSeconds(30)));
+        Assert.False(ProcessFacts.IsEnding(parent.Id));
+        parent.Kill();
+        await parent.WaitForExitAsync(TestContext.Current.CancellationToken);
+        Assert.False(ProcessFacts.IsEnding(parent.Id));
     }
 
     [Fact]

@@ -39,6 +39,11 @@ internal sealed class ProcessConnection(IProgramProcess process, TimeSpan abortL
             return kept;
         }
         kept?.Dispose();
+        // One that is ending still has a queue, whose connections it takes along.
+        if (await process.WaitForExitAsync(TimeSpan.Zero).ConfigureAwait(false))
+        {
+            throw Ended(null);
+        }
         try
         {
             return new PooledConnection(await process.ConnectAsync(ct).ConfigureAwait(false));
@@ -47,9 +52,11 @@ internal sealed class ProcessConnection(IProgramProcess process, TimeSpan abortL
         {
             bool hadEnded = await process.WaitForExitAsync(s_dying).ConfigureAwait(false);
             await process.GiveUpAsync("it cannot be connected to").ConfigureAwait(false);
-            throw hadEnded ? new ConnectorException(ConnectorFault.NoConnection, "Its process had ended before it could be asked.", error) : error;
+            throw hadEnded ? Ended(error) : error;
         }
     }
+
+    private static ConnectorException Ended(Exception? error) => new(ConnectorFault.NoConnection, "Its process had ended before it could be asked.", error);
 
     public void Return(PooledConnection connection)
     {

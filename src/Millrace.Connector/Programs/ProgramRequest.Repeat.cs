@@ -34,8 +34,9 @@ internal sealed partial class ProgramRequest
 
     private bool MayGoElsewhere => !_context.RequestAborted.IsCancellationRequested && _upload is null && !_hasAnswered && (_timesSent == 0 || (_timesSent < TimesMax && IsRepeatable));
 
-    private bool MayBeSentAgain(PooledConnection connection) =>
-        !connection.HasAnswered && _upload is null && (!connection.HasSent || (_timesSent + 1 < TimesMax && IsRepeatable));
+    // A process that had it and has ended the connection is most often ending itself: its second send is another process's.
+    private bool MayBeSentAgain(PooledConnection connection, bool settles) =>
+        !connection.HasAnswered && _upload is null && (!connection.HasSent || (!settles && _timesSent + 1 < TimesMax && IsRepeatable));
 
     // RFC 9110 §9.2.2: what may be sent twice.
     private bool IsRepeatable => _context.Request.Method is "GET" or "HEAD" or "OPTIONS";

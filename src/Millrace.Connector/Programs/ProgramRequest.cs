@@ -152,7 +152,7 @@ internal sealed partial class ProgramRequest : IDisposable
             {
                 throw;
             }
-            if (connection.IsUsed && MayBeSentAgain(connection))
+            if (connection.IsUsed && MayBeSentAgain(connection, settles))
             {
                 return false;
             }

@@ -22,14 +22,28 @@ internal static class ProcessFacts
     /// <summary>Processor time; null: it has ended, or the system does not say.</summary>
     public static TimeSpan? ProcessorTime(int id)
     {
-        // proc_pid_stat(5): the name, in parentheses, may hold anything; times are the 12th and 13th field behind it, in hundredths of a second.
-        string text = Read(id, "stat");
-        string[] fields = text[(text.LastIndexOf(')') + 1)..].Split(' ', StringSplitOptions.RemoveEmptyEntries);
+        // Times are the 12th and 13th field, in hundredths of a second.
+        string[] fields = StatFields(id);
         return fields.Length > 12
             && long.TryParse(fields[11], NumberStyles.None, CultureInfo.InvariantCulture, out long user)
             && long.TryParse(fields[12], NumberStyles.None, CultureInfo.InvariantCulture, out long system)
             ? TimeSpan.FromMilliseconds(10 * (user + system))
             : null;
+    }
+
+    /// <summary>Whether the kernel is taking it down, or nobody has asked yet how it ended. False: it runs, or has ended, or the system does not say.</summary>
+    public static bool IsEnding(int id)
+    {
+        const int Exiting = 4;      // PF_EXITING of the 7th field: set before the first of its descriptors is closed
+        string[] fields = StatFields(id);
+        return fields.Length > 6 && long.TryParse(fields[6], NumberStyles.None, CultureInfo.InvariantCulture, out long flags) && (flags & Exiting) != 0;
+    }
+
+    // proc_pid_stat(5), behind the name in parentheses, which may hold anything.
+    private static string[] StatFields(int id)
+    {
+        string text = Read(id, "stat");
+        return text[(text.LastIndexOf(')') + 1)..].Split(' ', StringSplitOptions.RemoveEmptyEntries);
     }
 
     /// <summary>What it is doing, in sentences.</summary>

@@ -17,6 +17,8 @@ public sealed class WorkerProcess : IMortal, IAsyncDisposable
 
     private static readonly TimeSpan s_dying = TimeSpan.FromMilliseconds(50);      // whose connection has ended
 
+    private static readonly TimeSpan s_ending = TimeSpan.FromSeconds(5);
+
     private static readonly TimeSpan s_nearlyDead = TimeSpan.FromSeconds(1);
 
     private readonly ProcessPoolOptions _options;
@@ -68,10 +70,13 @@ public sealed class WorkerProcess : IMortal, IAsyncDisposable
         _ = await _death.Task.ConfigureAwait(false);
     }
 
-    /// <summary>Waits for the end of the process.</summary>
-    /// <param name="limit">For so long at most.</param>
+    /// <summary>Waits for the end of the process. One that the kernel is taking down, whose connections may have ended while it still seems to take new ones, is waited for 5 seconds longer.</summary>
+    /// <param name="limit">For so long at most otherwise; not negative.</param>
     /// <returns>Whether it has ended.</returns>
-    public async Task<bool> WaitForExitAsync(TimeSpan limit) => await Task.WhenAny(_death.Task, Task.Delay(limit)).ConfigureAwait(false) == _death.Task;
+    public async Task<bool> WaitForExitAsync(TimeSpan limit) =>
+        await EndsWithinAsync(limit).ConfigureAwait(false) || (ProcessFacts.IsEnding(ProcessId) && await EndsWithinAsync(s_ending).ConfigureAwait(false));
+
+    private async Task<bool> EndsWithinAsync(TimeSpan limit) => await Task.WhenAny(_death.Task, Task.Delay(limit)).ConfigureAwait(false) == _death.Task;
 
     // ---- its pool's ----
 

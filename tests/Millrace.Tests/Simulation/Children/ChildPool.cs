@@ -29,7 +29,7 @@ internal sealed class ChildPool
     public IReadOnlyList<SimulatedChild> Children => [.. _places.Select(static place => place.Child).OfType<SimulatedChild>()];
 
     /// <summary>Every place has a child, and none is in use.</summary>
-    public bool IsIdle => _queue.Count == 0 && Array.TrueForAll(_places, static place => place is { IsBusy: false, Child.HasExited: false });
+    public bool IsIdle => _queue.Count == 0 && Array.TrueForAll(_places, static place => place is { IsBusy: false, Child: { HasExited: false, IsEnding: false } });
 
     public async Task RunAsync(string id, Func<IProgramConnections, CancellationToken, Task<bool>> run, CancellationToken ct)
     {
@@ -150,7 +150,7 @@ internal sealed class ChildPool
         var child = new SimulatedChild(_world, ++_lastChild);
         place.Child = child;
         place.Connection = new ProcessConnection(child, s_abortLimit, _world.Time);
-        _ = child.Exit.ContinueWith(
+        _ = child.Exited.ContinueWith(
             _ =>
             {
                 if (!place.IsBusy && place.Child == child)

@@ -243,7 +243,10 @@ internal sealed class RandomChildren : IRandomLife
         }
     }
 
-    // Of what may be sent twice nothing is lost that was sent once only over a connection that was kept, or to one child of a pool; of what may not, nothing of which nothing was sent.
+    // Of what may be sent twice nothing is lost that was sent once over a connection that was kept only, or given to one child of a pool only;
+    // of what may not, nothing of which nothing was sent.
     private bool WasTriedAgain(ChildVisit visit, RequestFacts facts) =>
-        visit.IsSafe ? facts.Sent == 2 || facts.Given == 2 || (_connections is not null && !facts.WasKept) : facts.Sent == 1;
+        !visit.IsSafe ? facts.Sent == 1
+        : _pool is not null ? facts.Given == 2
+        : facts.Sent == 2 || !facts.WasKept;
 }

@@ -39,7 +39,7 @@ internal sealed class SimulatedChild(ChildrenWorld world, int number) : IProgram
     private readonly List<byte> _input = [];
     private readonly StringBuilder _params = new();
     private readonly Queue<byte[]> _output = new();
-    private readonly TaskCompletionSource _exit = new();
+    private readonly TaskCompletionSource _exited = new();
     private bool _isWorking;
     private string? _request;
     private Deed _deed;
@@ -50,12 +50,15 @@ internal sealed class SimulatedChild(ChildrenWorld world, int number) : IProgram
 
     public bool HasExited { get; private set; }
 
+    /// <summary>The kernel is taking it down: it has closed its connections, and its queue is there yet.</summary>
+    public bool IsEnding { get; private set; }
+
     /// <summary>Gets no processor time (SIGSTOP).</summary>
     public bool IsStopped { get; set; }
 
     public string? GivenUpFor { get; private set; }
 
-    public Task Exit => _exit.Task;
+    public Task Exited => _exited.Task;
 
     // ---- as its pool and the client see it ----
 
@@ -66,6 +69,7 @@ internal sealed class SimulatedChild(ChildrenWorld world, int number) : IProgram
             return ValueTask.FromException<ITransport>(new ConnectorException(ConnectorFault.NoConnection, $"child {number} cannot be connected to."));
         }
 
+        Assert.False(IsEnding, $"child {number} is ending, and is connected to");
         ChildConnection connection = world.NewConnection();
         connection.BetweenSends = WorkBetweenSends;
         _connections.Add(connection);
@@ -99,33 +103,62 @@ internal sealed class SimulatedChild(ChildrenWorld world, int number) : IProgram
         }
 
         var ended = new TaskCompletionSource<bool>();
-        _ = _exit.Task.ContinueWith(_ => ended.TrySetResult(true), CancellationToken.None, TaskContinuationOptions.ExecuteSynchronously, TaskScheduler.Default);
-        _ = world.Time.CreateTimer(_ => ended.TrySetResult(false), null, limit, Timeout.InfiniteTimeSpan);
+        _ = _exited.Task.ContinueWith(_ => ended.TrySetResult(true), CancellationToken.None, TaskContinuationOptions.ExecuteSynchronously, TaskScheduler.Default);
+        _ = world.Time.CreateTimer(
+            _ =>
+            {
+                if (!IsEnding)
+                {
+                    ended.TrySetResult(false);
+                }
+            },
+            null, limit, Timeout.InfiniteTimeSpan);
         return ended.Task;
     }
 
+    /// <summary>The kernel takes it down: its connections first, and at once or some time later the rest of it.</summary>
     public void Die()
     {
-        if (HasExited)
+        if (HasExited || IsEnding)
         {
             return;
         }
 
         world.Note($"child {number} dies{(_request is null ? "" : $" with {_request}")}");
-        HasExited = true;
+        TimeSpan takes = TimeSpan.FromMilliseconds(number % 3 == 0 ? 20 * (number % 8) : 0);
+        IsEnding = takes > TimeSpan.Zero;
+        HasExited = !IsEnding;
+        CloseAll();
+        if (IsEnding)
+        {
+            _ = world.Time.CreateTimer(_ => Exit(), null, takes, Timeout.InfiniteTimeSpan);
+            return;
+        }
+        _exited.TrySetResult();
+    }
+
+    private void Exit()
+    {
+        world.Note($"child {number} has ended");
+        (IsEnding, HasExited) = (false, true);
+        CloseAll();
+        _exited.TrySetResult();
+    }
+
+    private void CloseAll()
+    {
         foreach (ChildConnection connection in _connections.ToArray())
         {
             connection.ChildClose();
         }
 
         _connections.Clear();
-        _exit.TrySetResult();
     }
 
     /// <summary>Ends a connection on which nothing is going on, or of which the client may think so.</summary>
     public void CloseIdle()
     {
-        if (_request is null && _connections.Count > 0 && !IsStopped)
+        if (_request is null && _connections.Count > 0 && !IsStopped && !IsEnding)
         {
             world.Note($"child {number} closes an idle connection");
             CloseServed();
@@ -150,7 +183,7 @@ internal sealed class SimulatedChild(ChildrenWorld world, int number) : IProgram
 
     private bool WorkOnce(int bytesMax)
     {
-        if (HasExited || IsStopped || world.Time.NowMs < _pausedUntilMs)
+        if (HasExited || IsEnding || IsStopped || world.Time.NowMs < _pausedUntilMs)
         {
             return false;
         }
@@ -187,10 +220,10 @@ internal sealed class SimulatedChild(ChildrenWorld world, int number) : IProgram
     }
 
     /// <summary>It serves nobody.</summary>
-    public bool IsFree => !HasExited && _connections.Count == 0;
+    public bool IsFree => !HasExited && !IsEnding && _connections.Count == 0;
 
     /// <summary>It will never go on by itself.</summary>
-    public bool IsHanging => _request is not null && _deed is (Deed.Hangs or Deed.HangsMidway or Deed.SaysGarbage);
+    public bool IsHanging => _request is not null && !IsEnding && _deed is (Deed.Hangs or Deed.HangsMidway or Deed.SaysGarbage);
 
     private ChildConnection? Served => _connections.Count > 0 ? _connections[0] : null;
 
