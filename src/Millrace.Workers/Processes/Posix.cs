@@ -30,6 +30,7 @@ internal static partial class Posix
     private const int SharedLock = 1;               // LOCK_SH
     private const int DoNotBlockLock = 4;           // LOCK_NB
     private const int NothingBehind = 6;            // ENXIO
+    private const int NoSuchProcess = 3;            // ESRCH
     private const int DoNotBlock = 0x800;           // O_NONBLOCK
     private const int ThisFolder = -100;            // AT_FDCWD
     private const int PathOnly = 0x200000;          // O_PATH
@@ -123,6 +124,9 @@ internal static partial class Posix
         (int)SystemCall(OpenProcessNumber, process, 0) is >= 0 and var descriptor ? descriptor : throw Failure("A process cannot be watched");
 
     public static void Send(int processDescriptor, int signal) => _ = SystemCall(SendSignalNumber, processDescriptor, signal, 0, 0);
+
+    /// <summary>Whether it has ended, and somebody has taken its end.</summary>
+    public static bool IsTaken(int processDescriptor) => SystemCall(SendSignalNumber, processDescriptor, 0, 0, 0) < 0 && Marshal.GetLastPInvokeError() == NoSuchProcess;
 
     /// <summary>Takes the end of a child.</summary>
     /// <returns>Its exit code, or 128 and the signal; null: the system does not say.</returns>

@@ -74,7 +74,16 @@ public sealed class WorkerProcess : IMortal, IAsyncDisposable
     /// <param name="limit">For so long at most otherwise; not negative.</param>
     /// <returns>Whether it has ended.</returns>
     public async Task<bool> WaitForExitAsync(TimeSpan limit) =>
-        await EndsWithinAsync(limit).ConfigureAwait(false) || (ProcessFacts.IsEnding(ProcessId) && await EndsWithinAsync(s_ending).ConfigureAwait(false));
+        await EndsWithinAsync(limit).ConfigureAwait(false) || (IsEnding() && await EndsWithinAsync(s_ending).ConfigureAwait(false));
+
+    // Or has ended, and OnEnded is to come.
+    private bool IsEnding()
+    {
+        lock (_lock)
+        {
+            return _descriptor < 0 || Posix.IsTaken(_descriptor) || ProcessFacts.IsEnding(ProcessId);
+        }
+    }
 
     private async Task<bool> EndsWithinAsync(TimeSpan limit) => await Task.WhenAny(_death.Task, Task.Delay(limit)).ConfigureAwait(false) == _death.Task;
 
