@@ -34,11 +34,7 @@ internal sealed partial class FastCgiConnection<TKernel>
         return exchange.Life.IsGivenUp;
     }
 
-    protected override void EndGivenUp(LoopDriver driver, Exchange exchange)
-    {
-        Exchange = exchange;
-        EndUnrun(driver, ProtocolStatus.RequestComplete);
-    }
+    protected override void EndGivenUp(LoopDriver driver) => EndUnrun(driver, ProtocolStatus.RequestComplete);
 
     // Clients that leave at once leave a chain of requests behind, which are read when the handler of the first one has ended: of those in one read none but the last is run.
     private void TakeNextInstead(LoopDriver driver)

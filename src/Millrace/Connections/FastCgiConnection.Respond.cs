@@ -1,6 +1,5 @@
 // The answers of a FastCGI connection that no handler gives: what it adds to those of its requests (Framing/FastCgiFraming.cs). FastCGI 1.0 §3.3, §4, §5.5.
 
-using Millrace.Exchanges;
 using Millrace.Loops;
 using Millrace.Observe;
 using Millrace.Platform;
@@ -32,11 +31,7 @@ internal sealed partial class FastCgiConnection<TKernel>
         }
     }
 
-    protected override void RefuseOverload(LoopDriver driver, Exchange exchange)
-    {
-        Exchange = exchange;
-        EndUnrun(driver, ProtocolStatus.Overloaded);
-    }
+    protected override void RefuseOverload(LoopDriver driver) => EndUnrun(driver, ProtocolStatus.Overloaded);
 
     private void SendEndRequest(LoopDriver driver, ushort id, ProtocolStatus status)
     {

@@ -30,9 +30,8 @@ internal sealed partial class Http1Connection<TKernel>
         SendRefusal(driver, Http1Faults.StatusOf(fault));
     }
 
-    protected override void RefuseOverload(LoopDriver driver, Exchange exchange)
+    protected override void RefuseOverload(LoopDriver driver)
     {
-        Exchange = exchange;
         DropExchange(driver);
         SendRefusal(driver, 503);
     }

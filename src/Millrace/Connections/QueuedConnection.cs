@@ -1,6 +1,7 @@
 // A request that waits for its turn (MaxConcurrentRequests): how long, and what its peer may say meanwhile. The loop owns the
 // connection all the time. How it gets out of the queue to run is in Connection.Run.cs.
 
+using System.Diagnostics;
 using Millrace.Exchanges;
 using Millrace.Loops;
 using Millrace.Platform;
@@ -18,20 +19,20 @@ internal abstract class QueuedConnection<TKernel> : ClosingConnection<TKernel>
     {
     }
 
-    /// <summary>The request cannot be run now: too many are running already.</summary>
-    protected abstract void RefuseOverload(LoopDriver driver, Exchange exchange);
+    /// <summary>The request in progress cannot be run now: too many are running already.</summary>
+    protected abstract void RefuseOverload(LoopDriver driver);
 
     /// <summary>What was answered is sent, and what came meanwhile is looked at.</summary>
     private protected abstract bool AfterTurn(LoopDriver driver);
 
-    /// <summary>Whether the peer may give up a request that waits, in bytes that would be read later.</summary>
+    /// <summary>Whether the peer may give up a request that waits, in bytes that would be read later. Where this is never so, the two below are never called.</summary>
     protected virtual bool ReadsWhileWaiting => false;
 
     /// <summary>Bytes that arrive while the request waits. True: its peer has given it up.</summary>
-    protected virtual bool ProcessWhileWaiting(LoopDriver driver, byte[] buffer, int start, int end) => false;
+    protected virtual bool ProcessWhileWaiting(LoopDriver driver, byte[] buffer, int start, int end) => throw new UnreachableException();
 
-    /// <summary>Ends a request that its peer has given up before it was run.</summary>
-    protected virtual void EndGivenUp(LoopDriver driver, Exchange exchange) => RefuseOverload(driver, exchange);
+    /// <summary>Ends the request in progress, which its peer has given up before it was run.</summary>
+    protected virtual void EndGivenUp(LoopDriver driver) => throw new UnreachableException();
 
     /// <summary>Whether the request may be run now. Otherwise it waits, or has been refused.</summary>
     private protected bool PassGate(LoopDriver driver, Exchange exchange, RequestGate gate)
@@ -58,8 +59,7 @@ internal abstract class QueuedConnection<TKernel> : ClosingConnection<TKernel>
                 return false;
             default:
                 Loop.Counters.Refused(Observe.Refusal.TooManyRequests);
-                Exchange = null;
-                RefuseOverload(driver, exchange);
+                RefuseOverload(driver);
                 return false;
         }
     }
@@ -84,9 +84,7 @@ internal abstract class QueuedConnection<TKernel> : ClosingConnection<TKernel>
         }
 
         GoTo(Stage.Receiving);
-        Exchange exchange = Exchange!;
-        Exchange = null;
-        if (exchange.TakeUnsent() is { } ahead)
+        if (Exchange!.TakeUnsent() is { } ahead)
         {
             Move(ahead, driver.Output);     // answers to earlier requests
         }
@@ -94,11 +92,11 @@ internal abstract class QueuedConnection<TKernel> : ClosingConnection<TKernel>
         if (refusal is not null)
         {
             Loop.Counters.Refused(refusal);
-            RefuseOverload(driver, exchange);
+            RefuseOverload(driver);
         }
         else
         {
-            EndGivenUp(driver, exchange);
+            EndGivenUp(driver);
         }
 
         OnExchangeEnded(keepsOpen: !IsClosing);
