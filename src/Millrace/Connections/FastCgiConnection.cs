@@ -52,7 +52,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
 
     protected override bool IsRestComing => _sequence.IsRestComing;
 
-    protected override bool IsAtRest => !_sequence.IsMidRequest && !_sequence.HasNext && !_isDispatched;
+    protected override bool IsAtRest => !_sequence.IsMidRequest;
 
     protected override byte Knowledge { get => _sequence.Knowledge; set => _sequence.Knowledge = value; }
 
@@ -215,8 +215,11 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
             case SequenceEvent.UnknownRole:
                 RefuseRole(driver, part.RequestId);
                 break;
-            case SequenceEvent.Values or SequenceEvent.ValuesEnd:
-                TakeValues(driver, buffer.AsSpan(at, part.Length), part);
+            case SequenceEvent.Values:
+                _query.Add(buffer.AsSpan(at, part.Length));
+                break;
+            case SequenceEvent.ValuesEnd:
+                AnswerValues(driver, buffer.AsSpan(at, part.Length), isWhole: part.IsFirst);
                 break;
             case SequenceEvent.UnknownType:
                 Skip(part);
@@ -297,16 +300,11 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
         Exchange.Life.GiveUp();     // a write that waits for the socket goes on waiting: the record that has begun is sent to its end
     }
 
-    private void TakeValues(LoopDriver driver, ReadOnlySpan<byte> content, in RecordPart part)
+    private void AnswerValues(LoopDriver driver, ReadOnlySpan<byte> content, bool isWhole)
     {
-        if (!part.IsFirst || !part.IsLast)
+        if (!isWhole)
         {
             _query.Add(content);
-            if (!part.IsLast)
-            {
-                return;
-            }
-
             content = _query.Bytes;
         }
 

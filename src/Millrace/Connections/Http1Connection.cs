@@ -62,7 +62,7 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
 
     protected override bool IsRestComing => _sequence.State == SequenceState.Draining;
 
-    protected override bool IsAtRest => _sequence.State == SequenceState.Idle && !_sequence.IsBodyOpen && _lineAhead != 1;
+    protected override bool IsAtRest => _sequence.State == SequenceState.Idle && _lineAhead != 1;
 
     protected override byte Knowledge { get => 0; set => _ = value; }
 
