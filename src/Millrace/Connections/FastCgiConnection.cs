@@ -150,13 +150,6 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
         {
         }
 
-        if (_sequence.Fault == FastCgiFault.Version)
-        {
-            Exchange!.Body.Break(new IOException("The front server broke the FastCGI protocol."));
-            BreakOffNow(Exchange);
-            return;
-        }
-
         if (_sequence.HasNext && start < end)
         {
             Hold(buffer.AsSpan(start, end - start));
@@ -179,7 +172,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
             case SequenceEvent.NeedMore:
                 return false;
             case SequenceEvent.Faulty:
-                TakeFault();
+                EndForFault(Refusal.Of(_sequence.Fault), detail: "");      // bytes that are no records: that is all there is to say
                 return false;
             case SequenceEvent.Begun:
                 BeginParams();
@@ -240,15 +233,6 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
         }
 
         return true;
-    }
-
-    private void TakeFault()
-    {
-        Loop.Counters.Refused(Refusal.Of(_sequence.Fault));
-        if (!IsRunning)
-        {
-            Close(reset: false);
-        }
     }
 
     // ---- STDIN, §5.3 ----
@@ -343,7 +327,6 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
     private bool Start(LoopDriver driver, byte[] buffer, int start, int end)
     {
         Hold(buffer.AsSpan(start, end - start));
-        Debug.Assert(HasHead && !_isDispatched);
         _isDispatched = true;
         ResetDiscarded();
         _restAtLook = 0;
@@ -352,12 +335,12 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
     }
 
     /// <summary>The connection is of no further use: framing or sequence is lost.</summary>
-    private void EndForFault(string refusal)
+    private void EndForFault(string refusal, string? detail = null)
     {
         Loop.Counters.Refused(refusal);
         if (IsRunning)
         {
-            Exchange!.Body.Break(new IOException($"The front server broke the FastCGI protocol ({refusal})."));
+            Exchange!.Body.Break(new IOException($"The front server broke the FastCGI protocol{detail ?? $" ({refusal})"}."));
             BreakOffNow(Exchange);
         }
         else
