@@ -312,7 +312,6 @@ public struct RequestSequence
 
     private void Start(ushort id, bool keepsConnection)
     {
-        Debug.Assert(State == SequenceState.Idle && !HasNext, "a request begins beside another");
         Id = id;
         KeepsConnection = keepsConnection;
         State = SequenceState.Params;

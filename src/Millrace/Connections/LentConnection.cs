@@ -38,7 +38,6 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
 
     private protected void NotePeerEnd(PeerEnd seen)
     {
-        Debug.Assert(seen >= _peerEnd);
         _peerEnd = seen;
         TellOfPeerEnd();
     }

@@ -57,7 +57,7 @@ internal abstract partial class SendingConnection<TKernel>
     /// <summary>The connection ends behind the response in progress, which is not whole. Whoever ends the exchange.</summary>
     protected void BreakWhenTaken(BreakSign sign)
     {
-        Debug.Assert((sign != BreakSign.Reset || IsTcp) && !IsClosed);
+        Debug.Assert(sign != BreakSign.Reset || IsTcp);
         _sign = sign;
     }
 

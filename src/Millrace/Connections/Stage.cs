@@ -9,7 +9,7 @@
 //     │  └─────────── Sending
 //     │ no place      │ the last answer
 //     ├────▶ Queued   ▼
-//     └─────────▶ Lingering ──▶ Closed                   Closed: from every stage; from Inline and Away by a fault of the server alone
+//     └─────────▶ Lingering ──▶ Closed                   Closed: from every stage but Inline; from Away by a fault of the server alone
 //
 // By way of Receiving, which lasts no longer than the method: from Sending to Lingering, and from Queued to Inline or Away. Receiving goes to Sending
 // too, where an answer that ended in its turn does not all leave. Lingering begins once more when a sign has been shown, and goes back to Receiving where
@@ -70,8 +70,8 @@ internal static class Stages
     /// <summary>It goes one way; but a connection whose response failed ends no more where its peer waits no longer for that response.</summary>
     public static bool MayFollow(this Ending next, Ending now, bool isBreaking) => (now, next) switch
     {
-        (Ending.None or Ending.Leaving, Ending.Leaving or Ending.WhenSent) => true,
-        (Ending.WhenSent, Ending.WhenSent) => true,
+        (Ending.None, Ending.Leaving) => true,
+        (_, Ending.WhenSent) => true,
         (Ending.WhenSent, Ending.None) => isBreaking,
         _ => false,
     };
@@ -81,7 +81,7 @@ internal static class Stages
     {
         (Stage.Receiving, Stage.Queued or Stage.Inline or Stage.Away or Stage.Sending or Stage.Lingering or Stage.Closed) => true,
         (Stage.Queued, Stage.Receiving or Stage.Closed) => true,
-        (Stage.Inline, Stage.Receiving or Stage.Away or Stage.Closed) => true,
+        (Stage.Inline, Stage.Receiving or Stage.Away) => true,
         (Stage.Away, Stage.Receiving or Stage.Sending or Stage.Closed) => true,
         (Stage.Sending, Stage.Receiving or Stage.Closed) => true,
         (Stage.Lingering, Stage.Lingering or Stage.Receiving or Stage.Closed) => true,
