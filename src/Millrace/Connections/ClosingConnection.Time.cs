@@ -88,7 +88,7 @@ internal abstract partial class ClosingConnection<TKernel>
             DeadlineMs = long.MaxValue;
             PostSelf(PostReason.QueueTimeout);
         }
-        else if (IsMidRequest && DeadlineMs != _lastLookMs)
+        else if (IsMidRequest && !AwaitsLastLook)
         {
             OnTimeoutMidRequest(nowMs);
         }
@@ -98,21 +98,20 @@ internal abstract partial class ClosingConnection<TKernel>
         }
     }
 
-    // A request may have come whose edge has not been seen. No limit is so short that it could set the same deadline.
+    // A request may have come whose edge has not been seen.
     private void PostLastLook(long nowMs)
     {
-        if (DeadlineMs != _lastLookMs)
-        {
-            _overdueMs = DeadlineMs;
-        }
-
+        _overdueMs = IdleDeadlineMs;
         _lastLookMs = nowMs + 1;
         SetDeadline(_lastLookMs);
         PostSelf(PostReason.LastLook);
     }
 
     /// <summary>When the connection, which the loop owns and nothing is on its way on, will have been idle for too long, or has been.</summary>
-    protected long IdleDeadlineMs => DeadlineMs == _lastLookMs ? _overdueMs : DeadlineMs;
+    protected long IdleDeadlineMs => AwaitsLastLook ? _overdueMs : DeadlineMs;
+
+    // No limit is so short that it could set the same deadline.
+    private bool AwaitsLastLook => DeadlineMs == _lastLookMs;
 
     // The connection has been idle for too long, or leaves in a drain. What lies in its socket came in time; closing over it would be a reset.
     private protected bool LookAndClose(LoopDriver driver)
@@ -150,7 +149,7 @@ internal abstract partial class ClosingConnection<TKernel>
         return true;
     }
 
-    private bool IsIdleStill => Stage == Stage.Receiving && DeadlineMs == _lastLookMs && IsBetweenRequests && !IsHolding;
+    private bool IsIdleStill => Stage == Stage.Receiving && AwaitsLastLook && IsBetweenRequests && !IsHolding;
 
     // Of what the peer cannot send any more over a Unix socket it knows, and it has its answer.
     private bool IsBetweenRequests => !IsMidRequest || (IsRestComing && !IsTcp);
