@@ -244,7 +244,7 @@ internal abstract partial class Connection<TKernel>
         }
 
         // What is posted beside these two is dropped: both look at all there is themselves.
-        if ((reasons & PostReason.GivenBack) != 0)
+        if ((reasons & PostReason.TakeBack) != 0)
         {
             return TakeBack(driver);
         }
@@ -299,7 +299,7 @@ internal abstract partial class Connection<TKernel>
     {
         Exchange exchange = Exchange!;
         bool hasNext = HasNextRequest;      // the word tells, and forgets it below
-        Debug.Assert(_owner.IsGivenBack);
+        Debug.Assert(_owner.IsReturning);
         Exchange = null;
         _owner.TakeBack();
         _pending = _rest ?? (HasMoreToSend ? Services.RentOutput() : null);     // an empty one: the rest is sent behind it

@@ -13,14 +13,14 @@
 //   loop ----------------------------------------------> exchange
 //        <---- handler ended in its turn (plain store)
 //        <---- given back by one compare-exchange, when nothing is noted in the word, and nothing left to send, read or time
-//        <---- posted to the loop (GivenBack), when something is
+//        <---- posted to the loop (Returning), when something is
 //
 // Reading stays with the loop all the time. While it looks at a connection that its exchange owns it pins it, and
 // an exchange that ends just then takes the posted way. A descriptor is closed by the loop alone, and only when no
 // exchange owns the connection: a number closed under a writing thread would be given to a stranger.
 //
 // Connection.pml checks this exhaustively. Its states: PROCESS (loop's, until Lent is set), HANDLER, LEAVE_ENDED, LEAVE_GOING_ON and FINISH
-// (exchange's), FEED_HELD to UNPIN (pinned), TAKE_BACK (GivenBack and posted), EVENT, POSTED, DEADLINE (the loop's turn).
+// (exchange's), FEED_HELD to UNPIN (pinned), TAKE_BACK (Returning, and posted), EVENT, POSTED, DEADLINE (the loop's turn).
 
 using Millrace.Exchanges;
 using Millrace.Loops;

@@ -42,11 +42,11 @@
 
 /* OwnershipWord, PostReasons, WatchWord, readiness */
 #define Lent 1
-#define GivenBack 4
+#define Returning 4
 #define Pinned 2
 #define WantsWritable 8
 #define NotedInput 16
-#define PostedGivenBack 1
+#define PostedTakeBack 1
 #define ResumeReading 2
 #define Watched 1
 #define Writing 2
@@ -131,7 +131,7 @@ inline WatchWriting() {
 }
 
 inline PostSelf(reason) {
-    atomic { was = posted; posted = posted | reason; if :: reason == PostedGivenBack -> owns = 0 :: else fi };
+    atomic { was = posted; posted = posted | reason; if :: reason == PostedTakeBack -> owns = 0 :: else fi };
     if
     :: atomic { was == 0 -> queue++ }
     :: atomic { else -> was = 0 }
@@ -260,8 +260,8 @@ FINISH:                             /* FinishAway */
     :: atomic { else }
     fi;
     atomic { assert(owns && !isClosed); rest = blocked; restKeepsOpen = keepsOpen; blocked = 0; attached = 0 };
-    word = word | GivenBack;
-    PostSelf(PostedGivenBack);
+    word = word | Returning;
+    PostSelf(PostedTakeBack);
     goto RUN
 }
 
@@ -294,7 +294,7 @@ inline UnwatchWriting() {
 
 /* One compare-exchange of a loop that ends in success or in a word that forbids it. */
 inline TryPin(done) {
-    atomic { done = !IsLoops && !(word & GivenBack);
+    atomic { done = !IsLoops && !(word & Returning);
 #ifndef BROKEN_PIN
         if :: done -> word = word | Pinned :: else fi
 #endif
@@ -613,7 +613,7 @@ EVENT_WHILE_LENT:
 POSTED:                             /* OnPosted */
     if
     :: isClosed -> goto TURN
-    :: !isClosed && (reasons & PostedGivenBack) -> goto TAKE_BACK
+    :: !isClosed && (reasons & PostedTakeBack) -> goto TAKE_BACK
     :: else
     fi;
     TryPin(mine);

@@ -17,7 +17,7 @@ internal enum Ownership
     Pinned = 2,
 
     /// <summary>The exchange has ended, and is posted for the loop to take the connection back. (Given back by one step, it is None at once.)</summary>
-    GivenBack = 4,
+    Returning = 4,
 
     /// <summary>The exchange waits until the socket takes more.</summary>
     WantsWritable = 8,
@@ -31,7 +31,7 @@ internal struct OwnershipWord
 {
     private int _word;
 
-    // What Stage.Away is at the moment: Lent alone, the exchange is at work; Lent and GivenBack, it has ended, and the loop is to take the connection back; None, it has given it back, and the loop
+    // What Stage.Away is at the moment: Lent alone, the exchange is at work; Lent and Returning, it has ended, and the loop is to take the connection back; None, it has given it back, and the loop
     // has to settle.
 
     /// <summary>What was only noted does not matter then.</summary>
@@ -43,7 +43,7 @@ internal struct OwnershipWord
     public bool IsPinned => (Now & Ownership.Pinned) != 0;
 
     /// <summary>The exchange has ended, and the loop has not taken the connection back yet.</summary>
-    public bool IsGivenBack => (Now & Ownership.GivenBack) != 0;
+    public bool IsReturning => (Now & Ownership.Returning) != 0;
 
     public bool WantsWritable => (Now & Ownership.WantsWritable) != 0;
 
@@ -54,7 +54,7 @@ internal struct OwnershipWord
     /// <summary>The connection is the exchange's from here on.</summary>
     public void Lend()
     {
-        Debug.Assert((Now & (Ownership.Lent | Ownership.Pinned | Ownership.GivenBack)) == 0, $"lent from {Now}");
+        Debug.Assert((Now & (Ownership.Lent | Ownership.Pinned | Ownership.Returning)) == 0, $"lent from {Now}");
         Volatile.Write(ref _word, (int)Ownership.Lent);
     }
 
@@ -71,7 +71,7 @@ internal struct OwnershipWord
         while (true)
         {
             Ownership now = Now;
-            if ((now & Ownership.Lent) == 0 || (now & Ownership.GivenBack) != 0)
+            if ((now & Ownership.Lent) == 0 || (now & Ownership.Returning) != 0)
             {
                 return false;
             }
@@ -110,7 +110,7 @@ internal struct OwnershipWord
     public void GiveBack()
     {
         Debug.Assert(!IsLoops);
-        Set(Ownership.GivenBack);
+        Set(Ownership.Returning);
     }
 
     private bool TryChange(Ownership from, Ownership to) => Interlocked.CompareExchange(ref _word, (int)to, (int)from) == (int)from;

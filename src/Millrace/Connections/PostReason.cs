@@ -7,8 +7,8 @@ internal enum PostReason
 {
     None = 0,
 
-    /// <summary>The exchange has ended and gives the connection back.</summary>
-    GivenBack = 1,
+    /// <summary>The exchange has ended: the loop is to take the connection back.</summary>
+    TakeBack = 1,
 
     /// <summary>The handler has read of the body, whose receiving paused.</summary>
     ResumeReading = 2,

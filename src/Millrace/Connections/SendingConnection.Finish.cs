@@ -58,7 +58,7 @@ internal abstract partial class SendingConnection<TKernel>
             _rest = null;
             _keepsOpenBehindRest = false;
             _owner.GiveBack();
-            PostSelf(PostReason.GivenBack);
+            PostSelf(PostReason.TakeBack);
         }
     }
 
@@ -105,7 +105,7 @@ internal abstract partial class SendingConnection<TKernel>
 
         _keepsOpenBehindRest = keepsOpen;
         _owner.GiveBack();
-        PostSelf(PostReason.GivenBack);
+        PostSelf(PostReason.TakeBack);
     }
 
     private void Recycle(Exchange exchange)
