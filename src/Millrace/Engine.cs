@@ -190,7 +190,7 @@ internal sealed class Engine : IAsyncDisposable
                 loop.BeginMove(channel);
                 if (Interlocked.Decrement(ref watching) == 0)
                 {
-                    _sockets.ForEach(socket => loop.Leave(socket, _options.Backlog));
+                    _sockets.ForEach(socket => loop.StopListening(socket, _options.Backlog));
                 }
             });
         }

@@ -44,7 +44,7 @@ internal abstract partial class ClosingConnection<TKernel>
         }
         finally
         {
-            Loop.Leave(this);
+            Loop.RemoveMoved(this);
             ToldOfEnd?.Complete();        // as far as this server goes
         }
 

@@ -28,7 +28,7 @@ internal sealed partial class EventLoop<TKernel>
     /// Stops listening on a socket that others go on with, and that no loop of this server watches any more. Who waits in its queue is accepted first: the kernel
     /// may have told this server of him, and nobody else (EPOLLEXCLUSIVE).
     /// </summary>
-    public void Leave(ListenSocket socket, int queueMax) =>
+    public void StopListening(ListenSocket socket, int queueMax) =>
         Post(new AcceptBacklog(socket, socket.IsChannel ? 0 : queueMax, static _ => false, static socket => socket.Leave()));
 
     /// <summary>Gives away a connection on which nothing is in progress. True: it is not ours any more. False: it stays, for the time being.</summary>
@@ -44,7 +44,7 @@ internal sealed partial class EventLoop<TKernel>
     }
 
     /// <summary>The last act of a connection that has been given away.</summary>
-    public void Leave(Connection connection)
+    public void RemoveMoved(Connection connection)
     {
         Forget(connection);
         Kernel.Leave(_poller, connection.Descriptor);
