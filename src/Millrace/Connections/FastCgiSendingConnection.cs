@@ -121,7 +121,7 @@ internal abstract class FastCgiSendingConnection<TKernel> : Connection<TKernel>
 
     private SendResult SendControl()
     {
-        if (_control is not { } control || IsBrokenOff || (_frames.HasBrokenOff && control.Start == 0))
+        if (_control is not { } control || IsBrokenOff || (_frames.IsBroken && control.Start == 0))
         {
             return SendResult.Done;     // nothing goes out behind a broken record
         }

@@ -24,8 +24,8 @@ internal sealed class FastCgiFraming(bool isTcp) : ResponseFraming(chunkTailMax:
     private ushort _id;
     private bool _stdoutBegun;
 
-    /// <summary>Nothing may follow in this connection but the sign of that.</summary>
-    public bool HasBrokenOff { get; private set; }
+    /// <summary>The response is not whole: nothing may follow in this connection but the sign of that.</summary>
+    public bool IsBroken { get; private set; }
 
     /// <summary>A request begins. Before its handler runs, or its refusal is written.</summary>
     public void Begin(ushort id)
@@ -187,7 +187,7 @@ internal sealed class FastCgiFraming(bool isTcp) : ResponseFraming(chunkTailMax:
             output.Reserve(missing)[..missing].Clear();
             output.End += missing;
             output.FrameStart = hasBegun ? output.End : output.FrameStart;      // what fills it up begins no record
-            HasBrokenOff = true;
+            IsBroken = true;
             return;
         }
 
@@ -197,7 +197,7 @@ internal sealed class FastCgiFraming(bool isTcp) : ResponseFraming(chunkTailMax:
     /// <summary>The end of a response that failed, for a peer that waits no longer for it: another one may follow.</summary>
     public void WriteGivenUp(OutputBuffer output)
     {
-        HasBrokenOff = false;
+        IsBroken = false;
         WriteEndRecords(output, appStatus: 1);
     }
 
