@@ -154,7 +154,7 @@ internal abstract partial class Connection<TKernel>
 
     // The edge of what came along with a request has been consumed: it is looked at now or never. Nothing to look at; or the exchange has given the connection back, and the loop looks then; or the look itself,
     // which unpins, and whose answer is whether the loop is still this driver's.
-    private bool LookAfter(LoopDriver driver) => (!IsHolding && !_readable) || !_owner.TryPin() || FeedHeld(driver);
+    private bool LookAfter(LoopDriver driver) => (!IsHolding && !_readable) || !_owner.TryPin() || FeedAndUnpin(driver);
 
     public sealed override void RunOnWorker(LoopDriver driver)
     {
@@ -285,14 +285,14 @@ internal abstract partial class Connection<TKernel>
                 NoteBodyRoom();
             }
 
-            return FeedHeld(driver);
+            return FeedAndUnpin(driver);
         }
 
         return true;
     }
 
-    /// <summary>Where the next request begins cannot be known any more. It may have shown since the exchange has looked.</summary>
-    protected virtual bool IsInputLost => false;
+    /// <summary>Where the next request begins cannot be known any more. It may have shown since the exchange has looked. (FastCGI ends the response in progress at once, and need not be asked.)</summary>
+    protected virtual bool IsFramingLost => false;
 
     // An exchange that could not give the connection back by itself: the loop ends it.
     private bool TakeBack(LoopDriver driver)
@@ -316,7 +316,7 @@ internal abstract partial class Connection<TKernel>
 
         GoTo(_pending is null ? Stage.Receiving : Stage.Sending);
 
-        bool keepsOpen = _keepsOpenBehindRest && !IsInputLost && !exchange.Life.IsUseless && (!Loop.IsDraining || hasNext || ClosesInOrder(exchange)) && !_isBrokenOff;
+        bool keepsOpen = _keepsOpenBehindRest && !IsFramingLost && !exchange.Life.IsUseless && (!Loop.IsDraining || hasNext || ClosesInOrder(exchange)) && !_isBrokenOff;
         if (exchange.Reset())
         {
             driver.Return(exchange);

@@ -20,7 +20,7 @@
 // exchange owns the connection: a number closed under a writing thread would be given to a stranger.
 //
 // Connection.pml checks this exhaustively. Its states: PROCESS (loop's, until Lent is set), HANDLER, LEAVE_ENDED, LEAVE_GOING_ON and FINISH
-// (exchange's), FEED_HELD to UNPIN (pinned), TAKE_BACK (Returning, and posted), EVENT, POSTED, DEADLINE (the loop's turn).
+// (exchange's), FEED_AND_UNPIN to UNPIN (pinned), TAKE_BACK (Returning, and posted), EVENT, POSTED, DEADLINE (the loop's turn).
 
 using Millrace.Exchanges;
 using Millrace.Loops;

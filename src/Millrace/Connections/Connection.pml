@@ -462,7 +462,7 @@ PROCESS:                            /* the loop owns the connection and count un
 #endif
         TryPin(mine);
         if
-        :: mine -> goto FEED_HELD
+        :: mine -> goto FEED_AND_UNPIN
         :: else -> goto TURN
         fi
     fi;
@@ -519,12 +519,12 @@ LOOK_AFTER:
     fi;
     TryPin(mine);
     if
-    :: mine -> goto FEED_HELD
+    :: mine -> goto FEED_AND_UNPIN
     :: else -> goto EVENT_SENT
     fi;
 #endif
 
-FEED_HELD:
+FEED_AND_UNPIN:
     assert(lives);
     if
     :: isOpen && held > 0 -> atomic { count = held; held = 0 }; Feed()
@@ -532,7 +532,7 @@ FEED_HELD:
     fi;
     wanted = readable;
 
-READ_UNLESS_HOLDING:
+READ_AND_UNPIN:
     assert(lives);
     if
     :: !isOpen || isPaused || held > 0 ->
@@ -556,7 +556,7 @@ READ_AND_FEED:
     assert(lives && !isClosed);
     TakeFromSocket();
     if
-    :: count == 0 && finished ->    /* OnPeerGone */
+    :: count == 0 && finished ->    /* OnPeerEndWhileLent */
         sawEnd = 1;
         NoteInput();
         isOpen = 0;
@@ -607,7 +607,7 @@ EVENT_WHILE_LENT:
     fi;
     if
     :: event == Write -> event = 0; goto UNPIN
-    :: else -> event = 0; wanted = 1; goto READ_UNLESS_HOLDING
+    :: else -> event = 0; wanted = 1; goto READ_AND_UNPIN
     fi;
 
 POSTED:                             /* OnPosted */
@@ -621,7 +621,7 @@ POSTED:                             /* OnPosted */
     :: mine ->
         assert(lives);
         if :: isPaused && flushed -> isPaused = 0 :: else fi;     /* OnRoom */
-        goto FEED_HELD
+        goto FEED_AND_UNPIN
     :: else -> goto TURN
     fi;
 

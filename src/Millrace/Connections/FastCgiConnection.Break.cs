@@ -40,7 +40,7 @@ internal sealed partial class FastCgiConnection<TKernel>
             return false;
         }
 
-        if (!_isGivenUp && !(_sequence.HasNext ? _sequence.HasNextInstead : IsGivenUpBy(buffer, ref start, end)))
+        if (!_isGivenUp && !(_sequence.HasNext ? _sequence.HasNextInstead : ReadsGivingUp(buffer, ref start, end)))
         {
             return false;
         }
@@ -57,7 +57,7 @@ internal sealed partial class FastCgiConnection<TKernel>
     }
 
     // Abort, or the next request of a web server that knows the connection to carry one at a time. Anything else does not count any more.
-    private bool IsGivenUpBy(byte[] buffer, ref int start, int end)
+    private bool ReadsGivingUp(byte[] buffer, ref int start, int end)
     {
         for (int at = start; ;)
         {

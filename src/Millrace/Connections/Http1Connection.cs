@@ -262,7 +262,7 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
 
     // ---- between requests ----
 
-    protected override bool IsInputLost => _sequence.State == SequenceState.Closing;
+    protected override bool IsFramingLost => _sequence.State == SequenceState.Closing;
 
     protected override void OnExchangeEnded(bool keepsOpen)
     {

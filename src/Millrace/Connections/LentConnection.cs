@@ -64,15 +64,15 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
         if (_owner.TryPin())
         {
             StopDeferring(Exchange!);
-            return FeedHeld(driver);
+            return FeedAndUnpin(driver);
         }
 
         return true;
     }
 
-    // Pinned. Bytes that came with a request whose handler goes on, or that its read left in the socket: the rest
+    // Pinned on entry. Bytes that came with a request whose handler goes on, or that its read left in the socket: the rest
     // of its body, an abort, or a request for this side.
-    private protected bool FeedHeld(LoopDriver driver)
+    private protected bool FeedAndUnpin(LoopDriver driver)
     {
         Exchange exchange = Exchange!;
         exchange.Body.Readers.BeginCatch();
@@ -83,7 +83,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
             BufferPool.Return(held);
         }
 
-        return ReadUnlessHolding(driver, exchange, wanted: _readable, resumeFlush: false);
+        return ReadAndUnpin(driver, exchange, wanted: _readable, resumeFlush: false);
     }
 
     private void NoteRoom(bool room)
@@ -104,7 +104,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
     }
 
     // Pinned on entry and unpinned here, before any user code runs.
-    private bool ReadUnlessHolding(LoopDriver driver, Exchange exchange, bool wanted, bool resumeFlush)
+    private bool ReadAndUnpin(LoopDriver driver, Exchange exchange, bool wanted, bool resumeFlush)
     {
         if (!ReadsWhileLent || exchange.Body.IsPaused || IsHolding)
         {
@@ -169,7 +169,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
     {
         Exchange exchange = Exchange!;
         exchange.Body.Readers.BeginCatch();
-        return ReadUnlessHolding(driver, exchange, wanted: true, resumeFlush);
+        return ReadAndUnpin(driver, exchange, wanted: true, resumeFlush);
     }
 
     private void ReadAndFeed(LoopDriver driver, Exchange exchange)
@@ -182,7 +182,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
             {
                 if (count != KernelResult.Again)
                 {
-                    OnPeerGone(exchange, finished: count == 0);
+                    OnPeerEndWhileLent(exchange, finished: count == 0);
                 }
 
                 return;
@@ -221,7 +221,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
         }
     }
 
-    private void OnPeerGone(Exchange exchange, bool finished)
+    private void OnPeerEndWhileLent(Exchange exchange, bool finished)
     {
         NoteInput();
         if (finished && _receivingEnded && exchange.Body.State != BodyState.Open)
