@@ -67,7 +67,7 @@ internal abstract partial class SendingConnection<TKernel>
     {
         if (!_isBrokenOff)
         {
-            if ((exchange.Output ?? _rest) is not { } output)
+            if ((exchange.OutputIfAny ?? _rest) is not { } output)
             {
                 return;     // all of its response is in the socket
             }

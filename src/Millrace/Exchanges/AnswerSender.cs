@@ -257,7 +257,7 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
 
         using (held)
         {
-            if (exchange.Output is null)
+            if (exchange.OutputIfAny is null)
             {
                 return;     // the response has ended and left
             }
@@ -287,7 +287,7 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
     /// <summary>The handler's synchronous part is over, and with it every span of the output: what was kept for them is kept no longer.</summary>
     public void EndShowing()
     {
-        if (exchange.Output is not { IsShown: true } output)
+        if (exchange.OutputIfAny is not { IsShown: true } output)
         {
             return;
         }
@@ -312,7 +312,7 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
 
         using (held)
         {
-            if (exchange.Output is null)
+            if (exchange.OutputIfAny is null)
             {
                 return false;       // the response has ended and left: its rest is the connection's
             }

@@ -16,13 +16,17 @@ internal sealed partial class Exchange
     private const int LookersSpins = 16;
     private const int CopiedMax = 2048;     // of what has been written and not sent
 
+    private OutputBuffer? _output;
     private byte[]? _ownInput;
     private byte[]? _assembly;
     private bool _ownsOutput;
     private OutputBuffer? _spareOutput;     // without memory
 
     /// <summary>Where the response is built: the driver's, or the exchange's own once it has outlived its turn.</summary>
-    public OutputBuffer Output { get; private set; }
+    public OutputBuffer Output => _output!;
+
+    /// <summary>The same for whoever may come behind the end of the response: null where what was left of it has gone with the connection.</summary>
+    public OutputBuffer? OutputIfAny => _output;
 
     /// <summary>Bytes of memory for the head and for the response that are this exchange's alone.</summary>
     public int BytesHeld =>
@@ -45,7 +49,7 @@ internal sealed partial class Exchange
 
         if (!TryMoveOutput())
         {
-            Output = driver.GiveOutputAway();
+            _output = driver.GiveOutputAway();
             _ownsOutput = true;
         }
     }
@@ -97,7 +101,7 @@ internal sealed partial class Exchange
 
                 Sender.MoveDeferred(output.Start);
                 own.TakeAll(output);
-                Output = own;
+                _output = own;
                 _ownsOutput = true;
             }
         }
@@ -141,7 +145,7 @@ internal sealed partial class Exchange
         }
 
         OutputBuffer output = Output;
-        Output = null!;
+        _output = null;
         _ownsOutput = false;
         if (!output.IsEmpty)
         {

@@ -27,7 +27,6 @@ internal sealed partial class Exchange : RequestInProgress
         Writes = new AnswerWrites(this);
         File = new AnswerFile(this, Sending);
         Body = new RequestBody(this, services.Options.RequestBodyBuffer);
-        Output = null!;
         OnRunCompleted = RunCompleted;
         OnBodyRoom = BodyRoom;
     }
@@ -125,7 +124,7 @@ internal sealed partial class Exchange : RequestInProgress
     public void Begin(ResponseChannel connection, OutputBuffer output, byte[]? assembly, long nowMs)
     {
         Connection = connection;
-        Output = output;
+        _output = output;
         _assembly = assembly;
         StartedMs = nowMs;
         _number = connection.NextRequestNumber();
