@@ -11,7 +11,7 @@ internal abstract partial class SendingConnection<TKernel>
 {
     private protected OutputBuffer? _rest;          // what an exchange that is away could not send
     private protected bool _keepsOpenBehindRest;
-    private protected bool _hasLeftBefore;          // its peer has had all of the response since before the exchange ended, and may be sending its next request
+    private protected bool _hasLeftBefore;          // its peer has had all of the response since before the exchange ended, and may be sending its next request (Sender.IsEndSent does not tell: an end without bytes is never sent)
     private protected bool _countedByGate;
 
     // The loop's: what there is to go on with when nobody reads. An exchange that ends looks whether it has left something there, and gives
