@@ -46,6 +46,7 @@ internal sealed partial class FastCgiConnection<TKernel>
         }
 
         GoOn();
+        _query.Drop();      // the rest of one in pieces has been passed over
         _frames.WriteGivenUp(driver.Output);
         if (_sequence.End(keepsOpen: true))
         {

@@ -340,6 +340,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
         Loop.Counters.Refused(refusal);
         if (IsRunning)
         {
+            NoteInput();        // an answer that ends just now leaves the connection to the loop, which closes it
             Exchange!.Body.Break(new IOException($"The front server broke the FastCGI protocol{detail ?? $" ({refusal})"}."));
             BreakOffNow(Exchange);
         }

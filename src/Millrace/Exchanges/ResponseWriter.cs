@@ -85,7 +85,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         exchange.CheckWanted(ticket, cancellationToken);
         if (exchange.Gate.IsComplete(ticket))
         {
-            return new ValueTask<FlushResult>(Result);
+            return new ValueTask<FlushResult>(Result(exchange, ticket));
         }
 
         if (request.StartResponse() is { } starting)
@@ -99,7 +99,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
             exchange.CheckNotUpgraded();
             _unflushed = 0;
             ValueTask flushed = exchange.Writes.While(exchange.Writes.FlushAsync(), ticket, cancellationToken);
-            return flushed.IsCompletedSuccessfully ? new ValueTask<FlushResult>(Result) : Later(flushed);
+            return flushed.IsCompletedSuccessfully ? new ValueTask<FlushResult>(Result(exchange, ticket)) : Later(flushed, exchange, ticket);
         }
         finally
         {
@@ -129,7 +129,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
             if (taken == span.Length && sent.IsCompletedSuccessfully)
             {
                 sent = exchange.Writes.While(exchange.Writes.FlushAsync(), ticket, cancellationToken);
-                return sent.IsCompletedSuccessfully ? new ValueTask<FlushResult>(Result) : Later(sent);
+                return sent.IsCompletedSuccessfully ? new ValueTask<FlushResult>(Result(exchange, ticket)) : Later(sent, exchange, ticket);
             }
 
             _unflushed = 0;
@@ -141,7 +141,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
 
         // Outside the gate: what follows may run on another thread before this one has returned, and enters it again.
         ValueTask written = taken == span.Length ? sent : exchange.Writes.WriteRest(sent, source[taken..], ticket);
-        return Later(exchange.Writes.While(exchange.Writes.FlushAfter(written, ticket), ticket, cancellationToken));
+        return Later(exchange.Writes.While(exchange.Writes.FlushAfter(written, ticket), ticket, cancellationToken), exchange, ticket);
     }
 
     public override void CancelPendingFlush() => request.Exchange.CheckCurrent(request.Ticket);
@@ -181,7 +181,12 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         return ((IHttpResponseBodyFeature)request).CompleteAsync();
     }
 
-    private static FlushResult Result => new(isCanceled: false, isCompleted: false);
+    // Completed: nobody takes what is written, which whoever writes without end has to be told. A request that has ended meanwhile is told nothing of the next one.
+    private static FlushResult Result(Exchange exchange, long ticket)
+    {
+        bool isUnwanted = exchange.Life.IsUnwanted;
+        return new FlushResult(isCanceled: false, isCompleted: isUnwanted && exchange.Gate.Ticket == ticket);
+    }
 
     // Within the gate.
     private void CheckWritable()
@@ -193,10 +198,10 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         }
     }
 
-    private static async ValueTask<FlushResult> Later(ValueTask flushed)
+    private static async ValueTask<FlushResult> Later(ValueTask flushed, Exchange exchange, long ticket)
     {
         await flushed.ConfigureAwait(false);
-        return Result;
+        return Result(exchange, ticket);
     }
 
     private async ValueTask<FlushResult> FlushLater(Task starting, CancellationToken cancellationToken)

@@ -299,6 +299,23 @@ public sealed class BrokenResponseTests
         }
     }
 
+    [Fact]
+    public void GET_VALUES_that_a_failure_cuts_in_two_is_no_part_of_the_next_one_FastCGI_4_1() => Fails(Unix, static (bench, fail) =>
+    {
+        byte[] cut = Wire.Record(Wire.GetValues, 0, Wire.Pairs(("FCGI_MAX_CONNS", "")));
+        byte[] asked = Wire.Record(Wire.GetValues, 0, Wire.Pairs(("FCGI_MAX_REQS", "")));
+        FrontEnd front = bench.Connect();
+        bench.Send(front, Wire.Record(Wire.GetValues, 0, Wire.Pairs(("FCGI_MPXS_CONNS", ""))));
+        bench.Send(front, [.. Wire.Request("/async"), .. cut[..^3]]);
+        fail();
+        bench.Pass(TimeSpan.FromMilliseconds(10));
+        bench.Send(front, [.. cut[^3..], .. Wire.Record(Wire.Abort, 1, [])]);
+        bench.Send(front, asked.AsSpan(0, asked.Length - 3));
+        bench.Send(front, asked.AsSpan(asked.Length - 3));
+        Assert.Equal(Wire.Pairs(("FCGI_MAX_REQS", "65536")), front.Management[^1].Content);
+        bench.StillServes(front);
+    });
+
     // Whoever multiplexes, or may, still waits for the first; what goes on with bytes that are none, or has closed, has nothing to go on with.
     [Theory]
     [InlineData("another")]

@@ -56,6 +56,40 @@ public abstract class WriterTests(Way way) : SharedTests(way)
             }
         });
 
+    // Who writes without end looks at nothing else. A peer that has only finished sending still takes it; of one that has closed this is not known before bytes have gone to it.
+    [Theory]
+    [InlineData("reset", false)]
+    [InlineData("reset", true)]
+    [InlineData("close", true)]
+    [InlineData("finish", false)]
+    [InlineData("finish", true)]
+    public void A_flush_says_when_nobody_takes_what_is_written(string end, bool writes)
+    {
+        var told = new List<bool>();
+        Run(
+            async call =>
+            {
+                PipeWriter writer = ResponseOf(call).BodyWriter;
+                for (int i = 0; i < 3; i++)
+                {
+                    ValueTask<FlushResult> flushing = writes ? writer.WriteAsync("some"u8.ToArray()) : writer.FlushAsync();
+                    told.Add((await flushing).IsCompleted);
+                    await Bench.Cancelled(call.Aborted);
+                }
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Send(caller, caller.Request("/"));
+                Action leave = end switch { "reset" => caller.Socket.ClientReset, "close" => caller.Socket.ClientClose, _ => caller.Socket.ClientFinish };
+                leave();
+                bench.Settle();
+                Assert.Equal((3, false, end != "finish"), (told.Count, told[0], told[2]));
+                Assert.Equal(end == "finish" ? [writes ? "somesomesome" : ""] : [], caller.Answers.Select(static answer => answer.BodyText));
+                Assert.Equal(0, bench.Connections);
+            });
+    }
+
     // Written where it will be sent from: one record or chunk of the usual kind does not hold it.
     [Theory]
     [InlineData(65_535)]
