@@ -66,7 +66,10 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
     /// <param name="fresh">Whether it must be a new one.</param>
     /// <param name="ct">The request has been given up.</param>
     /// <exception cref="ConnectorException">There is none.</exception>
-    public async ValueTask<PooledConnection> RentAsync(bool fresh, CancellationToken ct)
+    public ValueTask<PooledConnection> RentAsync(bool fresh, CancellationToken ct) => RentAsync(fresh, default, ct);
+
+    /// <inheritdoc cref="IProgramConnections.RentAsync"/>
+    public async ValueTask<PooledConnection> RentAsync(bool fresh, TransportKind kind, CancellationToken ct)
     {
         if (!_places.Wait(0, CancellationToken.None) && !await TryWaitAsync(ct).ConfigureAwait(false))
         {
@@ -83,7 +86,7 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
                 kept.Dispose();
             }
             TrimIdle();
-            return new PooledConnection(Connecting is null ? new SocketTransport(await ConnectAsync(ct).ConfigureAwait(false)) : await Connecting(ct).ConfigureAwait(false));
+            return new PooledConnection(Connecting is null ? kind.Over(await ConnectAsync(ct).ConfigureAwait(false)) : await Connecting(ct).ConfigureAwait(false));
         }
         catch
         {

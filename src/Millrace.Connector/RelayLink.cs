@@ -118,7 +118,7 @@ internal sealed class RelayLink<TKernel> : LoopSource, ICancelListener
 
     // ---- events ----
 
-    public override void OnEvent(LoopDriver driver, Readiness ready)
+    public override bool OnEvent(LoopDriver driver, Readiness ready)
     {
         _isPeerGone |= (ready & (Readiness.PeerFinished | Readiness.HangUp | Readiness.Error)) != 0;
         if (_exchange is null)
@@ -127,7 +127,7 @@ internal sealed class RelayLink<TKernel> : LoopSource, ICancelListener
             {
                 Drop();     // its end, or an answer that nobody has asked for
             }
-            return;
+            return true;
         }
         if (_unsent.Length > 0 && (ready & Readiness.Write) != 0)
         {
@@ -137,14 +137,15 @@ internal sealed class RelayLink<TKernel> : LoopSource, ICancelListener
         {
             Receive(driver);
         }
+        return true;
     }
 
     /// <summary>The client reads again, has left, or it is this connection's turn again.</summary>
-    public override void OnPosted(LoopDriver driver)
+    public override bool OnPosted(LoopDriver driver)
     {
         if (_exchange is not { } exchange)
         {
-            return;
+            return true;
         }
         if (exchange.Life.IsCancelled)
         {
@@ -155,6 +156,7 @@ internal sealed class RelayLink<TKernel> : LoopSource, ICancelListener
             _isPaused = false;
             Receive(driver);
         }
+        return true;
     }
 
     public void OnCancelled() => Loop.Post(this);

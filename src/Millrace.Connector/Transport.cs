@@ -1,6 +1,9 @@
 // What carries the bytes of a connection to a responder: a socket, or what a test puts in its place.
 
 using System.Net.Sockets;
+using Microsoft.AspNetCore.Http;
+using Millrace.AspNetCore;
+using Millrace.Loops;
 
 namespace Millrace.Connector;
 
@@ -18,6 +21,15 @@ internal interface ITransport : IDisposable
     /// <returns>0: the responder has ended the connection.</returns>
     /// <exception cref="SocketException">It has reset it.</exception>
     ValueTask<int> ReceiveAsync(Memory<byte> buffer, CancellationToken ct);
+}
+
+/// <summary>How the sockets of a request's connections are carried: by the loop that has its own connection, or, on another server, by the runtime.</summary>
+internal readonly struct TransportKind(LoopSources? loop)
+{
+    public static TransportKind For(HttpContext context) => new(context.Features.Get<ILoopFeature>()?.Sources);
+
+    // One that had to wait for its connection is watched by the runtime already, and would wake both.
+    public ITransport Over(Socket socket) => loop is not null && socket.AddressFamily == AddressFamily.Unix ? new LoopTransport(socket, loop) : new SocketTransport(socket);
 }
 
 internal sealed class SocketTransport(Socket socket) : ITransport

@@ -12,9 +12,10 @@ internal interface IProgramConnections
 
     /// <summary>A connection that nobody else uses; it comes back by <see cref="Return"/>, <see cref="Drop"/> or <see cref="SettleAsync"/>.</summary>
     /// <param name="fresh">Whether it must be a new one.</param>
+    /// <param name="kind">How a new one is carried.</param>
     /// <param name="ct">The request has been given up.</param>
     /// <exception cref="ConnectorException">There is none.</exception>
-    ValueTask<PooledConnection> RentAsync(bool fresh, CancellationToken ct);
+    ValueTask<PooledConnection> RentAsync(bool fresh, TransportKind kind, CancellationToken ct);
 
     /// <summary>The request is over, and the next may go over it.</summary>
     void Return(PooledConnection connection);

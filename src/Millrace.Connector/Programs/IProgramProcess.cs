@@ -9,7 +9,7 @@ internal interface IProgramProcess
     bool HasExited { get; }
 
     /// <exception cref="ConnectorException">It cannot be connected to.</exception>
-    ValueTask<ITransport> ConnectAsync(CancellationToken ct);
+    ValueTask<ITransport> ConnectAsync(TransportKind kind, CancellationToken ct);
 
     /// <inheritdoc cref="WorkerProcess.GiveUpAsync"/>
     Task GiveUpAsync(string why);
@@ -25,7 +25,7 @@ internal sealed class PooledProcess(WorkerProcess process) : IProgramProcess
 
     public bool HasExited => process.HasExited;
 
-    public async ValueTask<ITransport> ConnectAsync(CancellationToken ct) => new SocketTransport(await ConnectionPool.ConnectAsync(process.EndPoint, s_connectTimeout, ct).ConfigureAwait(false));
+    public async ValueTask<ITransport> ConnectAsync(TransportKind kind, CancellationToken ct) => kind.Over(await ConnectionPool.ConnectAsync(process.EndPoint, s_connectTimeout, ct).ConfigureAwait(false));
 
     public Task GiveUpAsync(string why) => process.GiveUpAsync(why);
 

@@ -30,7 +30,7 @@ internal sealed class ProcessConnection(IProgramProcess process, TimeSpan abortL
         return its;
     }
 
-    public async ValueTask<PooledConnection> RentAsync(bool fresh, CancellationToken ct)
+    public async ValueTask<PooledConnection> RentAsync(bool fresh, TransportKind kind, CancellationToken ct)
     {
         PooledConnection? kept = _kept;
         _kept = null;
@@ -46,7 +46,7 @@ internal sealed class ProcessConnection(IProgramProcess process, TimeSpan abortL
         }
         try
         {
-            return new PooledConnection(await process.ConnectAsync(ct).ConfigureAwait(false));
+            return new PooledConnection(await process.ConnectAsync(kind, ct).ConfigureAwait(false));
         }
         catch (ConnectorException error)
         {

@@ -74,9 +74,10 @@ internal sealed partial class ProgramRequest : IDisposable
     private async Task AskAsync(IProgramConnections connections, CancellationToken leaving)
     {
         _leaving = leaving;
+        var kind = TransportKind.For(_context);
         for (bool fresh = !connections.KeepsConnections; ; fresh = true)
         {
-            PooledConnection connection = await connections.RentAsync(fresh, leaving).ConfigureAwait(false);
+            PooledConnection connection = await connections.RentAsync(fresh, kind, leaving).ConfigureAwait(false);
             bool isDone = false;
             bool goesOn = false;
             bool isWhole = false;

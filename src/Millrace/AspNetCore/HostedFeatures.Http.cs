@@ -6,13 +6,23 @@ using Microsoft.AspNetCore.Connections.Features;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Millrace.Exchanges;
+using Millrace.Loops;
 
 namespace Millrace.AspNetCore;
 
 internal sealed partial class HostedFeatures :
     IHttpUpgradeFeature, IHttpRequestTrailersFeature, IConnectionIdFeature, IConnectionEndPointFeature, IConnectionLifetimeFeature,
-    IConnectionLifetimeNotificationFeature, IConnectionCompleteFeature, IConnectionItemsFeature, IPersistentStateFeature
+    IConnectionLifetimeNotificationFeature, IConnectionCompleteFeature, IConnectionItemsFeature, IPersistentStateFeature, ILoopFeature
 {
+    LoopSources ILoopFeature.Sources
+    {
+        get
+        {
+            using ExchangeUse use = Use();
+            return ((Connection)Exchange.Connection).Sources;
+        }
+    }
+
     // Within a use.
     private bool IsHttpFeature(Type key) => !Head.IsFastCgi
         && (key == typeof(IHttpUpgradeFeature) || key == typeof(IHttpRequestTrailersFeature) || key == typeof(IConnectionIdFeature)

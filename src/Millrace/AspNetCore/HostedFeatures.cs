@@ -135,7 +135,7 @@ internal sealed partial class HostedFeatures(Exchange exchange) : RequestFeature
             || key == typeof(IHttpRequestBodyDetectionFeature) || key == typeof(IRequestBodyPipeFeature)
             || key == typeof(IHttpConnectionFeature) || key == typeof(IHttpRequestIdentifierFeature)
             || key == typeof(IHttpMaxRequestBodySizeFeature) || key == typeof(IHttpBodyControlFeature)
-            || key == typeof(IBadRequestExceptionFeature))
+            || key == typeof(IBadRequestExceptionFeature) || key == typeof(ILoopFeature))
         {
             return this;
         }

@@ -253,44 +253,17 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
     /// <summary>Runs what waited for bytes or for room, as user code is always run on a loop: under the monitor's eyes.</summary>
     private bool RunResumed(LoopDriver driver, Exchange exchange, Action<object?>? action, object? state, bool resumeFlush)
     {
-        if (action is null && !resumeFlush)
-        {
-            return true;
-        }
-
-        if (Services.IsShortOfThreads || Loop.Dispatch.UsesWorkers(Loop.NowMs))
+        if (resumeFlush && !Loop.RunCode(driver, static x => ((Exchange)x!).Sender.ResumeFlush(), exchange))
         {
             if (action is not null)
             {
                 Services.RunUserCode(action, state);
             }
 
-            if (resumeFlush)
-            {
-                Services.RunUserCode(static x => ((Exchange)x!).Sender.ResumeFlush(), exchange);
-            }
-
-            return true;
+            return false;
         }
 
-        driver.ForgetInterruption();
-        long mark = Loop.Enter(null);
-        try
-        {
-            if (resumeFlush)
-            {
-                exchange.Sender.ResumeFlush();
-            }
-
-            action?.Invoke(state);
-        }
-        catch (Exception error)
-        {
-            Services.Log.ContinuationFailed(error);
-        }
-
-        driver.RestoreContext();
-        return Loop.Leave(mark);
+        return action is null || Loop.RunCode(driver, action, state);
     }
 
     // ---- time limits of an exchange ----

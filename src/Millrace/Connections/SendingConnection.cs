@@ -32,6 +32,8 @@ internal abstract partial class SendingConnection<TKernel> : Connection
 
     public sealed override bool IsTcp { get; }
 
+    public sealed override LoopSources Sources => Loop.Sources;
+
     protected abstract bool IsFastCgi { get; }
 
     // ---- what is noted for the loop ----

@@ -14,6 +14,9 @@ internal abstract class Connection(int descriptor, ResponseFraming framing) : Re
 
     public ulong Token { get; set; }
 
+    /// <summary>What its loop watches besides.</summary>
+    public abstract LoopSources Sources { get; }
+
     /// <summary>The descriptor has been given back.</summary>
     public abstract bool IsClosed { get; }
 

@@ -49,6 +49,10 @@ internal sealed partial class EventLoop<TKernel>
                 Kernel.Close(accepted.Descriptor, reset: false);
                 Services.RemoveConnection();
             }
+            else if (work is LoopSource source)
+            {
+                source.OnLoopEnded();
+            }
         }
     }
 
@@ -56,6 +60,7 @@ internal sealed partial class EventLoop<TKernel>
     public void Release()
     {
         Relay?.Dispose();
+        Sources.End();
         Kernel.ClosePoller(_poller);
     }
 }

@@ -8,7 +8,24 @@ using Millrace.Platform;
 
 namespace Millrace.Loops;
 
-internal sealed class LoopSources<TKernel>(EventLoop<TKernel> loop, Poller poller)
+/// <summary>What those who do not know the kernel see of it.</summary>
+internal abstract class LoopSources
+{
+    /// <summary>Has the loop call <see cref="LoopSource.OnPosted"/>, or, where it has ended, <see cref="LoopSource.OnLoopEnded"/>. Any thread.</summary>
+    public abstract void Post(LoopSource source);
+
+    /// <summary>Watches a descriptor, edge-triggered, for reading; it stays its owner's, who does not close it before <see cref="Forget"/>. False: the kernel has no room.</summary>
+    public abstract bool TryWatch(LoopSource source, int descriptor);
+
+    /// <summary>Nothing more is heard of it, but for what has been posted.</summary>
+    public abstract void Forget(LoopSource source);
+
+    /// <summary>Runs code of the application as it is always run on a loop: under the monitor's eyes, or, where that blocks often, elsewhere.</summary>
+    /// <returns>False: the loop was taken over; touch nothing.</returns>
+    public abstract bool RunCode(LoopDriver driver, Action<object?> action, object? state);
+}
+
+internal sealed class LoopSources<TKernel>(EventLoop<TKernel> loop, Poller poller) : LoopSources
     where TKernel : struct, IKernel
 {
     /// <summary>In a token that looks like that of a listener.</summary>
@@ -23,6 +40,17 @@ internal sealed class LoopSources<TKernel>(EventLoop<TKernel> loop, Poller polle
 
     /// <summary>Watches a descriptor, edge-triggered, for reading; it is the loop's from here on. False: the kernel has no room, and the descriptor is closed.</summary>
     public bool Watch(LoopSource source, int descriptor)
+    {
+        if (TryWatch(source, descriptor))
+        {
+            return true;
+        }
+
+        loop.Kernel.Close(descriptor, reset: false, mayLinger: false);
+        return false;
+    }
+
+    public override bool TryWatch(LoopSource source, int descriptor)
     {
         if (!_free.TryPop(out int slot))
         {
@@ -39,7 +67,7 @@ internal sealed class LoopSources<TKernel>(EventLoop<TKernel> loop, Poller polle
             return true;
         }
 
-        Close(source);
+        Forget(source);
         return false;
     }
 
@@ -49,14 +77,27 @@ internal sealed class LoopSources<TKernel>(EventLoop<TKernel> loop, Poller polle
     /// <summary>Closes its descriptor. Nothing more is heard of it, but for what has been posted.</summary>
     public void Close(LoopSource source)
     {
+        int descriptor = source.Descriptor;
+        Forget(source);
+        loop.Kernel.Close(descriptor, reset: false, mayLinger: false);
+    }
+
+    public override void Forget(LoopSource source)
+    {
         int slot = (int)(uint)source.Token;
         _sources[slot] = null;
         _free.Push(slot);
-        loop.Kernel.Close(source.Descriptor, reset: false, mayLinger: false);
         source.Forget();
     }
 
+    public override void Post(LoopSource source) => loop.Post(source);
+
+    public override bool RunCode(LoopDriver driver, Action<object?> action, object? state) => loop.RunCode(driver, action, state);
+
     // ---- the loop's ----
+
+    /// <summary>The loop has ended.</summary>
+    public void End() => _sources.ForEach(static source => source?.OnLoopEnded());
 
     public bool OnEvent(LoopDriver driver, ulong token, Readiness ready)
     {
@@ -64,7 +105,7 @@ internal sealed class LoopSources<TKernel>(EventLoop<TKernel> loop, Poller polle
         {
             try
             {
-                source.OnEvent(driver, ready);
+                return source.OnEvent(driver, ready);
             }
             catch (Exception error)
             {
@@ -79,7 +120,7 @@ internal sealed class LoopSources<TKernel>(EventLoop<TKernel> loop, Poller polle
     {
         try
         {
-            source.OnPosted(driver);
+            return source.OnPosted(driver);
         }
         catch (Exception error)
         {

@@ -33,7 +33,7 @@ public sealed class ProgramTurnTests
 
         public bool Settles => true;
 
-        public ValueTask<PooledConnection> RentAsync(bool fresh, CancellationToken ct)
+        public ValueTask<PooledConnection> RentAsync(bool fresh, TransportKind kind, CancellationToken ct)
         {
             Count++;
             throw new ConnectorException(ConnectorFault.NoConnection, "There is none.");

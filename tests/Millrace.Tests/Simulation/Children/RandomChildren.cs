@@ -157,7 +157,7 @@ internal sealed class RandomChildren : IRandomLife
             _listening.Add(free = new SimulatedChild(_world, ++_lastChild));
         }
 
-        return free.ConnectAsync(ct);
+        return free.ConnectAsync(default, ct);
     }
 
     private ChildVisit Ask()

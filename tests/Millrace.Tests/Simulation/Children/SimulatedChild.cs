@@ -62,7 +62,7 @@ internal sealed class SimulatedChild(ChildrenWorld world, int number) : IProgram
 
     // ---- as its pool and the client see it ----
 
-    public ValueTask<ITransport> ConnectAsync(CancellationToken ct)
+    public ValueTask<ITransport> ConnectAsync(TransportKind kind, CancellationToken ct)
     {
         if (HasExited)
         {
