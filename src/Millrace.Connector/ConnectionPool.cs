@@ -11,6 +11,8 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
 {
     private static readonly TimeSpan s_queueIsFull = TimeSpan.FromMilliseconds(5);
 
+    private const int LookedAtMax = 16;
+
     private readonly EndPoint _endPoint;
     private readonly ConnectionLimits _limits;
     private readonly SemaphoreSlim _places;
@@ -77,7 +79,7 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
         }
         try
         {
-            while (!fresh && TryTake(out var kept))
+            while (!fresh && TryTake(kind, out var kept))
             {
                 if (kept.IsUsable)
                 {
@@ -183,17 +185,26 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
         }
     }
 
-    private bool TryTake(out PooledConnection connection)
+    // Of those that were used last one whose answer wakes the loop that the request is on, where there is one.
+    private bool TryTake(TransportKind kind, out PooledConnection connection)
     {
         lock (_lock)
         {
-            bool isThere = _idle.Count > 0;
-            connection = isThere ? _idle[^1] : null!;
-            if (isThere)
+            if (_idle.Count == 0)
             {
-                _idle.RemoveAt(_idle.Count - 1);
+                connection = null!;
+                return false;
             }
-            return isThere;
+            int last = _idle.Count - 1;
+            int at = last;
+            while (at > 0 && at > last - LookedAtMax && !_idle[at].IsOf(kind))
+            {
+                at--;
+            }
+            at = _idle[at].IsOf(kind) ? at : last;
+            connection = _idle[at];
+            _idle.RemoveAt(at);
+            return true;
         }
     }
 
@@ -201,7 +212,26 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
 
     /// <summary>Connects to a responder. A Unix socket whose queue is full refuses at once, where TCP waits: here both do.</summary>
     /// <exception cref="ConnectorException">There is no connection.</exception>
-    public static async ValueTask<Socket> ConnectAsync(EndPoint endPoint, TimeSpan timeout, CancellationToken ct)
+    public static ValueTask<Socket> ConnectAsync(EndPoint endPoint, TimeSpan timeout, CancellationToken ct) =>
+        endPoint is UnixDomainSocketEndPoint && !ct.IsCancellationRequested && TryConnect(endPoint) is { } socket ? new ValueTask<Socket>(socket) : ConnectWithinAsync(endPoint, timeout, ct);
+
+    // A Unix socket connects at once, or says why not: only then is there a time to be measured.
+    private static Socket? TryConnect(EndPoint endPoint)
+    {
+        var socket = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified) { Blocking = false };
+        try
+        {
+            socket.Connect(endPoint);
+            return socket;
+        }
+        catch (SocketException)
+        {
+            socket.Dispose();
+            return null;
+        }
+    }
+
+    private static async ValueTask<Socket> ConnectWithinAsync(EndPoint endPoint, TimeSpan timeout, CancellationToken ct)
     {
         using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct);
         limit.CancelAfter(timeout);

@@ -49,6 +49,8 @@ internal sealed class LoopTransport : LoopSource, ITransport, IValueTaskSource<i
         (_socket, _loop) = (socket, loop);
     }
 
+    public LoopSources Loop => _loop;
+
     public bool HasInput => _socket.Poll(TimeSpan.Zero, SelectMode.SelectRead);
 
     private bool IsDisposed => (Volatile.Read(ref _life) & Disposed) != 0;

@@ -24,6 +24,8 @@ internal sealed class PooledConnection(ITransport transport) : IDisposable
     /// <summary>Whether bytes of an answer have come since <see cref="BeginRequest"/>.</summary>
     public bool HasAnswered { get; private set; }
 
+    public bool IsOf(TransportKind kind) => kind.IsOf(transport);
+
     public TimeSpan IdleFor => Stopwatch.GetElapsedTime(_idleSince);
 
     /// <summary>A kept connection on which nothing has come: an answer nobody has asked for, or its end, makes it useless.</summary>

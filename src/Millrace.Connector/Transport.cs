@@ -28,7 +28,10 @@ internal readonly struct TransportKind(LoopSources? loop)
 {
     public static TransportKind For(HttpContext context) => new(context.Features.Get<ILoopFeature>()?.Sources);
 
-    // One that had to wait for its connection is watched by the runtime already, and would wake both.
+    /// <summary>Whether it is what <see cref="Over"/> would make.</summary>
+    public bool IsOf(ITransport transport) => (transport as LoopTransport)?.Loop == loop;
+
+    // A TCP socket has been watched by the runtime while it was being connected, and would wake both.
     public ITransport Over(Socket socket) => loop is not null && socket.AddressFamily == AddressFamily.Unix ? new LoopTransport(socket, loop) : new SocketTransport(socket);
 }
 

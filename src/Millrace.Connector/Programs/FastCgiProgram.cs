@@ -55,7 +55,7 @@ internal sealed partial class FastCgiProgram : IDisposable
 
     public void Dispose() => _pool?.Dispose();
 
-    public async Task AnswerAsync(HttpContext context)
+    public Task AnswerAsync(HttpContext context)
     {
         string path = context.Request.Path.Value ?? "";
         string rest = _rest is null ? "" : context.GetRouteValue(_rest) as string ?? "";
@@ -63,10 +63,10 @@ internal sealed partial class FastCgiProgram : IDisposable
         if (!path.EndsWith(its, StringComparison.Ordinal))
         {
             context.Response.StatusCode = StatusCodes.Status404NotFound;
-            return;
+            return Task.CompletedTask;
         }
         string prefix = path[..^its.Length].TrimEnd('/');
-        await AnswerAsync(context, prefix, path[prefix.Length..], given: null).ConfigureAwait(false);
+        return AnswerAsync(context, prefix, path[prefix.Length..], given: null);
     }
 
     /// <summary>Answers a request.</summary>
@@ -74,24 +74,22 @@ internal sealed partial class FastCgiProgram : IDisposable
     /// <param name="prefix">The part of its path that leads to the program: empty, or from '/' and without '/' at its end.</param>
     /// <param name="below">The rest of its path.</param>
     /// <param name="given">The variables of a front server that speaks FastCGI, each character a byte; null: there is none, or they are nobody's business.</param>
-    public async Task AnswerAsync(HttpContext context, string prefix, string below, IReadOnlyDictionary<string, string>? given)
+    public Task AnswerAsync(HttpContext context, string prefix, string below, IReadOnlyDictionary<string, string>? given)
     {
         string place = (context.Request.PathBase.Value ?? "").TrimEnd('/') + prefix;
         ScriptTarget target = _map?.Find(below) ?? new ScriptTarget(TargetKind.Script, "", "", below);
         switch (target.Kind)
         {
             case TargetKind.Script:
-                await RunAsync(context, place, target, given).ConfigureAwait(false);
-                break;
+                return RunAsync(context, place, target, given);
             case TargetKind.File:
-                await SendAsync(context, target.File).ConfigureAwait(false);
-                break;
+                return SendAsync(context, target.File);
             case TargetKind.Folder:
                 context.Response.Redirect(new PathString(place + target.Script + "/").ToUriComponent() + context.Request.QueryString.ToUriComponent(), permanent: true, preserveMethod: true);
-                break;
+                return Task.CompletedTask;
             default:
                 context.Response.StatusCode = StatusCodes.Status404NotFound;
-                break;
+                return Task.CompletedTask;
         }
     }
 
