@@ -253,7 +253,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
     /// <summary>Runs what waited for bytes or for room, as user code is always run on a loop: under the monitor's eyes.</summary>
     private bool RunResumed(LoopDriver driver, Exchange exchange, Action<object?>? action, object? state, bool resumeFlush)
     {
-        if (resumeFlush && !Loop.RunCode(driver, static x => ((Exchange)x!).Sender.ResumeFlush(), exchange))
+        if (resumeFlush && !Loop.Sources.RunCode(driver, static x => ((Exchange)x!).Sender.ResumeFlush(), exchange))
         {
             if (action is not null)
             {
@@ -263,7 +263,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
             return false;
         }
 
-        return action is null || Loop.RunCode(driver, action, state);
+        return action is null || Loop.Sources.RunCode(driver, action, state);
     }
 
     // ---- time limits of an exchange ----

@@ -274,31 +274,6 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
         }
     }
 
-    /// <summary>Runs code of the application other than a handler. It does not throw.</summary>
-    /// <returns>False: the loop was taken over; touch nothing.</returns>
-    public bool RunCode(LoopDriver driver, Action<object?> action, object? state)
-    {
-        if (Services.IsShortOfThreads || Dispatch.UsesWorkers(NowMs))
-        {
-            Services.RunUserCode(action, state);
-            return true;
-        }
-
-        driver.ForgetInterruption();
-        long mark = Enter(null);
-        try
-        {
-            action(state);
-        }
-        catch (Exception error)
-        {
-            Services.Log.ContinuationFailed(error);
-        }
-
-        driver.RestoreContext();
-        return Leave(mark);
-    }
-
     // ---- connections ----
 
     private bool Adopt(LoopDriver driver, AcceptedSocket accepted)

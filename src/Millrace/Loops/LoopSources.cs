@@ -20,7 +20,7 @@ internal abstract class LoopSources
     /// <summary>Nothing more is heard of it, but for what has been posted.</summary>
     public abstract void Forget(LoopSource source);
 
-    /// <summary>Runs code of the application as it is always run on a loop: under the monitor's eyes, or, where that blocks often, elsewhere.</summary>
+    /// <summary>Runs code of the application other than a handler as it is always run on a loop: under the monitor's eyes, or, where that blocks often, elsewhere. Does not throw.</summary>
     /// <returns>False: the loop was taken over; touch nothing.</returns>
     public abstract bool RunCode(LoopDriver driver, Action<object?> action, object? state);
 }
@@ -92,7 +92,28 @@ internal sealed class LoopSources<TKernel>(EventLoop<TKernel> loop, Poller polle
 
     public override void Post(LoopSource source) => loop.Post(source);
 
-    public override bool RunCode(LoopDriver driver, Action<object?> action, object? state) => loop.RunCode(driver, action, state);
+    public override bool RunCode(LoopDriver driver, Action<object?> action, object? state)
+    {
+        if (loop.Services.IsShortOfThreads || loop.Dispatch.UsesWorkers(loop.NowMs))
+        {
+            loop.Services.RunUserCode(action, state);
+            return true;
+        }
+
+        driver.ForgetInterruption();
+        long mark = loop.Enter(null);
+        try
+        {
+            action(state);
+        }
+        catch (Exception error)
+        {
+            loop.Services.Log.ContinuationFailed(error);
+        }
+
+        driver.RestoreContext();
+        return loop.Leave(mark);
+    }
 
     // ---- the loop's ----
 

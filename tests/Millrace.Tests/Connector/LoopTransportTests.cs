@@ -147,9 +147,10 @@ public sealed class LoopTransportTests : IDisposable
         using var stop = new CancellationTokenSource();
         Task<int> received = ReceiveAsync(stop.Token);
         _loop.Work();
-        Thread canceller = Thread.CurrentThread;
-        Task<bool> isElsewhere = received.ContinueWith(_ => Thread.CurrentThread != canceller, CancellationToken.None, TaskContinuationOptions.ExecuteSynchronously, TaskScheduler.Default);
+        Thread? canceller = Thread.CurrentThread;
+        Task<bool> isElsewhere = received.ContinueWith(_ => Thread.CurrentThread != Volatile.Read(ref canceller), CancellationToken.None, TaskContinuationOptions.ExecuteSynchronously, TaskScheduler.Default);
         stop.Cancel();
+        Volatile.Write(ref canceller, null);
         await Assert.ThrowsAnyAsync<OperationCanceledException>(() => received);
         Assert.True(await isElsewhere);
 

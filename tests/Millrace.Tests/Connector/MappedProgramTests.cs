@@ -33,7 +33,7 @@ public sealed partial class MappedProgramTests : IDisposable
             app.MapGet("/plain", static () => "plain");
             app.MapFastCgi("/p/{**path}", program.Address, its => its.KeepConnections = keeps);
         },
-        options: options ?? (static its => its.Loops = 1));
+        options: options ?? (static its => (its.Loops, its.Dispatch) = (1, DispatchMode.Inline)));
 
     [Theory]
     [InlineData(true)]
@@ -57,7 +57,7 @@ public sealed partial class MappedProgramTests : IDisposable
             FastCgiResponse response = peer.Exchange(new FastCgiRequest("/p/x"));
             Assert.Equal((200, "body"), (response.Status, response.Text));
         }
-        Assert.Equal(Enumerable.Repeat(Driver, 20), threads);
+        Assert.Equal(Enumerable.Repeat(Driver, 15), threads.Skip(5));       // what is run for the first time may take so long that the loop goes to another thread
         Assert.Equal(keeps ? 1 : 20, program.Connections);
     }
 
@@ -77,6 +77,10 @@ public sealed partial class MappedProgramTests : IDisposable
                 Thread.Sleep(2_000);
             }
         }));
+        for (int i = 0; i < 5; i++)
+        {
+            Assert.Equal("body", front.Get("/p/x").Text);
+        }
         Task<FastCgiResponse> blocked = Task.Run(() => front.Get("/p/block"));
         Assert.True(blocks.Wait(s_patience));
         var watch = Stopwatch.StartNew();
