@@ -151,7 +151,7 @@ internal sealed partial class FastCgiProgram : IDisposable
     };
 
     private Task AskAsync(HttpContext context, ProgramRequest request) =>
-        _processes is null ? request.RunAsync(_pool!, context.RequestAborted) : AskProcessAsync(_processes, context, request);
+        _processes is null ? request.AskAsync(_pool!, context.RequestAborted) : AskProcessAsync(_processes, context, request);
 
     private static Task AskProcessAsync(ProcessPool processes, HttpContext context, ProgramRequest request)
     {

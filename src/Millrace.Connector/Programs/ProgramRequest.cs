@@ -71,7 +71,8 @@ internal sealed partial class ProgramRequest : IDisposable
         _body = TakeSmallBody();
     }
 
-    private async Task AskAsync(IProgramConnections connections, CancellationToken leaving)
+    /// <summary>The same as <see cref="RunAsync"/> where there is no pool that could answer for the request meanwhile.</summary>
+    public async Task AskAsync(IProgramConnections connections, CancellationToken leaving)
     {
         _leaving = leaving;
         var kind = TransportKind.For(_context);

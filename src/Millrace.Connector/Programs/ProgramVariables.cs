@@ -1,6 +1,7 @@
 // From a request to the variables of a program (RFC 3875 §4.1), as nginx gives them with its fastcgi_params, so that what runs there runs here. What a visitor says reaches the program in HTTP_*
 // variables alone, and each of these has one field that it can come from.
 
+using System.Buffers;
 using System.Globalization;
 using System.Net;
 using System.Text;
@@ -12,6 +13,10 @@ namespace Millrace.Connector;
 
 internal static class ProgramVariables
 {
+    private const int PairMax = 512;
+
+    private static readonly SearchValues<char> s_variableCharacters = SearchValues.Create("-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
+
     private static readonly HashSet<string> s_notPassed = new(StringComparer.OrdinalIgnoreCase)
     {
         "Proxy",                // HTTP_PROXY is an environment variable that programs believe (CVE-2016-5385)
@@ -66,7 +71,7 @@ internal static class ProgramVariables
                     GivenPair(writer, variable, one);
                     continue;
                 }
-                Pair(writer, variable, string.Join(name.Equals("Cookie", StringComparison.OrdinalIgnoreCase) ? "; " : ", ", values.ToArray()));
+                Pair(writer, variable, values.Count == 1 ? values.ToString() : string.Join(name.Equals("Cookie", StringComparison.OrdinalIgnoreCase) ? "; " : ", ", values.ToArray()));
             }
         }
         writer.EndStream(RecordType.Params);
@@ -132,7 +137,7 @@ internal static class ProgramVariables
     private static string Text(IPAddress? address) => address is null ? "" : (address.IsIPv4MappedToIPv6 ? address.MapToIPv4() : address).ToString();
 
     // X_User and X-User are one variable: whoever may not send the one must not get through with the other. So are all names with characters that a variable cannot have.
-    private static bool Passes(string name) => name.All(static c => char.IsAsciiLetterOrDigit(c) || c == '-') && !s_notPassed.Contains(name) && !ConnectionFields.Contains(name);
+    private static bool Passes(string name) => !name.AsSpan().ContainsAnyExcept(s_variableCharacters) && !s_notPassed.Contains(name) && !ConnectionFields.Contains(name);
 
     private static string Variable(string field) => "HTTP_" + field.Replace('-', '_').ToUpperInvariant();
 
@@ -150,7 +155,18 @@ internal static class ProgramVariables
             : context.Request.PathBase.ToUriComponent() + context.Request.Path.ToUriComponent() + context.Request.QueryString.ToUriComponent();
     }
 
-    private static void Pair(RecordWriter writer, string name, string value) => writer.AppendPair(Encoding.UTF8.GetBytes(name), Encoding.UTF8.GetBytes(value));
+    private static void Pair(RecordWriter writer, string name, string value) => Pair(writer, name, value, Encoding.UTF8);
 
-    private static void GivenPair(RecordWriter writer, string name, string value) => writer.AppendPair(Encoding.Latin1.GetBytes(name), Encoding.Latin1.GetBytes(value));
+    private static void GivenPair(RecordWriter writer, string name, string value) => Pair(writer, name, value, Encoding.Latin1);
+
+    private static void Pair(RecordWriter writer, string name, string value, Encoding encoding)
+    {
+        Span<byte> bytes = stackalloc byte[PairMax];
+        if (encoding.TryGetBytes(name, bytes, out int length) && encoding.TryGetBytes(value, bytes[length..], out int valueLength))
+        {
+            writer.AppendPair(bytes[..length], bytes.Slice(length, valueLength));
+            return;
+        }
+        writer.AppendPair(encoding.GetBytes(name), encoding.GetBytes(value));
+    }
 }
