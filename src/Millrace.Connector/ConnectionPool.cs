@@ -218,7 +218,8 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
     // A Unix socket connects at once, or says why not: only then is there a time to be measured.
     private static Socket? TryConnect(EndPoint endPoint)
     {
-        var socket = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified) { Blocking = false };
+        Socket socket = UnixSocket.New();
+        socket.Blocking = false;
         try
         {
             socket.Connect(endPoint);
