@@ -24,6 +24,9 @@ internal sealed class ProgramHead(int bytesMax, int fieldsMax)
     /// <summary>Whether what a script says to its server (X-Accel-*, X-Sendfile) goes on: there is a front server that it is said to.</summary>
     public bool HasFrontServer { get; init; }
 
+    /// <summary>Bytes of the body, as the script says; null: it does not. The response's own may be gone by the time they come: whoever compresses them takes it away.</summary>
+    public long? ContentLength { get; private set; }
+
     /// <summary>X-Accel-Redirect; null: there is none.</summary>
     public string? Redirect { get; private set; }
 
@@ -125,7 +128,7 @@ internal sealed class ProgramHead(int bytesMax, int fieldsMax)
                 SendFile = value;
                 break;
             case "CONTENT-LENGTH":
-                response.ContentLength = long.TryParse(value, NumberStyles.None, CultureInfo.InvariantCulture, out long length) && !response.ContentLength.HasValue
+                response.ContentLength = ContentLength = long.TryParse(value, NumberStyles.None, CultureInfo.InvariantCulture, out long length) && ContentLength is null
                     ? length
                     : throw Broken("its Content-Length is no number, or there are two");
                 break;

@@ -286,7 +286,7 @@ internal sealed partial class ProgramRequest : IDisposable
                 {
                     content = content[_head.Take(content, _context.Response)..];
                     _dropsBody |= _head.IsRead && (HandedOver is not null || _context.Response.StatusCode is 204 or 205 or 304);
-                    ConnectorException.ThrowIfBodyless(_head.IsRead, _context.Response.StatusCode, _context.Response.ContentLength ?? 0);
+                    ConnectorException.ThrowIfBodyless(_head.IsRead, _context.Response.StatusCode, _head.ContentLength ?? 0);
                 }
                 if (!content.IsEmpty && !_dropsBody)
                 {
@@ -304,7 +304,7 @@ internal sealed partial class ProgramRequest : IDisposable
 
     private void WriteBody(ReadOnlySpan<byte> content)
     {
-        if (_written + content.Length > (_context.Response.ContentLength ?? long.MaxValue))
+        if (_written + content.Length > (_head.ContentLength ?? long.MaxValue))
         {
             throw new ConnectorException(ConnectorFault.BrokenResponse, "Its response is broken: it has more bytes than its Content-Length says.");
         }
@@ -356,7 +356,7 @@ internal sealed partial class ProgramRequest : IDisposable
         {
             throw new ConnectorException(ConnectorFault.BrokenResponse, "It has ended the request without a head of a response.");
         }
-        if (!_dropsBody && _context.Response.ContentLength is { } length && length != _written)
+        if (!_dropsBody && _head.ContentLength is { } length && length != _written)
         {
             throw new ConnectorException(ConnectorFault.BrokenResponse, "Its response is broken: it has fewer bytes than its Content-Length says.");
         }

@@ -54,12 +54,18 @@ public sealed class PhpSite : IAsyncLifetime
     }
 
     /// <summary>An application that maps the site at a path.</summary>
-    public Task<PhpApp> StartAppAsync(PhpKind kind, bool onMillrace = false, string pattern = "/{**path}", Action<FastCgiProgramOptions>? configure = null) =>
-        PhpApp.StartAsync(kind == PhpKind.Pool ? null : AddressOf(kind), onMillrace, pattern, options =>
-        {
-            options.Root = Root;
-            configure?.Invoke(options);
-        });
+    public Task<PhpApp> StartAppAsync(PhpKind kind, bool onMillrace = false, string pattern = "/{**path}", Action<FastCgiProgramOptions>? configure = null, Action<WebApplicationBuilder>? build = null, Action<WebApplication>? before = null) =>
+        PhpApp.StartAsync(
+            kind == PhpKind.Pool ? null : AddressOf(kind),
+            onMillrace,
+            pattern,
+            options =>
+            {
+                options.Root = Root;
+                configure?.Invoke(options);
+            },
+            build: build,
+            before: before);
 
     public static async Task<WireResponse> AskAsync(IPEndPoint endPoint, string method, string target, byte[]? body = null, params string[] headers)
     {
@@ -94,6 +100,7 @@ public sealed class PhpSite : IAsyncLifetime
         Write("warn.php", "<?php error_log(\"forged\\n[2020] info: all is well\"); echo 'warned';");
         Write("long.php", "<?php header('Content-Type: text/plain'); for ($i = 0; $i < 3000; $i++) echo str_repeat(chr(97 + $i % 26), 1000);");
         Write("length.php", "<?php header('Content-Type: text/plain'); header('Content-Length: ' . $_GET['n']); while (ob_get_level()) ob_end_flush(); echo str_repeat('a', (int)$_GET['n'] - 1), 'z';");
+        Write("cl.php", "<?php header('Content-Type: text/plain'); header('Content-Length: ' . $_GET['n']); while (ob_get_level()) ob_end_flush(); echo str_repeat('a', (int)$_GET['m']);");
         Write("slow.php", "<?php header('Content-Type: text/plain'); while (ob_get_level()) ob_end_flush(); echo 'first'; flush(); sleep(60); echo 'second';");
         Write("accel.php", "<?php header('X-Accel-Redirect: ' . $_GET['to']); header('Content-Type: text/csv'); header('X-Kept: yes'); echo 'never seen';");
         Write("sendfile.php", "<?php header('X-Sendfile: ' . $_GET['to']); echo 'never seen';");
@@ -180,7 +187,10 @@ public sealed class PhpApp : IAsyncDisposable
     /// <param name="pattern">Where the site is.</param>
     /// <param name="configure">Sets options.</param>
     /// <param name="processes">Of the pool.</param>
-    public static async Task<PhpApp> StartAsync(string? address, bool onMillrace, string pattern, Action<FastCgiProgramOptions> configure, ProcessPoolOptions? processes = null)
+    /// <param name="build">Adds services, and sets the server's options.</param>
+    /// <param name="before">Adds middleware.</param>
+    public static async Task<PhpApp> StartAsync(
+        string? address, bool onMillrace, string pattern, Action<FastCgiProgramOptions> configure, ProcessPoolOptions? processes = null, Action<WebApplicationBuilder>? build = null, Action<WebApplication>? before = null)
     {
         var said = new Lines();
         WebApplicationBuilder builder = WebApplication.CreateSlimBuilder();
@@ -191,7 +201,9 @@ public sealed class PhpApp : IAsyncDisposable
         {
             builder.WebHost.UseMillrace();
         }
+        build?.Invoke(builder);
         WebApplication app = builder.Build();
+        before?.Invoke(app);
         ProcessPool? pool = null;
         if (address is null)
         {
