@@ -76,7 +76,7 @@ public sealed class FastCgiProgramOptions
     /// The server limits the length. Null: for a pool of processes, and not for an address. Default null.</summary>
     public bool? TakeBodyFirst { get; set; }
 
-    /// <summary>Bytes of a body whose length the visitor does not say, which has to be known before the program begins; a longer one is answered 413. Range 0 to 1 TiB. Default 32 MiB.</summary>
+    /// <summary>Bytes of a body whose length the visitor does not say, or that middleware has made longer than he says: it has to be known before the program begins. A longer one is answered 413. Range 0 to 1 TiB. Default 32 MiB.</summary>
     public long UnknownLengthMax { get; set; } = 32 * 1024 * 1024;
 
     /// <summary>Bytes of an answer that are kept for a visitor who reads slowly, so that a process of a pool is free before he has read them; 0: none, and it is his as long as he reads. Means nothing for an

@@ -20,11 +20,21 @@ internal sealed partial class ProgramRequest
 
     private bool HasBody => _context.Features.Get<IHttpRequestBodyDetectionFeature>() is not { CanHaveBody: false } && _context.Request.ContentLength != 0;
 
-    // A program reads as many bytes as CONTENT_LENGTH says: a body of unknown length is always taken in first.
-    private async ValueTask<long> TakeBodyAsync()
+    // A program reads as many bytes as CONTENT_LENGTH says: a body is taken in first where the visitor has not said its length, or it is another one by now.
+    private async ValueTask<long?> ReadLengthAsync(bool takesBodyFirst)
     {
         HttpRequest request = _context.Request;
-        bool isKnown = request.ContentLength is not null;       // the server has judged it
+        if (!HasBody)
+        {
+            return request.ContentLength;
+        }
+        bool isKnown = request.ContentLength is not null && request.HasServersBody();
+        return isKnown && !takesBodyFirst ? request.ContentLength : await TakeBodyAsync(isKnown).ConfigureAwait(false);
+    }
+
+    private async ValueTask<long> TakeBodyAsync(bool isKnown)
+    {
+        HttpRequest request = _context.Request;
         if (isKnown && request.BodyReader.TryRead(out ReadResult read))
         {
             request.BodyReader.AdvanceTo(read.Buffer.Start);
@@ -39,12 +49,13 @@ internal sealed partial class ProgramRequest
             request.Body = taken;
             _context.Response.RegisterForDispose(taken);
         }
+        long lengthMax = Math.Max(request.ContentLength ?? 0, _options.UnknownLengthMax);       // the server has judged as much as has been announced
         byte[] buffer = new byte[PieceMax];
         long length = 0;
         for (int count; (count = await request.Body.ReadAsync(buffer, _context.RequestAborted).ConfigureAwait(false)) > 0;)
         {
             length += count;
-            if (!isKnown && length > _options.UnknownLengthMax)
+            if (length > lengthMax)
             {
                 throw new TooLargeException();
             }

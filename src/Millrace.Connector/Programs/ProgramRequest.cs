@@ -66,7 +66,7 @@ internal sealed partial class ProgramRequest : IDisposable
     {
         _dropsBody = _context.Request.Method == HttpMethods.Head;
         _writer.WriteBegin(keepsConnection);
-        long? length = HasBody && (takesBodyFirst || _context.Request.ContentLength is null) ? await TakeBodyAsync().ConfigureAwait(false) : _context.Request.ContentLength;
+        long? length = await ReadLengthAsync(takesBodyFirst).ConfigureAwait(false);
         ProgramVariables.Write(_writer, _context, _options, prefix, target, length, Given);
         _body = TakeSmallBody();
     }

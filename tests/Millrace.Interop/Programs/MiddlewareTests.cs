@@ -1,9 +1,12 @@
 // Middleware before a program, which changes what a request or a response is after the server has judged it: another body, one that has been read, a length that is gone.
 using System.IO.Compression;
 using System.Net.Sockets;
+using System.Text;
 using Microsoft.AspNetCore.Builder;
+using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.ResponseCompression;
 using Microsoft.Extensions.DependencyInjection;
+using Millrace.Connector;
 using Millrace.Interop.Client;
 
 namespace Millrace.Interop.Programs;
@@ -64,5 +67,67 @@ public sealed class MiddlewareTests(PhpSite site) : IClassFixture<PhpSite>
         {
             return false;       // what the visitor can see
         }
+    }
+
+    // ---- another body ----
+
+    [Theory]
+    [MemberData(nameof(Kinds))]
+    public async Task A_body_that_is_decompressed_on_its_way_has_the_length_it_has_then(PhpKind kind, bool onMillrace)
+    {
+        await using PhpApp app = await site.StartAppAsync(kind, onMillrace, build: static builder => builder.Services.AddRequestDecompression(), before: static its => its.UseRequestDecompression());
+        foreach (int length in (int[])[1, 10_000, 3_000_000])
+        {
+            byte[] body = Encoding.ASCII.GetBytes(string.Concat(Enumerable.Range(0, length / 5 + 1).Select(static i => $"{i % 10_000:0000}\n")))[..length];
+            using var packed = new MemoryStream();
+            await using (var zip = new GZipStream(packed, CompressionLevel.Optimal, leaveOpen: true))
+            {
+                await zip.WriteAsync(body);
+            }
+            WireResponse found = await PhpSite.AskAsync(app.EndPoint, "POST", "/echo.php", packed.ToArray(), "Content-Encoding: gzip");
+            Assert.Equal((200, $"{length}"), (found.Status, found.Header("X-Length")));
+            Assert.True(body.AsSpan().SequenceEqual(found.Body));
+        }
+    }
+
+    [Theory]
+    [MemberData(nameof(Kinds))]
+    public async Task More_than_the_visitor_has_announced_has_the_limit_of_what_he_has_not(PhpKind kind, bool onMillrace)
+    {
+        await using PhpApp app = await site.StartAppAsync(
+            kind, onMillrace, configure: static options => options.UnknownLengthMax = 1_000, before: static its => its.Use(static (context, next) =>
+            {
+                context.Request.Body = new MemoryStream(new byte[int.Parse(context.Request.Query["n"]!, System.Globalization.CultureInfo.InvariantCulture)]);
+                return next(context);
+            }));
+        Assert.Equal((200, 1_000), Of(await PhpSite.AskAsync(app.EndPoint, "POST", "/echo.php?n=1000", "some"u8.ToArray())));
+        Assert.Equal((413, 0), Of(await PhpSite.AskAsync(app.EndPoint, "POST", "/echo.php?n=1001", "some"u8.ToArray())));
+        Assert.Equal((200, 2_000), Of(await PhpSite.AskAsync(app.EndPoint, "POST", "/echo.php?n=2000", new byte[2_000])));
+
+        static (int, int) Of(WireResponse found) => (found.Status, found.Body.Length);
+    }
+
+    // A body that is the server's own goes on as it comes.
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Nothing_waits_for_all_of_a_body_that_nobody_has_replaced(bool onMillrace)
+    {
+        await using var program = new ScriptedProgram(static async talk =>
+        {
+            await talk.ReadHeadAsync();
+            await talk.PrintAsync("Content-Type: text/plain\r\n\r\nbegun");
+            while (await talk.ReadAsync() is (5, { Length: > 0 }))
+            {
+            }
+            await talk.EndAsync();
+        });
+        await using PhpApp app = await PhpApp.StartAsync(program.Address, onMillrace, "/{**path}", static _ => { }, before: static its => its.UseResponseCompression(), build: static builder => builder.Services.AddResponseCompression());
+        using WireClient visitor = await WireClient.ConnectAsync(app.EndPoint);
+        await visitor.WriteHeadAsync("POST", "/x", "Host: x", "Content-Length: 10");
+        await visitor.WriteAsync("first"u8.ToArray());
+        Assert.Equal(200, (await visitor.ReadHeadAsync("POST")).Status);
+        Assert.Equal("begun", await visitor.ReadBodyTextAsync(5));
+        await visitor.WriteAsync("other"u8.ToArray());
     }
 }
