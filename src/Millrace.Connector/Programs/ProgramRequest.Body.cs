@@ -43,7 +43,11 @@ internal sealed partial class ProgramRequest
                 return read.Buffer.Length;      // it is all there
             }
         }
-        if (!request.Body.CanSeek)
+        if (request.Body.CanSeek)
+        {
+            request.Body.Position = 0;      // somebody may have read of it
+        }
+        else
         {
             var taken = new FileBufferingReadStream(request.Body, TakenInMemoryMax, bufferLimit: null, TemporaryFolder, s_takenPool);      // what is too long is noticed below
             request.Body = taken;

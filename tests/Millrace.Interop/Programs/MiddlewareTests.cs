@@ -107,6 +107,33 @@ public sealed class MiddlewareTests(PhpSite site) : IClassFixture<PhpSite>
         static (int, int) Of(WireResponse found) => (found.Status, found.Body.Length);
     }
 
+    // ---- a body that has been looked at ----
+
+    [Theory]
+    [MemberData(nameof(Kinds))]
+    public async Task A_body_that_can_be_read_again_arrives_from_its_beginning_however_much_of_it_has_been_read(PhpKind kind, bool onMillrace)
+    {
+        await using PhpApp app = await site.StartAppAsync(
+            kind, onMillrace, configure: static options => options.ReadTimeout = TimeSpan.FromSeconds(3), before: static its => its.Use(static async (context, next) =>
+            {
+                context.Request.EnableBuffering();
+                byte[] some = new byte[int.Parse(context.Request.Query["n"]!, System.Globalization.CultureInfo.InvariantCulture)];
+                _ = await context.Request.Body.ReadAtLeastAsync(some, some.Length, throwOnEndOfStream: false);
+                await next(context);
+            }));
+        foreach (int length in (int[])[12, 200_000])
+        {
+            byte[] body = Encoding.ASCII.GetBytes(new string('b', length - 1) + "z");
+            foreach (int read in (int[])[0, 7, length, length + 1])
+            {
+                WireResponse found = await PhpSite.AskAsync(app.EndPoint, "POST", $"/echo.php?n={read}", body);
+                Assert.Equal((read, 200, $"{length}"), (read, found.Status, found.Header("X-Length")));
+                Assert.True(body.AsSpan().SequenceEqual(found.Body));
+            }
+        }
+        Assert.Empty((await PhpSite.AskAsync(app.EndPoint, "GET", "/echo.php?n=0")).Body);
+    }
+
     // A body that is the server's own goes on as it comes.
     [Theory]
     [InlineData(false)]
