@@ -77,7 +77,7 @@ internal sealed partial class FastCgiProgram : IDisposable
     public Task AnswerAsync(HttpContext context, string prefix, string below, IReadOnlyDictionary<string, string>? given)
     {
         string place = (context.Request.PathBase.Value ?? "").TrimEnd('/') + prefix;
-        ScriptTarget target = _map?.Find(below) ?? new ScriptTarget(TargetKind.Script, "", "", below);
+        ScriptTarget target = _map?.Find(place.Length + below.Length == 0 ? "/" : below) ?? new ScriptTarget(TargetKind.Script, "", "", below);
         switch (target.Kind)
         {
             case TargetKind.Script:

@@ -38,7 +38,7 @@ internal sealed class ScriptMap
         _realRoot = RealPath.Of(_root) ?? _root;
     }
 
-    /// <param name="path">Of the request, below the place where the program is mapped; without escapes, from '/'.</param>
+    /// <param name="path">Of the request, below the place where the program is mapped; without escapes, from '/', or empty: that place itself.</param>
     public ScriptTarget Find(string path)
     {
         string[] names = NamesOf(path);
@@ -61,7 +61,7 @@ internal sealed class ScriptMap
                 return File.Exists(file) ? FileAt(file, script, names, i, path) : Missing(names);
             }
         }
-        return FolderAt(file, script, path.EndsWith('/') || names.Length == 0, names);
+        return FolderAt(file, script, path.EndsWith('/'), names);
     }
 
     // An empty one where slashes stand in a row, but not for those at the beginning and the end.

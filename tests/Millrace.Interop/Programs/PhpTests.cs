@@ -3,6 +3,7 @@ using System.Globalization;
 using System.Security.Cryptography;
 using System.Text;
 using System.Text.Json;
+using Microsoft.AspNetCore.Builder;
 using Millrace.Interop.Client;
 
 namespace Millrace.Interop.Programs;
@@ -89,10 +90,40 @@ public sealed class PhpTests(PhpSite site) : IClassFixture<PhpSite>
         Assert.Equal(site.Root, found["DOCUMENT_ROOT"]);
         Assert.Equal("sub /blog/sub/index.php", (await PhpSite.AskAsync(app.EndPoint, "GET", "/blog/sub/")).Text);
         Assert.Equal("index /blog/no/such/page", (await PhpSite.AskAsync(app.EndPoint, "GET", "/blog/no/such/page")).Text);
-        Assert.Equal("index /blog", (await PhpSite.AskAsync(app.EndPoint, "GET", "/blog")).Text);
+        Assert.Equal("index /blog/", (await PhpSite.AskAsync(app.EndPoint, "GET", "/blog/")).Text);
         WireResponse moved = await PhpSite.AskAsync(app.EndPoint, "GET", "/blog/sub?x=1");
         Assert.Equal((308, "/blog/sub/?x=1"), (moved.Status, moved.Header("Location")));
         Assert.Equal(404, (await PhpSite.AskAsync(app.EndPoint, "GET", "/elsewhere")).Status);
+    }
+
+    // What is linked from the page of a folder is beside it only where its path ends with '/'.
+    [Theory]
+    [InlineData("/blog/{**path}", "", "/blog?x=1", 308, "/blog/?x=1")]
+    [InlineData("/blog/{**path}", "", "/blog/?x=1", 200, "index /blog/?x=1")]
+    [InlineData("/blog/{**path}", "/base", "/base/blog", 308, "/base/blog/")]
+    [InlineData("/blog/{**path}", "/base", "/base/blog/", 200, "index /base/blog/")]
+    [InlineData("/{**path}", "", "/", 200, "index /")]
+    [InlineData("/{**path}", "", "http://site.example?x=1", 200, "index /?x=1")]
+    [InlineData("/{**path}", "/base", "/base?x=1", 308, "/base/?x=1")]
+    [InlineData("/{**path}", "/base", "/base/", 200, "index /base/")]
+    public async Task The_place_of_a_mapping_is_a_folder_too(string pattern, string pathBase, string target, int status, string said)
+    {
+        foreach (bool onMillrace in (bool[])[false, true])
+        {
+            // Behind UsePathBase, where it has to be to have a part in it.
+            await using PhpApp app = await site.StartAppAsync(PhpKind.Fpm, onMillrace, pattern, before: its => its.UsePathBase(pathBase).UseRouting());
+            WireResponse found = await PhpSite.AskAsync(app.EndPoint, "GET", target);
+            Assert.Equal((status, said), (found.Status, status == 308 ? found.Header("Location") : found.Text));
+        }
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task A_request_that_names_no_path_is_no_folders(bool onMillrace)
+    {
+        await using PhpApp app = await site.StartAppAsync(PhpKind.Fpm, onMillrace);
+        Assert.Equal(200, (await PhpSite.AskAsync(app.EndPoint, "OPTIONS", "*")).Status);
     }
 
     [Theory]
