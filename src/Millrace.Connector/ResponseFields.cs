@@ -51,7 +51,10 @@ internal readonly struct HttpResponseFields(HttpResponse response) : IResponseFi
     public void Append(ReadOnlySpan<byte> name, ReadOnlySpan<byte> value)
     {
         string its = NameOf(name);
-        response.Headers[its] = StringValues.Concat(response.Headers[its], Encoding.Latin1.GetString(value));
+        if (!FieldBytes.TryJoin(response, its, Encoding.Latin1.GetString(value)))
+        {
+            throw new InvalidOperationException($"The value of the response field {its} holds a non-ASCII character, which the server does not write.");
+        }
     }
 
     private static string NameOf(ReadOnlySpan<byte> name)
@@ -88,8 +91,13 @@ internal readonly struct AnswerFields(Answer answer) : IResponseFields
     {
         StringTable strings = StringTable.ForThisThread;
         string its = strings.GetFieldName(name, out bool isSecret);
-        string text = isSecret || !Ascii.IsValid(value) || its.Equals(HeaderNames.SetCookie, StringComparison.OrdinalIgnoreCase) ? Encoding.Latin1.GetString(value) : strings.Get(value);
-        StringValues before = answer.Headers[its];
-        answer.Headers[its] = before.Count == 0 ? new StringValues(text) : StringValues.Concat(before, text);
+        bool isAscii = Ascii.IsValid(value);
+        string text = isSecret || !isAscii || its.Equals(HeaderNames.SetCookie, StringComparison.OrdinalIgnoreCase) ? Encoding.Latin1.GetString(value) : strings.Get(value);
+        if (isAscii && answer.Headers[its].Count == 0)
+        {
+            answer.Headers[its] = new StringValues(text);
+            return;
+        }
+        answer.Headers.JoinBytes(its, text);
     }
 }

@@ -1,6 +1,8 @@
 // Prints a response the same way for every protocol: status, headers, an empty line, the body as it comes. The body may go to a file.
 
 using System.Runtime.InteropServices;
+using System.Text;
+using System.Text.Unicode;
 using Microsoft.Win32.SafeHandles;
 using Millrace.Command.Terminals;
 using Millrace.Listeners;
@@ -18,6 +20,8 @@ internal sealed class ResponseWriter(CommandConsole console, bool bodyOnly, stri
     private SafeFileHandle? _file;
     private Stream? _body;
 
+    /// <param name="status">Each character a byte.</param>
+    /// <param name="headerLines">The same.</param>
     /// <exception cref="CommandFailure">The file cannot be written.</exception>
     public void WriteHead(string status, IEnumerable<string> headerLines)
     {
@@ -26,12 +30,19 @@ internal sealed class ResponseWriter(CommandConsole console, bool bodyOnly, stri
         {
             return;
         }
-        console.Output.WriteLine(console.Bold(CommandConsole.Readable(status)));
+        console.Output.WriteLine(console.Bold(CommandConsole.Readable(TextOf(status))));
         foreach (string line in headerLines)
         {
-            console.Output.WriteLine(CommandConsole.Readable(line));
+            console.Output.WriteLine(CommandConsole.Readable(TextOf(line)));
         }
         console.Output.WriteLine();
+    }
+
+    // Bytes beyond ASCII may stand in a field (RFC 9110 §5.5), and nothing says what they mean: where they are UTF-8 they are meant so.
+    private static string TextOf(string bytes)
+    {
+        byte[] its = Encoding.Latin1.GetBytes(bytes);
+        return Utf8.IsValid(its) ? Encoding.UTF8.GetString(its) : bytes;
     }
 
     public async ValueTask WriteBodyAsync(ReadOnlyMemory<byte> bytes, CancellationToken ct)

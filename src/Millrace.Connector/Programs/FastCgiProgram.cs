@@ -1,6 +1,7 @@
 // A FastCGI program behind an endpoint: what a request leads to, and what becomes of it when the program does not answer.
 
 using System.Net;
+using System.Text;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Routing;
 using Microsoft.AspNetCore.StaticFiles;
@@ -136,6 +137,10 @@ internal sealed partial class FastCgiProgram : IDisposable
         finally
         {
             await request.StopSendingAsync().ConfigureAwait(false);     // the pool may have thrown behind a whole answer
+            if (request.LeftOut is { Count: > 0 } fields)
+            {
+                ProgramLog.LeftOut(_logger, context.Request.Method, ProgramLog.Plain(context.Request.Path.Value ?? ""), _address, string.Join(", ", fields));
+            }
             if (!request.Errors.IsEmpty)
             {
                 ProgramLog.Printed(_logger, context.Request.Method, ProgramLog.Plain(context.Request.Path.Value ?? ""), _address, request.Errors.ToString());
@@ -186,7 +191,7 @@ internal sealed partial class FastCgiProgram : IDisposable
         }
         HttpResponse response = context.Response;
         response.ContentLength = null;
-        await SendAsync(context, found, response.ContentType ?? (_types.TryGetContentType(found, out string? type) ? type : "application/octet-stream")).ConfigureAwait(false);
+        await SendAsync(context, found, response.ContentType is { } said && Ascii.IsValid(said) ? said : (_types.TryGetContentType(found, out string? type) ? type : "application/octet-stream")).ConfigureAwait(false);
     }
 
     private Task SendAsync(HttpContext context, string file)

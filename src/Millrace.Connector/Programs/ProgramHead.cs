@@ -7,7 +7,6 @@ using System.Text;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.WebUtilities;
-using Microsoft.Extensions.Primitives;
 
 namespace Millrace.Connector;
 
@@ -15,6 +14,7 @@ internal sealed class ProgramHead(int bytesMax, int fieldsMax)
 {
     private static readonly SearchValues<byte> s_tokens = SearchValues.Create("!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"u8);
 
+    private readonly List<string> _leftOut = [];
     private byte[] _gathered = [];
     private int _length;
     private bool _hasStatus;
@@ -32,6 +32,9 @@ internal sealed class ProgramHead(int bytesMax, int fieldsMax)
 
     /// <summary>X-Sendfile; null: there is none.</summary>
     public string? SendFile { get; private set; }
+
+    /// <summary>Fields with bytes beyond ASCII, which the server does not write (RFC 9110 §5.5).</summary>
+    public IReadOnlyList<string> LeftOut => _leftOut;
 
     /// <summary>Takes bytes of STDOUT until the head is there, and puts it into <paramref name="response"/> then.</summary>
     /// <returns>How many of <paramref name="bytes"/> belong to the head.</returns>
@@ -122,10 +125,10 @@ internal sealed class ProgramHead(int bytesMax, int fieldsMax)
                 ReadStatus(value, response);
                 break;
             case "X-ACCEL-REDIRECT" when !HasFrontServer:
-                Redirect = value;
+                Redirect = PathOf(value);
                 break;
             case "X-SENDFILE" when !HasFrontServer:
-                SendFile = value;
+                SendFile = PathOf(value);
                 break;
             case "CONTENT-LENGTH":
                 response.ContentLength = ContentLength = long.TryParse(value, NumberStyles.None, CultureInfo.InvariantCulture, out long length) && ContentLength is null
@@ -135,16 +138,22 @@ internal sealed class ProgramHead(int bytesMax, int fieldsMax)
             case var upper when (upper.StartsWith("X-ACCEL-", StringComparison.Ordinal) && !HasFrontServer) || upper == "TRAILER" || ConnectionFields.Contains(name):
                 break;
             default:
-                Append(name, value, response);
+                Join(name, value, response);
                 break;
         }
     }
 
-    private static void Append(string name, string value, HttpResponse response)
+    // Names of files are UTF-8.
+    private static string PathOf(string value) => Encoding.UTF8.GetString(Encoding.Latin1.GetBytes(value));
+
+    private void Join(string name, string value, HttpResponse response)
     {
         try
         {
-            response.Headers[name] = StringValues.Concat(response.Headers[name], value);
+            if (!FieldBytes.TryJoin(response, name, value) && !_leftOut.Contains(name, StringComparer.OrdinalIgnoreCase))
+            {
+                _leftOut.Add(name);
+            }
         }
         catch (InvalidOperationException error)
         {

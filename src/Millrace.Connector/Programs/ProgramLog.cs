@@ -18,6 +18,9 @@ internal static partial class ProgramLog
     [LoggerMessage(4, LogLevel.Error, "{Method} {Path}: the script has asked for {File} to be sent, which is no file below SendFileRoots; the visitor has 502.")]
     public static partial void MayNotSend(ILogger logger, string method, string path, string file);
 
+    [LoggerMessage(5, LogLevel.Warning, "{Method} {Path}: the answer of {Address} has bytes beyond ASCII in {Fields}, and the visitor has it without. Kestrel writes them where its ResponseHeaderEncodingSelector says Latin-1.")]
+    public static partial void LeftOut(ILogger logger, string method, string path, string address, string fields);
+
     /// <summary>Without control characters: a path cannot make another line of the log.</summary>
     public static string Plain(string text) => string.Concat(text.Select(static c => char.IsControl(c) ? '?' : c));
 }

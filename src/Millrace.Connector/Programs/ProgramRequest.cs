@@ -53,6 +53,9 @@ internal sealed partial class ProgramRequest : IDisposable
     /// <summary>What the program has printed.</summary>
     public ProgramErrors Errors { get; }
 
+    /// <inheritdoc cref="ProgramHead.LeftOut"/>
+    public IReadOnlyList<string> LeftOut => _head.LeftOut;
+
     /// <summary>What a script has asked to be sent instead of its own body; null: nothing.</summary>
     public (string? Path, string? File)? HandedOver => _head.Redirect is null && _head.SendFile is null ? null : (_head.Redirect, _head.SendFile);
 

@@ -20,6 +20,20 @@ internal static class FieldText
         return !text.ContainsAnyExceptInRange(' ', '~') || !ContainsBad(text);
     }
 
+    /// <summary>The same, and bytes beyond ASCII, each a character: obs-text.</summary>
+    public static bool IsByteValue(string value)
+    {
+        foreach (char c in value)
+        {
+            if (c is (< ' ' or > '~') and not '\t' and not (>= '\u0080' and <= '\u00FF'))
+            {
+                return false;
+            }
+        }
+
+        return true;
+    }
+
     /// <summary>Safe to put into a message: controls are shown as escapes, and what is longer is cut.</summary>
     public static string Shown(string text, int lengthMax = 64)
     {

@@ -87,6 +87,13 @@ internal sealed class HeaderView(Exchange exchange, long ticket, HeaderTable tab
         }
     }
 
+    /// <inheritdoc cref="ResponseHeaders.JoinBytes"/>
+    public void JoinBytes(string name, string value)
+    {
+        using ExchangeUse use = exchange.Use(ticket);
+        ((ResponseHeaders)table).JoinBytes(name, value);
+    }
+
     public void Add(string key, StringValues value)
     {
         using ExchangeUse use = exchange.Use(ticket);

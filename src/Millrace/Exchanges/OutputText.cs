@@ -9,7 +9,11 @@ namespace Millrace.Exchanges;
 internal static class OutputText
 {
     // field-line = field-name ":" OWS field-value OWS   (RFC 9112 §5)
-    public static void AppendField(this OutputBuffer output, string name, in StringValues values)
+    /// <param name="output">Where to.</param>
+    /// <param name="name">A token.</param>
+    /// <param name="values">Each becomes a field.</param>
+    /// <param name="isBytes">A value may hold more than ASCII: each character is a byte.</param>
+    public static void AppendField(this OutputBuffer output, string name, in StringValues values, bool isBytes = false)
     {
         for (int i = 0; i < values.Count; i++)
         {
@@ -22,7 +26,7 @@ internal static class OutputText
             _ = Encoding.ASCII.GetBytes(name, to);
             to[name.Length] = (byte)':';
             to[name.Length + 1] = (byte)' ';
-            _ = Encoding.ASCII.GetBytes(value, to[(name.Length + 2)..]);
+            _ = isBytes ? Encoding.Latin1.GetBytes(value, to[(name.Length + 2)..]) : Encoding.ASCII.GetBytes(value, to[(name.Length + 2)..]);
             to[name.Length + value.Length + 2] = (byte)'\r';
             to[name.Length + value.Length + 3] = (byte)'\n';
             output.End += name.Length + value.Length + 4;

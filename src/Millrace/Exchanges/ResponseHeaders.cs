@@ -12,6 +12,7 @@ internal sealed class ResponseHeaders : HeaderTable
 {
     private bool _fixed;
     private bool _mayHaveLength;        // a field as long as Content-Length has been set
+    private bool _hasBytes;             // a value holds more than ASCII
     private string? _contentType;       // the last that was found to be good: most responses have the same string
     private TypeLine? _contentTypeLine; // the field with it, once it has come again
 
@@ -27,7 +28,7 @@ internal sealed class ResponseHeaders : HeaderTable
 
     public void Begin()
     {
-        _fixed = _mayHaveLength = false;
+        _fixed = _mayHaveLength = _hasBytes = false;
         Drop();
     }
 
@@ -37,7 +38,7 @@ internal sealed class ResponseHeaders : HeaderTable
     {
         if (_fixed)
         {
-            throw new InvalidOperationException("Headers are read-only: the response has already started.");
+            throw IsFixed();
         }
 
         if (values.Count == 0)
@@ -54,7 +55,7 @@ internal sealed class ResponseHeaders : HeaderTable
 
         if (!FieldText.IsName(name))
         {
-            throw new InvalidOperationException($"The response field name \"{FieldText.Shown(name)}\" is not a token (RFC 9110 §5.1).");
+            throw IsNoName(name);
         }
 
         values = values.Count == 1 ? new StringValues(values[0]) : new StringValues([.. values]);
@@ -75,6 +76,39 @@ internal sealed class ResponseHeaders : HeaderTable
             }
         }
     }
+
+    /// <summary>Adds a field, or a value to it, that has come as bytes and goes on as such, each a character: obs-text may be in it (RFC 9110 §5.5), which applications cannot set.</summary>
+    /// <exception cref="InvalidOperationException">There is no such name, or no such value.</exception>
+    public void JoinBytes(string name, string value)
+    {
+        if (this[name].Count == 0 && FieldText.IsValue(value))
+        {
+            this[name] = value;
+            return;
+        }
+
+        if (_fixed)
+        {
+            throw IsFixed();
+        }
+
+        if (!FieldText.IsName(name))
+        {
+            throw IsNoName(name);
+        }
+
+        if (!FieldText.IsByteValue(value) || name.Equals(HeaderNames.ContentLength, StringComparison.OrdinalIgnoreCase))
+        {
+            throw new InvalidOperationException($"The value of the response field {name} holds a control character (RFC 9110 §5.5), or is no length (§8.6).");
+        }
+
+        _hasBytes = true;
+        Join(name, value);
+    }
+
+    private static InvalidOperationException IsFixed() => new("Headers are read-only: the response has already started.");
+
+    private static InvalidOperationException IsNoName(string name) => new($"The response field name \"{FieldText.Shown(name)}\" is not a token (RFC 9110 §5.1).");
 
     private void CheckContentType(string type)
     {
@@ -98,7 +132,7 @@ internal sealed class ResponseHeaders : HeaderTable
         }
         else
         {
-            output.AppendField(field.Key, field.Value);
+            output.AppendField(field.Key, field.Value, isBytes: _hasBytes);
         }
     }
 

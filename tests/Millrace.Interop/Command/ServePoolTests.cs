@@ -36,6 +36,7 @@ public sealed partial class ServePoolTests : IAsyncLifetime
             ["user.php"] = "<?php echo posix_geteuid();",
             ["slow.php"] = "<?php usleep(1000 * (int)$_GET['ms']); echo 'done';",
             ["accel.php"] = "<?php header('X-Accel-Redirect: /upload/a.jpg');",
+            ["bytes.php"] = "<?php header(\"X-Bytes: \\xC3\\xA4 \\xFF\"); echo 'bytes';",
             ["end.php"] = "<?php posix_kill(getmypid(), 9);",
             ["memory.php"] = "<?php $all = str_repeat('x', 1024 * 1024 * (int)$_GET['mb']); usleep(1500000); echo strlen($all);",
             ["upload/a.jpg"] = "<?php echo 'uploaded code runs';",
@@ -88,6 +89,12 @@ public sealed partial class ServePoolTests : IAsyncLifetime
 
         // What a script says to nginx is nginx's.
         Assert.Equal("<?php echo 'uploaded code runs';", await GetAsync("/accel.php"));
+
+        // Bytes beyond ASCII in a field are the script's and the visitor's (RFC 9110 §5.5).
+        using (HttpResponseMessage bytes = await _client.GetAsync(_site + "/bytes.php"))
+        {
+            Assert.Equal((HttpStatusCode.OK, "\u00C3\u00A4 \u00FF"), (bytes.StatusCode, bytes.Headers.NonValidated["X-Bytes"].ToString()));
+        }
 
         // A script that ends its process is one answer.
         using (HttpResponseMessage ended = await _client.PostAsync(_site + "/end.php", new StringContent("")))

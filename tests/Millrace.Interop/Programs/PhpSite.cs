@@ -101,6 +101,7 @@ public sealed class PhpSite : IAsyncLifetime
         Write("long.php", "<?php header('Content-Type: text/plain'); for ($i = 0; $i < 3000; $i++) echo str_repeat(chr(97 + $i % 26), 1000);");
         Write("length.php", "<?php header('Content-Type: text/plain'); header('Content-Length: ' . $_GET['n']); while (ob_get_level()) ob_end_flush(); echo str_repeat('a', (int)$_GET['n'] - 1), 'z';");
         Write("cl.php", "<?php header('Content-Type: text/plain'); header('Content-Length: ' . $_GET['n']); while (ob_get_level()) ob_end_flush(); echo str_repeat('a', (int)$_GET['m']);");
+        Write("bytes.php", "<?php header('Content-Type: text/plain'); header(\"Content-Disposition: attachment; filename=\\\"\\xC3\\xA4.pdf\\\"\"); header(\"X-Bytes: \\x80\\xFF\"); header(\"X-Bytes: \\xE9\", false); header('X-Plain: yes'); echo 'bytes';");
         Write("slow.php", "<?php header('Content-Type: text/plain'); while (ob_get_level()) ob_end_flush(); echo 'first'; flush(); sleep(60); echo 'second';");
         Write("accel.php", "<?php header('X-Accel-Redirect: ' . $_GET['to']); header('Content-Type: text/csv'); header('X-Kept: yes'); echo 'never seen';");
         Write("sendfile.php", "<?php header('X-Sendfile: ' . $_GET['to']); echo 'never seen';");
@@ -115,6 +116,7 @@ public sealed class PhpSite : IAsyncLifetime
         Write("upload/d.phtml", "<?php echo 'uploaded code runs';");
         File.WriteAllText(Path.Combine(Private, "outside.php"), "<?php echo 'outside runs';");
         File.WriteAllText(Path.Combine(Private, "report.csv"), "a;b\n1;2\n");
+        File.WriteAllText(Path.Combine(Private, "b\u00E4r.csv"), "b\u00E4r");
         File.WriteAllText(Path.Combine(_directory.Path, "secret.csv"), "secret");
         File.CreateSymbolicLink(Path.Combine(Root, "link.php"), Path.Combine(Private, "outside.php"));
         File.CreateSymbolicLink(Path.Combine(Root, "inside.php"), Path.Combine(Root, "sub/index.php"));

@@ -36,6 +36,21 @@ public sealed class GetHttpTests
         Assert.Contains($"\r\nHost: {listener.LocalEndpoint}\r\n", await request, StringComparison.Ordinal);
     }
 
+    [Theory]
+    [InlineData("\u00C3\u00A4.pdf", "\u00E4.pdf")]
+    [InlineData("\u00E4.pdf", "\u00E4.pdf")]       // Latin-1
+    public async Task Fields_beyond_ASCII_are_printed_as_what_they_are_most_likely_RFC9110_5_5(string bytes, string printed)
+    {
+        using var listener = new TcpListener(IPAddress.Loopback, 0);
+        listener.Start();
+        var request = AnswerAsync(listener, $"HTTP/1.1 200 OK\r\nX-A: {bytes}\r\nContent-Length: 2\r\n\r\nno");
+
+        var result = await CommandLine.RunAsync("get", $"http://{listener.LocalEndpoint}", "/");
+
+        _ = await request;
+        Assert.Equal(new CommandLine(0, $"200 OK\nX-A: {printed}\nContent-Length: 2\n\nno", ""), result);
+    }
+
     [Fact]
     public async Task Nothing_in_the_head_of_an_answer_commands_the_terminal()
     {

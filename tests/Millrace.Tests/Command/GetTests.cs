@@ -26,6 +26,17 @@ public sealed class GetTests
     }
 
     [Theory]
+    [InlineData("\u00C3\u00A4.pdf", "\u00E4.pdf")]
+    [InlineData("\u00E4.pdf", "\u00E4.pdf")]       // Latin-1
+    [InlineData("\u009B2J", "\uFFFD2J")]
+    public async Task Fields_beyond_ASCII_are_printed_as_what_they_are_most_likely_RFC9110_5_5(string bytes, string printed)
+    {
+        await using var responder = new ScriptedResponder([.. Record(RecordType.Stdout, Encoding.Latin1.GetBytes($"Status: 200 OK\r\nX-A: {bytes}\r\n\r\nHello")), .. Record(RecordType.Stdout, ""), .. End()]);
+
+        Assert.Equal(new CommandLine(0, $"200 OK\nX-A: {printed}\n\nHello", ""), await CommandLine.RunAsync("get", responder.Address, "/"));
+    }
+
+    [Theory]
     [InlineData("-I")]
     [InlineData("--head")]
     public async Task Status_and_headers_alone_are_asked_for_with_HEAD_RFC9110_9_3_2(string option)

@@ -103,6 +103,20 @@ public abstract class HostileResponderTests(bool isRelayed) : IAsyncLifetime
         Assert.Equal(status != 200 || name == "errors beside it", _log.Count > 0);
     }
 
+    // RFC 9110 §5.5: obs-text is whatever the two ends take it for. Over HTTP: RelayAnswerTests.
+    [Fact]
+    public async Task Bytes_beyond_ASCII_in_a_field_go_on_as_they_are()
+    {
+        await using var responder = new Responder(SocketPath, static (_, _) => [.. Stdout("X: \u00C3\u00A4\r\nY: a\r\nY: \u0080\u00FF\r\ny: b\r\n\r\nbody"), .. ScriptedResponder.End()]);
+        for (int i = 0; i < 2; i++)
+        {
+            FastCgiResponse response = _front.Get("/");
+            Assert.Equal((200, "body"), (response.Status, response.Text));
+            Assert.Equal(("\u00C3\u00A4", "a|\u0080\u00FF|b"), (response["X"], response["Y"]));
+        }
+        Assert.Empty(_log);
+    }
+
     [Fact]
     public async Task An_answer_that_comes_in_pieces_is_the_same_and_one_that_ends_too_early_is_cut_at_every_byte()
     {

@@ -118,6 +118,22 @@ public sealed class RelayAnswerTests
         Assert.Equal(1, bench.Open);
     });
 
+    // RFC 9110 §5.5: obs-text is whatever the two ends take it for.
+    [Fact]
+    public void Bytes_beyond_ASCII_in_a_field_go_on_as_they_are() => RelayBench.Run(bench =>
+    {
+        bench.OnRequest = static responder => responder.Send([.. Stdout("X: \u00C3\u00A4\r\nY: a\r\nY: \u0080\u00FF\r\ny: b\r\nSet-Cookie: a=\u00E9\r\nContent-Type: text/x\r\n\r\nbody"), .. ScriptedResponder.End()]);
+        HttpPeer peer = bench.Connect();
+        for (int i = 0; i < 2; i++)
+        {
+            HttpAnswer answer = bench.Ask(peer);
+            Assert.Equal((200, "body"), RelayBench.Of(answer));
+            Assert.Equal(("\u00C3\u00A4", "a\n\u0080\u00FF\nb", "a=\u00E9", "text/x"), (answer.Field("X"), answer.Field("Y"), answer.Field("Set-Cookie"), answer.Field("Content-Type")));
+        }
+        Assert.Equal(1, bench.Open);
+        Assert.Empty(bench.Failures);
+    });
+
     // ---- streaming ----
 
     [Fact]

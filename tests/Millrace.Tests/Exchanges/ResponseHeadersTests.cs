@@ -48,6 +48,42 @@ public sealed class ResponseHeadersTests
     }
 
     [Fact]
+    public void What_comes_as_bytes_may_hold_more_than_ASCII_RFC9110_5_5()
+    {
+        var headers = new ResponseHeaders { ["A"] = "1" };
+        headers.JoinBytes("X", "\u00C3\u00A4 \u0080\t\u00FF");
+        headers.JoinBytes("a", "\u00E9");
+        headers.JoinBytes("Y", "plain");
+        Assert.Equal("A: 1\r\nA: \u00E9\r\nX: \u00C3\u00A4 \u0080\t\u00FF\r\nY: plain\r\n", Written(headers));
+        Assert.Throws<InvalidOperationException>(() => headers["Z"] = headers["X"]);     // what an application sets has a meaning
+
+        headers.Begin();
+        headers["X"] = "1";
+        Assert.Equal("X: 1\r\n", Written(headers));
+    }
+
+    [Theory]
+    [InlineData("X", "a\r\nSet-Cookie: b")]
+    [InlineData("X", "\u00E9\n")]
+    [InlineData("X", "\u00E9\0")]
+    [InlineData("X", "\u007F\u00E9")]
+    [InlineData("X", "\u001B[31m\u00E9")]
+    [InlineData("X", "\u010D\u010A")]       // no bytes: it would be a line end
+    [InlineData("X\u00E9", "a")]
+    [InlineData("X Y", "\u00E9")]
+    [InlineData("Content-Length", "x")]
+    [InlineData("Content-Length", "1\u00E9")]
+    [InlineData("content-length", "\u00B2")]
+    public void And_nothing_that_could_be_more_than_a_value(string name, string value)
+    {
+        var headers = new ResponseHeaders();
+        Assert.Throws<InvalidOperationException>(() => headers.JoinBytes(name, value));
+        Assert.Empty(headers);
+        headers.Fix();
+        Assert.Throws<InvalidOperationException>(() => headers.JoinBytes("X", "\u00E9"));
+    }
+
+    [Fact]
     public void Fields_keep_their_order_and_their_first_spelling()
     {
         var headers = new ResponseHeaders { ["B"] = "1", ["A"] = "2", ["C"] = "3" };
@@ -201,7 +237,7 @@ public sealed class ResponseHeadersTests
             headers.Write(field, output);
         }
 
-        return System.Text.Encoding.ASCII.GetString(output.Bytes, 0, output.End);
+        return System.Text.Encoding.Latin1.GetString(output.Bytes, 0, output.End);
     }
 
     // The table serves one request after the other: two threads of an application that change it at once have counted wrong,
