@@ -23,7 +23,7 @@ public sealed class KilledBehindAnswerTests : IDisposable
     public async Task The_request_does_not_end_while_what_was_kept_of_its_answer_is_being_sent()
     {
         string go = Path.Combine(_site.Path, "go");
-        await File.WriteAllTextAsync(Path.Combine(_site.Path, "two.php"), $"<?php echo 'first'; flush(); while (!file_exists('{go}')) {{ usleep(1000); clearstatcache(); }} echo 'second';");
+        await File.WriteAllTextAsync(Path.Combine(_site.Path, "slow.php"), $"<?php echo 'first'; flush(); while (!file_exists('{go}')) {{ usleep(1000); clearstatcache(); }}");
         await using var pool = new ProcessPool(new ProcessPoolOptions { Command = "php-cgi", Arguments = { "-d", "output_buffering=0" }, Min = 1, Max = 1 });
         WebApplicationBuilder builder = WebApplication.CreateBuilder();
         builder.Logging.ClearProviders();
@@ -36,7 +36,7 @@ public sealed class KilledBehindAnswerTests : IDisposable
         });
         RequestDelegate answer = ((IEndpointRouteBuilder)app).DataSources.Single().Endpoints.Single().RequestDelegate!;
         using var visitor = new SlowVisitor();
-        HttpContext context = visitor.Context("/two.php");
+        HttpContext context = visitor.Context("/slow.php");
 
         Task answered = answer(context);
         await visitor.Flushing.WaitAsync(TimeSpan.FromSeconds(30));
