@@ -85,7 +85,7 @@ internal static partial class Posix
     /// <summary>Has no controlling terminal any more, unless it is there for this process, which leads its session.</summary>
     public static unsafe void LeaveTerminal()
     {
-        if (GetSession(0) == Environment.ProcessId)
+        if (Session() == Environment.ProcessId)
         {
             return;
         }
@@ -133,6 +133,9 @@ internal static partial class Posix
 
     [LibraryImport("libc", EntryPoint = "getsid")]
     private static partial int GetSession(int process);
+
+    /// <summary>The process that leads the session of this one; 0 where that cannot be seen from here.</summary>
+    public static int Session() => GetSession(0);
 
     /// <summary>A file that lies in memory, and is gone when nobody has it open any more.</summary>
     /// <exception cref="IOException">There is no room for it.</exception>

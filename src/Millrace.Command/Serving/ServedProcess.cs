@@ -67,11 +67,16 @@ internal sealed class ServedProcess : IDisposable
     }
 
     /// <summary>When a process was started, as the kernel counts; 0 where there is none.</summary>
-    public static ulong StartTimeOf(int id)
+    public static ulong StartTimeOf(int id) => (ulong)Fact(id, 19);
+
+    /// <summary>Whether a process has a controlling terminal, and that has not gone.</summary>
+    public static bool HasTerminal(int id) => Fact(id, 4) != 0;
+
+    // proc_pid_stat(5): the name, in parentheses, may hold anything; the fields behind it are counted.
+    private static long Fact(int id, int index)
     {
-        // proc_pid_stat(5): the name, in parentheses, may hold anything; the time is the 20th field behind it.
         string text = Text(id, "stat");
-        return (ulong)Field(text[(text.LastIndexOf(')') + 1)..].Split(' ', StringSplitOptions.RemoveEmptyEntries), 19);
+        return Field(text[(text.LastIndexOf(')') + 1)..].Split(' ', StringSplitOptions.RemoveEmptyEntries), index);
     }
 
     public void Signal(int signal)

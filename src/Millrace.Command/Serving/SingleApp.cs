@@ -24,7 +24,6 @@ internal sealed class SingleApp : IDisposable
     private readonly SocketsOfOne _lock;        // what tidies up in /tmp leaves a folder alone that somebody has locked (tmpfiles.d(5))
     private DaemonSignals? _signals;
     private int _hangUps;
-    private readonly bool _hasTerminal = Posix.TerminalIsThere();
 
     /// <param name="settings">What to run.</param>
     /// <param name="console">Where its output goes.</param>
@@ -70,7 +69,7 @@ internal sealed class SingleApp : IDisposable
     public async Task<int> RunAsync(Action started)
     {
         Inheritance.EndOfFiles();
-        _signals = new DaemonSignals(() => _stopping.TrySetResult(), _app.Kill, HungUp);
+        _signals = new DaemonSignals(() => _stopping.TrySetResult(), _app.Kill, Reload);
         try
         {
             await StartAsync(started);
@@ -131,13 +130,8 @@ internal sealed class SingleApp : IDisposable
         await _stopping.Task;
     }
 
-    private void HungUp(DaemonSignals signals)
+    private void Reload()
     {
-        if (_hasTerminal && !Posix.TerminalIsThere())
-        {
-            signals.End();      // the terminal has gone, and whoever sat at it
-            return;
-        }
         if (Interlocked.Increment(ref _hangUps) == 1)
         {
             _ = DeployAsync();

@@ -51,7 +51,7 @@ internal static class ServeVerb
         var killed = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
         Daemon? daemon = null;      // a signal may come before it is there: to take over what another one has left takes its time
         ControlServer? control = null;
-        using var signals = new DaemonSignals(() => stopping.TrySetResult(), () => Kill(daemon, killed), own => _ = daemon is null ? Task.CompletedTask : ReloadAsync(console, daemon, manager, control));
+        using var signals = new DaemonSignals(() => stopping.TrySetResult(), () => Kill(daemon, killed), () => _ = daemon is null ? Task.CompletedTask : ReloadAsync(console, daemon, manager, control));
         Posix.TakeWaitingSignals();
         var left = state ?? await new Adoption(Path.GetDirectoryName(places.Control)!, console.Steady.Say).TakeAsync();
         SocketsOfOne.RemoveLeft(places.Control, (left?.Instances ?? []).Select(static instance => instance.Id).ToHashSet());
