@@ -11,6 +11,9 @@ namespace Millrace.Command.Running;
 /// <param name="Executable">The app's own executable if it brings its runtime along, else null: `dotnet` starts it.</param>
 internal sealed record RunnableApp(string Assembly, string WorkingDirectory, string? Executable)
 {
+    /// <summary>Where links led from the working directory when this was to be started: what is started later works there too. Null: nobody has looked.</summary>
+    public string? Folder { get; init; }
+
     /// <summary>Short name, [a-z0-9_-], for sockets and files.</summary>
     public string ShortName
     {

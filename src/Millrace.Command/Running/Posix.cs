@@ -1,6 +1,7 @@
 // The few system calls the command needs that neither .NET offers nor the server has (Platform/SystemCalls*.cs).
 
 using System.Runtime.InteropServices;
+using System.Text;
 using Microsoft.Win32.SafeHandles;
 using Millrace.Loops;
 using Millrace.Platform;
@@ -24,6 +25,7 @@ internal static partial class Posix
     public const int SigTerm = 15;
     private const int WriteOk = 2;
     private const int GroupsMax = 65536;     // NGROUPS_MAX
+    private const int PathMax = 4096;        // PATH_MAX
     private const uint Unchanged = uint.MaxValue;
 
     public static bool IsWritable(string path) => Access(path, WriteOk) == 0;
@@ -120,6 +122,16 @@ internal static partial class Posix
         SystemCalls.ResourceLimit limit;
         return SystemCalls.GetResourceLimit(SystemCalls.RLIMIT_NOFILE, &limit) == 0 ? (long)Math.Min(limit.Hard, long.MaxValue) : long.MaxValue;
     }
+
+    /// <summary>A path without a link in it (realpath(3)); null where nothing is there, or a folder on the way is closed.</summary>
+    public static string? RealPath(string path)
+    {
+        byte[] real = new byte[PathMax];
+        return FindRealPath(path, real) != 0 ? Encoding.UTF8.GetString(real, 0, Array.IndexOf(real, (byte)0)) : null;
+    }
+
+    [LibraryImport("libc", EntryPoint = "realpath", StringMarshalling = StringMarshalling.Utf8)]
+    private static partial nint FindRealPath(string path, [Out] byte[] real);
 
     /// <summary>Whether a file has an extended attribute that says "1".</summary>
     public static bool HasAttribute(string path, string name)

@@ -17,6 +17,10 @@ internal sealed class AppCode
     private readonly CodeWatch _watch;
     private bool _isStale;      // somebody has written beside the last build
 
+    /// <param name="Target">Without links: where it leads when a generation begins, and not where it leads when another process is started for that.</param>
+    /// <param name="Project">What is built; null: nothing. Somebody who edits it has it built under the name that is watched.</param>
+    private sealed record Place(string Target, string? Project);
+
     /// <param name="folders">Where the daemon keeps what it makes.</param>
     /// <param name="voice">Is given what a build complains of.</param>
     /// <param name="say">Is told where nobody can look for changes.</param>
@@ -72,8 +76,24 @@ internal sealed class AppCode
         string? project = await ReadAsync(settings.Target, user, () => AppTarget.FindProject(settings.Target), ct);
         _watch.End();
         await (settings.Watch && project is null ? _watch.BeginAsync(settings.Target, user, ct) : Task.CompletedTask);
+        string named = Path.TrimEndingDirectorySeparator(project ?? settings.Target);
+        string target = await ReadAsync(named, user, () => RealPath.Of(named), ct);     // behind the look of the watch: who has led the link elsewhere between the two has changed it
+        try
+        {
+            return await FindAsync(settings, generation, new Place(target, project is null ? null : settings.WatchSources ? project : target), user, ct);
+        }
+        catch (CommandFailure failure) when (target != named)
+        {
+            throw new CommandFailure(failure.ExitCode, $"{failure.Message} ({named} leads to {target}.)");
+        }
+    }
+
+    private async Task<(RunnableApp App, CodeSnapshot? Code)> FindAsync(AppSettings settings, int generation, Place place, OtherUser? user, CancellationToken ct)
+    {
+        var (target, project) = place;
         string? built = project is null ? null : settings.WatchSources ? await BuildWatchedAsync(project, user, ct) : await BuildAsync(project, user, ct);
-        var app = await ReadAsync(settings.Target, user, () => built is null ? AppTarget.FindApp(settings.Target) : AppTarget.Inspect(built, Path.GetDirectoryName(project)!), ct);
+        var app = await ReadAsync(target, user, () => built is null ? AppTarget.FindApp(target) : AppTarget.Inspect(built, Path.GetDirectoryName(target)!), ct);
+        app = app with { Folder = settings.WorkingDirectory is { } directory ? await ReadAsync(directory, user, () => RealPath.Of(directory), ct) : app.WorkingDirectory };
         if (!settings.Snapshot)
         {
             return (app, null);

@@ -144,7 +144,7 @@ internal sealed partial class AppInstance : IDisposable
         }
         if (line is ['!' or '?', .. var reason])
         {
-            throw new InstanceException(reason);
+            throw new InstanceException(_start.Explain(reason));
         }
     }
 
@@ -326,7 +326,7 @@ internal sealed partial class AppInstance : IDisposable
     {
         var settings = _start.Settings;
         string own = string.Create(CultureInfo.InvariantCulture, $"http://fd:{_private.Descriptor}");
-        var app = settings.WorkingDirectory is { } directory ? _start.App with { WorkingDirectory = directory } : _start.App;
+        var app = _start.App with { WorkingDirectory = _start.App.Folder ?? settings.WorkingDirectory ?? _start.App.WorkingDirectory };
         var info = AppProcess.Describe(new AppStart(app, [own], AreChosen: false, EnvironmentName: null, settings.Arguments), report);
         Array.ForEach(DaemonsOwn, name => info.Environment.Remove(name));
         info.Environment["MILLRACE_SERVE_FOLDER"] = info.WorkingDirectory;      // it enters that by itself: the start waits for no file system of an application's

@@ -10,7 +10,7 @@ namespace Millrace.Command.Serving;
 
 /// <summary>A folder that holds code, at whatever depth. Names are kept and no paths: there may be many, and they may be as long as can be.</summary>
 /// <param name="above">The folder that it is in; null: it is the application's.</param>
-/// <param name="name">Of the folder; the path of the application's own: absolute, and no link.</param>
+/// <param name="name">Of the folder; the path of the application's own: absolute, and without a link in it.</param>
 internal sealed class CodeFolder(CodeFolder? above, string name)
 {
     public string Name => name;
@@ -43,9 +43,7 @@ internal static class CodeFiles
     {
         try
         {
-            var directory = new DirectoryInfo(folder);
-            directory = (DirectoryInfo?)directory.ResolveLinkTarget(returnFinalTarget: true) ?? directory;
-            return new Reading(folder, seen ?? (static () => { }), entriesMax).Read(new CodeFolder(above: null, directory.FullName), depth: 0);
+            return new Reading(folder, seen ?? (static () => { }), entriesMax).Read(new CodeFolder(above: null, Path.GetFullPath(RealPath.Of(folder))), depth: 0);
         }
         catch (Exception error) when (error is IOException or UnauthorizedAccessException)
         {

@@ -17,6 +17,15 @@ internal sealed record InstanceStart(string Id, AppSettings Settings, RunnableAp
 
     /// <summary>Where it is put under its limits.</summary>
     public required ControlGroups Groups { get; init; }
+
+    /// <summary>Why it has not started. Of a folder that nobody has written in the file, with what is written there.</summary>
+    public string Explain(string reason)
+    {
+        string named = Settings.WorkingDirectory ?? Settings.Target;
+        return App.Folder is { } folder && folder != named && folder != Path.GetDirectoryName(named) && reason.StartsWith(folder, StringComparison.Ordinal)
+            ? $"{reason} ({named} led there when its generation was started; a reload begins where it leads now.)"
+            : reason;
+    }
 }
 
 /// <summary>A process that has not become what it was to be.</summary>

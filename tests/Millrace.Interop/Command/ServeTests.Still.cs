@@ -10,16 +10,22 @@ public sealed partial class ServeTests
     public async Task A_folder_that_nobody_can_enter_keeps_its_own_application_waiting_and_no_other_and_not_the_end_of_the_daemon()
     {
         Directory.CreateDirectory(Still);
-        using var folder = new StillFolder(Still);
         Write(App("blog", _blog, $"\"workingDirectory\": \"{Still}\"").Replace("60s", "5s", StringComparison.Ordinal));
-        var daemon = await StartAsync(waitFor: "blog: it did not start");
-        Assert.Contains("was not ready 5 s after its start", AppOf("blog", await StatusAsync()).GetProperty("reason").GetString(), StringComparison.Ordinal);
+        var daemon = await StartAsync();
+        using var folder = new StillFolder(Still);
+        Kill(ProcessesOf("blog", await StatusAsync()).Single());
+        await WaitForAsync(async () => AppOf("blog", await StatusAsync()).GetProperty("events").EnumerateArray().Any(static happened => happened.GetProperty("what").GetString()!.Contains("was not ready 5 s after its start", StringComparison.Ordinal)));
 
         Write(App("blog", _blog, $"\"workingDirectory\": \"{Still}\"").Replace("60s", "5s", StringComparison.Ordinal), App("shop", _shop));
         _ = await DoAsync("reload");
         await WaitForStatusAsync("shop", "serving");
         Assert.Equal("", await _client.GetStringAsync(_shop + "/title"));
         Assert.Equal((0, "shop: serving\n", ""), await DoAsync("restart", "shop"));
+
+        var (exitCode, _, error) = await DoAsync("reload", "blog");
+        Assert.Equal(1, exitCode);
+        Assert.StartsWith($"millrace: blog: {Still} has not answered for 20 s: the file system that it lies on stands still. ", error, StringComparison.Ordinal);
+        Assert.Equal("", await _client.GetStringAsync(_shop + "/title"));
 
         daemon.Signal(CommandProcess.SigTerm);
         Assert.Equal(0, await daemon.WaitForExitAsync());

@@ -338,21 +338,26 @@ public sealed class CodeSnapshotTests : IDisposable
         Assert.Null(Sign());
     }
 
-    [Fact]
-    public void A_link_that_leads_to_another_release_is_a_change()
+    // Whether it is the folder itself that is a link, or one above it.
+    [Theory]
+    [InlineData("")]
+    [InlineData("/shop")]
+    public void A_link_that_leads_to_another_release_is_a_change(string below)
     {
-        Write("Shop.dll");
-        Directory.CreateDirectory(_root + "/other");
-        File.Copy(App + "/Shop.dll", _root + "/other/Shop.dll");
-        File.SetLastWriteTimeUtc(_root + "/other/Shop.dll", s_before);
+        foreach (string release in (string[])["/one", "/two"])
+        {
+            Directory.CreateDirectory(_root + release + below);
+            File.WriteAllText(_root + release + below + "/Shop.dll", "the same");
+            File.SetLastWriteTimeUtc(_root + release + below + "/Shop.dll", s_before);
+        }
         string link = _root + "/current";
-        Directory.CreateSymbolicLink(link, App);
-        string? before = CodeFiles.Sign(CodeFiles.Read(link));
+        Directory.CreateSymbolicLink(link, "one");
+        string? before = CodeFiles.Sign(CodeFiles.Read(link + below));
         Directory.Delete(link);
-        Directory.CreateSymbolicLink(link, _root + "/other");
+        Directory.CreateSymbolicLink(link, "two");
 
         Assert.NotNull(before);
-        Assert.NotEqual(before, CodeFiles.Sign(CodeFiles.Read(link)));
+        Assert.NotEqual(before, CodeFiles.Sign(CodeFiles.Read(link + below)));
     }
 
     [Fact]

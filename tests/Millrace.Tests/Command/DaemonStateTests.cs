@@ -165,7 +165,7 @@ public sealed class DaemonStateTests : IDisposable
     private static DaemonState State(int events)
     {
         var instance = new InstanceState("shop-1-1", 77, 123456, s_time, 99, new ListenerState("http://unix:/run/p", 6, "1:2:3"), new ListenerState("http://unix:/run/c", 7, "1:2:4"), 24, -1, new Dictionary<string, string>(), 65536, null, 8);
-        var generation = new GenerationState(1, s_settings, new RunnableApp("/srv/shop/Shop.dll", "/srv/shop", null), new CodeState("/code", "shop-1", "abc"), 2, [5, 6], 1, 2, false, [new SlotState(1, 0, instance, [], false)]);
+        var generation = new GenerationState(1, s_settings, new RunnableApp("/srv/shop/Shop.dll", "/srv/shop", null) { Folder = "/srv/releases/1" }, new CodeState("/code", "shop-1", "abc"), 2, [5, 6], 1, 2, false, [new SlotState(1, 0, instance, [], false)]);
         var app = new AppSaved
         {
             Settings = s_settings,
