@@ -174,13 +174,14 @@ public sealed partial class ServeTests
     private static async Task<string> ReadChunksAsync(StreamReader reader)
     {
         var text = new StringBuilder();
-        while (int.Parse((await reader.ReadLineAsync(CancellationToken.None))!, NumberStyles.HexNumber, CultureInfo.InvariantCulture) is > 0 and int size)
+        while (int.Parse(await LineAsync(), NumberStyles.HexNumber, CultureInfo.InvariantCulture) is > 0 and int size)
         {
             char[] chunk = new char[size + 2];
-            await reader.ReadBlockAsync(chunk, CancellationToken.None);
-            text.Append(chunk, 0, size);
+            text.Append(chunk, 0, await reader.ReadBlockAsync(chunk, CancellationToken.None) == chunk.Length ? size : throw new IOException("the connection has ended in a chunk"));
         }
-        await reader.ReadLineAsync(CancellationToken.None);
+        await LineAsync();
         return text.ToString();
+
+        async Task<string> LineAsync() => await reader.ReadLineAsync(CancellationToken.None) ?? throw new IOException("the connection has ended between chunks");
     }
 }
