@@ -4,7 +4,6 @@
 using System.Text;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
-using Microsoft.Extensions.Primitives;
 using Microsoft.Net.Http.Headers;
 using Millrace.Exchanges;
 
@@ -91,13 +90,7 @@ internal readonly struct AnswerFields(Answer answer) : IResponseFields
     {
         StringTable strings = StringTable.ForThisThread;
         string its = strings.GetFieldName(name, out bool isSecret);
-        bool isAscii = Ascii.IsValid(value);
-        string text = isSecret || !isAscii || its.Equals(HeaderNames.SetCookie, StringComparison.OrdinalIgnoreCase) ? Encoding.Latin1.GetString(value) : strings.Get(value);
-        if (isAscii && answer.Headers[its].Count == 0)
-        {
-            answer.Headers[its] = new StringValues(text);
-            return;
-        }
+        string text = isSecret || !Ascii.IsValid(value) || its.Equals(HeaderNames.SetCookie, StringComparison.OrdinalIgnoreCase) ? Encoding.Latin1.GetString(value) : strings.Get(value);
         answer.Headers.JoinBytes(its, text);
     }
 }

@@ -81,9 +81,9 @@ internal sealed class ResponseHeaders : HeaderTable
     /// <exception cref="InvalidOperationException">There is no such name, or no such value.</exception>
     public void JoinBytes(string name, string value)
     {
-        if (this[name].Count == 0 && FieldText.IsValue(value))
+        if (this[name].Count == 0 && Ascii.IsValid(value))
         {
-            this[name] = value;
+            this[name] = value;     // judges it
             return;
         }
 
