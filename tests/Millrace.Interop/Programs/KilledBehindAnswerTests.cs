@@ -40,6 +40,7 @@ public sealed class KilledBehindAnswerTests : IDisposable
 
         Task answered = answer(context);
         await visitor.Flushing.WaitAsync(TimeSpan.FromSeconds(30));
+        await Task.Delay(500);      // the next that comes of the answer is its end, and nothing else touches the clock before
         clock.Touched = () =>
         {
             if (File.Exists(go))
