@@ -31,7 +31,7 @@ internal static class ServedHosts
             }
             if (s_moves)
             {
-                Move(server);
+                await MoveAsync(server);
             }
         }
         finally
@@ -68,7 +68,7 @@ internal static class ServedHosts
         {
             if (!s_moves && s_current is { } server)
             {
-                Move(server);
+                await MoveAsync(server);
             }
             s_moves = true;
         }
@@ -87,5 +87,5 @@ internal static class ServedHosts
         }
     }
 
-    private static void Move(HostedServer server) => server.MoveTo(RunRequest.Copied(RunRequest.MoveDescriptors.Gives));
+    private static Task MoveAsync(HostedServer server) => server.MoveTo(RunRequest.Copied(RunRequest.MoveDescriptors.Gives));
 }

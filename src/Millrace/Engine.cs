@@ -172,9 +172,11 @@ internal sealed class Engine : IAsyncDisposable
     /// <see cref="StopAsync"/> waits for those that are not idle.
     /// </summary>
     /// <param name="channel">One end of a SOCK_SEQPACKET pair; the engine's from here on.</param>
+    /// <returns>Ends when whoever connects is somebody else's, or when the server has ended.</returns>
     /// <exception cref="MillraceStartException">The server has been told to stop, or to hand over before.</exception>
-    public void MoveTo(int channel)
+    public Task MoveTo(int channel)
     {
+        TaskCompletionSource left = new(TaskCreationOptions.RunContinuationsAsynchronously);
         lock (_stopLock)
         {
             if (_stopped is not null || _successor >= 0)
@@ -184,16 +186,28 @@ internal sealed class Engine : IAsyncDisposable
             }
 
             _successor = channel;
+            ListenSocket[] sockets = [.. _sockets];
             int watching = _loops.Length;
+            int listening = sockets.Length;
             Broadcast(loop =>
             {
                 loop.BeginMove(channel);
                 if (Interlocked.Decrement(ref watching) == 0)
                 {
-                    _sockets.ForEach(socket => loop.StopListening(socket, _options.Backlog));
+                    Array.ForEach(sockets, socket => loop.StopListening(socket, _options.Backlog, Stopped));
                 }
             });
+
+            void Stopped()
+            {
+                if (Interlocked.Decrement(ref listening) == 0)
+                {
+                    left.SetResult();
+                }
+            }
         }
+
+        return Task.WhenAny(left.Task, _services.Over);
     }
 
     /// <summary>Serves the connections that another server gives.</summary>

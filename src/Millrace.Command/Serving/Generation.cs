@@ -175,6 +175,9 @@ internal sealed partial class Generation : IDisposable
         }
     }
 
+    /// <summary>Ends, in a <see cref="DrainAsync"/> with a successor, when whoever connects is that one's.</summary>
+    public Task Left => Task.WhenAll(Slots.Select(static slot => slot.Left));
+
     /// <summary>Ends all processes: what they serve is answered first, for as long as the application's drain time says.</summary>
     /// <param name="hasSuccessor">Whether a generation serves that takes connections over.</param>
     public async Task DrainAsync(bool hasSuccessor)

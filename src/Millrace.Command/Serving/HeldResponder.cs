@@ -66,7 +66,7 @@ internal sealed class HeldResponder
         {
             if (successor is not null)
             {
-                _server.Engine.MoveTo(successor.CopyOfGives());
+                _ = _server.Engine.MoveTo(successor.CopyOfGives());
             }
         }
         catch (MillraceStartException)

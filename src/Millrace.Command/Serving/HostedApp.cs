@@ -198,7 +198,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
         {
             if (mayServe)
             {
-                Retire(next, hasSuccessor: _current is not null);       // of its processes some may accept: what they serve is answered first
+                _ = Retire(next!, hasSuccessor: _current is not null);       // of its processes some may accept: what they serve is answered first
             }
             else
             {
@@ -213,7 +213,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
         _changed();
         _ = WatchAsync(next);
         _ = settings is { OnDemand: true, Idle: { } idle } ? StopWhenIdleAsync(next, idle) : null;
-        Retire(before, hasSuccessor: true);
+        await (before is null ? Task.CompletedTask : Retire(before, hasSuccessor: true));      // whoever is told that this serves, and looks, finds no other
         return null;
     }
 
@@ -307,25 +307,23 @@ internal sealed partial class HostedApp : IAsyncDisposable
     {
         var before = _current;
         _current = null;
-        Retire(before, hasSuccessor);
+        _ = before is null ? null : Retire(before, hasSuccessor);
         if (wait)
         {
             await Task.WhenAll(_draining);
         }
     }
 
-    private void Retire(Generation? generation, bool hasSuccessor)
+    // Ends when it takes nobody any more whom its successor could.
+    private Task<Task> Retire(Generation generation, bool hasSuccessor)
     {
-        if (generation is null)
-        {
-            return;
-        }
         lock (_lock)
         {
             _retiring.Add(generation);
         }
         _draining.RemoveAll(static task => task.IsCompleted);
         _draining.Add(Task.Run(() => DrainAsync(generation, hasSuccessor)));
+        return Task.WhenAny(generation.Left, _draining[^1]);
     }
 
     private async Task DrainAsync(Generation generation, bool hasSuccessor)

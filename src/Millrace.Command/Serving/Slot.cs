@@ -26,6 +26,7 @@ internal sealed partial class Slot : IDisposable
     private readonly Lock _lock = new();
     private readonly List<AppInstance> _others = [];     // one that is on its way, and those that are leaving
     private readonly List<Task> _leaving = [];
+    private readonly TaskCompletionSource _left = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private CancellationTokenSource _pausing = new();
     private AppInstance? _current;
     private bool _isEmpty;      // its process has ended, which has been said, and another one is to be put in its place
@@ -82,6 +83,9 @@ internal sealed partial class Slot : IDisposable
     /// <summary>From now on a process that ends is replaced.</summary>
     public void Watch() => _watching = Task.Run(WatchAllAsync);
 
+    /// <summary>Ends, in a <see cref="DrainAsync"/> with successors, when whoever connects is theirs, or its process does not answer.</summary>
+    public Task Left => _left.Task;
+
     /// <summary>Ends it: what it serves is answered first, for as long as the application's drain time says.</summary>
     /// <param name="hasSuccessor">Whether others serve that take connections over.</param>
     public async Task DrainAsync(bool hasSuccessor)
@@ -96,9 +100,10 @@ internal sealed partial class Slot : IDisposable
         }
         if (instance is not null)
         {
-            await LeaveAsync(instance, hasSuccessor);
+            await TryMoveAsync(instance, hasSuccessor);
         }
-        await Task.WhenAll(_leaving);
+        _left.TrySetResult();
+        await Task.WhenAll([instance is null ? Task.CompletedTask : EndAsync(instance, hasSuccessor), .. _leaving]);
     }
 
     public void Kill()
@@ -211,10 +216,12 @@ internal sealed partial class Slot : IDisposable
 
     private async Task LeaveAsync(AppInstance instance, bool hasSuccessor)
     {
-        if (hasSuccessor)
-        {
-            await TryMoveAsync(instance);
-        }
+        await TryMoveAsync(instance, hasSuccessor);
+        await EndAsync(instance, hasSuccessor);
+    }
+
+    private async Task EndAsync(AppInstance instance, bool hasSuccessor)
+    {
         instance.Terminate();
         var patience = _its.Settings.DrainTimeout + s_killPatience;
         if (await Task.WhenAny(instance.Exited, Task.Delay(patience)) != instance.Exited)
@@ -254,8 +261,12 @@ internal sealed partial class Slot : IDisposable
     }
 
     // One that cannot is drained without it: its connections are closed as they become idle.
-    private async Task TryMoveAsync(AppInstance instance)
+    private async Task TryMoveAsync(AppInstance instance, bool hasSuccessor)
     {
+        if (!hasSuccessor)
+        {
+            return;
+        }
         try
         {
             await instance.MoveAsync();

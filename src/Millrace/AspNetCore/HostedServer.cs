@@ -153,7 +153,7 @@ internal sealed class HostedServer : IServer
         Running.ListenAsync([.. addresses.SelectMany(ListenAddress.ParseList)]);
 
     /// <inheritdoc cref="Engine.MoveTo"/>
-    public void MoveTo(int channel) => Running.MoveTo(channel);
+    public Task MoveTo(int channel) => Running.MoveTo(channel);
 
     /// <inheritdoc cref="Engine.TakeFromAsync"/>
     public Task TakeFromAsync(int channel) => Running.TakeFromAsync(channel);

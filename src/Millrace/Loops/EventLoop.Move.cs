@@ -26,10 +26,13 @@ internal sealed partial class EventLoop<TKernel>
 
     /// <summary>
     /// Stops listening on a socket that others go on with, and that no loop of this server watches any more. Who waits in its queue is accepted first: the kernel
-    /// may have told this server of him, and nobody else (EPOLLEXCLUSIVE).
+    /// may have told this server of him, and nobody else (EPOLLEXCLUSIVE). <paramref name="stopped"/> is called when that is done.
     /// </summary>
-    public void StopListening(ListenSocket socket, int queueMax) =>
-        Post(new AcceptBacklog(socket, socket.IsChannel ? 0 : queueMax, static _ => false, static socket => socket.Leave()));
+    public void StopListening(ListenSocket socket, int queueMax, Action stopped) => Post(new AcceptBacklog(socket, socket.IsChannel ? 0 : queueMax, static _ => false, socket =>
+    {
+        socket.Leave();
+        stopped();
+    }));
 
     /// <summary>Gives away a connection on which nothing is in progress. True: it is not ours any more. False: it stays, for the time being.</summary>
     public bool TryGive(Connection connection, MovedConnection its)

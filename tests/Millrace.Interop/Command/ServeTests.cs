@@ -165,6 +165,31 @@ public sealed partial class ServeTests : IAsyncLifetime
         Assert.InRange(tried, 6, 11);
     }
 
+    // A script that deploys and then looks whether what it has deployed is there.
+    [Fact]
+    public async Task A_deployment_is_answered_when_nobody_comes_to_the_processes_before_it_any_more()
+    {
+        Write(App("shop", _shop, """ "environment": { "TITLE": "old" } """));
+        await StartAsync();
+        int old = ProcessesOf("shop", await StatusAsync()).Single();
+        Write(App("shop", _shop, """ "environment": { "TITLE": "new" } """));
+        Assert.Equal(0, Kill(old, SigStop));        // it accepts as long as it is not told otherwise, and hears of that late
+        var reload = DoAsync("reload");
+        try
+        {
+            await WaitForAsync(async () => ProcessesOf("shop", await StatusAsync()).Single() != old);
+            await Task.Delay(1_000);
+            Assert.False(reload.IsCompleted);
+        }
+        finally
+        {
+            Assert.Equal(0, Kill(old, SigCont));
+        }
+
+        Assert.Equal(0, (await reload).ExitCode);
+        Assert.Equal("new", await _client.GetStringAsync(_shop + "/title"));
+    }
+
     // A machine that sleeps: nobody could answer meanwhile, and nobody has hung.
     [Fact]
     public async Task A_daemon_that_stood_still_takes_no_application_for_hung()
