@@ -204,10 +204,10 @@ internal sealed partial class Generation : IDisposable
 
     private AppInstance StartOne() => AppInstance.Start(_its.Describe(string.Create(CultureInfo.InvariantCulture, $"{_settings.Name}-{Number}-{Interlocked.Increment(ref _started)}")));
 
-    // What the machine lacks (room, processes, descriptors) is no reason to end those that serve.
-    private bool IsGivenUp(string how, bool hasRun)
+    // That none can be put in the place of one (no room, no process number, its folder has gone) is no reason to end those that serve.
+    private bool IsGivenUp(string how, ComeTo its)
     {
-        if (!hasRun && Instances.Any(static instance => !instance.Exited.IsCompleted))
+        if (its != ComeTo.Service && Instances.Any(static instance => instance.ServesSince > 0 && !instance.Exited.IsCompleted))
         {
             return false;
         }
@@ -221,7 +221,7 @@ internal sealed partial class Generation : IDisposable
                 return false;
             }
         }
-        _failed.TrySetResult((string.Create(CultureInfo.InvariantCulture, $"{CrashesMax} processes ended within {s_crashWindow.TotalSeconds:0} s, the last {how}"), hasRun));
+        _failed.TrySetResult((string.Create(CultureInfo.InvariantCulture, $"{CrashesMax} processes ended within {s_crashWindow.TotalSeconds:0} s, the last {how}"), its != ComeTo.Nothing));
         return true;
     }
 }

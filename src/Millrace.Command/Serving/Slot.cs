@@ -8,10 +8,23 @@ namespace Millrace.Command.Serving;
 /// <param name="Settings">Those of the application.</param>
 /// <param name="Start">Starts a process.</param>
 /// <param name="Happened">Is told what happens, a sentence each.</param>
-/// <param name="IsGivenUp">Is told how a process has ended, and whether there was one at all; true: no other is to be put in its place.</param>
+/// <param name="IsGivenUp">Is told how a process has ended, and how far it had come; true: no other is to be put in its place.</param>
 /// <param name="Changed">Is called before another process is told to accept, and when it does and before anything ends for that.</param>
 /// <param name="Gate">Closed while the daemon is about to become another program.</param>
-internal sealed record SlotSetting(AppSettings Settings, Func<AppInstance> Start, Action<string> Happened, Func<string, bool, bool> IsGivenUp, Action Changed, UpgradeGate Gate);
+internal sealed record SlotSetting(AppSettings Settings, Func<AppInstance> Start, Action<string> Happened, Func<string, ComeTo, bool> IsGivenUp, Action Changed, UpgradeGate Gate);
+
+/// <summary>How far a process had come.</summary>
+internal enum ComeTo
+{
+    /// <summary>There was none.</summary>
+    Nothing,
+
+    /// <summary>It was not ready before it ended, or its time was over.</summary>
+    Start,
+
+    /// <summary>It accepted.</summary>
+    Service,
+}
 
 internal sealed partial class Slot : IDisposable
 {
@@ -144,7 +157,7 @@ internal sealed partial class Slot : IDisposable
                 continue;
             }
             _its.Happened($"process {instance.ProcessId} {end.How}");
-            instance = _its.IsGivenUp(end.How, true) ? null : await ReplaceAsync(over.Token);
+            instance = _its.IsGivenUp(end.How, ComeTo.Service) ? null : await ReplaceAsync(over.Token);
         }
     }
 
@@ -307,7 +320,7 @@ internal sealed partial class Slot : IDisposable
             {
                 _its.Happened($"no process could be put in its place: {error.Message}");
                 Current?.Kill();
-                if (_its.IsGivenUp($"did not start: {error.Message}", Current != before))
+                if (_its.IsGivenUp($"did not start: {error.Message}", Current == before ? ComeTo.Nothing : ComeTo.Start))
                 {
                     return null;
                 }

@@ -90,6 +90,24 @@ public sealed partial class ServeTests
         Assert.EndsWith($" ({Releases}/current leads to {Releases}/3.)\n", error, StringComparison.Ordinal);
     }
 
+    [Fact]
+    public async Task A_process_that_none_can_be_put_in_the_place_of_takes_those_that_serve_with_it_never()
+    {
+        string folder = Release("1", "", "v1");
+        Write(App("shop", _shop, "\"instances\": 2").Replace(HostKinds, folder, StringComparison.Ordinal));
+        await StartAsync();
+        Directory.Delete(folder, recursive: true);
+        int[] both = [.. ProcessesOf("shop", await StatusAsync())];
+        Kill(both[0]);
+        await WaitForAsync(async () => AppOf("shop", await StatusAsync()).GetProperty("events").EnumerateArray()
+            .Count(static happened => happened.GetProperty("what").GetString()!.StartsWith("no process could be put in its place: ", StringComparison.Ordinal)) == 5);
+
+        Assert.Equal("v1", await VersionAsync());
+        Assert.StartsWith("shop serving", StatesOf(await StatusAsync()).Single(), StringComparison.Ordinal);
+        Kill(both[1]);
+        await WaitForStatusAsync("shop", "held");
+    }
+
     // The application of these tests in a folder of its own; its page says which one it is.
     private string Release(string name, string below, string version)
     {
