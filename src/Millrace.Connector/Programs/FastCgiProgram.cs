@@ -3,6 +3,7 @@
 using System.Net;
 using System.Text;
 using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.Routing;
 using Microsoft.AspNetCore.StaticFiles;
 using Microsoft.Extensions.Logging;
@@ -108,31 +109,28 @@ internal sealed partial class FastCgiProgram : IDisposable
             {
                 await HandOverAsync(context, file.Path, file.File).ConfigureAwait(false);
             }
-            else if (context.Response.HasStarted)
+            else if (context.Response.HasStarted || (request.HasWritten && (context.Response.ContentType is null || !context.HasServersResponse())))
             {
-                // Kestrel sends what has been written since the last flush with the next response only, where Content-Length is known.
+                // Kestrel sends what has been written since the last flush with the next response only, where Content-Length is known. Where another body has been put in the
+                // place of the server's it is lost, and where no Content-Type says that there is one somebody else (UseStatusCodePages) writes his own.
                 await context.Response.BodyWriter.FlushAsync(context.RequestAborted).ConfigureAwait(false);
             }
         }
         catch (ConnectorException error)
         {
-            Fail(context, error.Fault == ConnectorFault.Busy ? StatusCodes.Status503ServiceUnavailable : StatusCodes.Status502BadGateway, error.Message);
+            Fail(context, error.Fault == ConnectorFault.Busy ? StatusCodes.Status503ServiceUnavailable : StatusCodes.Status502BadGateway, error);
         }
         catch (WorkerPoolException error)
         {
-            Fail(context, StatusFor(error), error.Message);
+            Fail(context, StatusFor(error), error);
         }
         catch (TimeoutException error)
         {
-            Fail(context, StatusCodes.Status504GatewayTimeout, error.Message);
+            Fail(context, StatusCodes.Status504GatewayTimeout, error);
         }
         catch (ProgramRequest.TooLargeException)
         {
             context.Response.StatusCode = StatusCodes.Status413PayloadTooLarge;
-        }
-        catch (OperationCanceledException) when (context.RequestAborted.IsCancellationRequested)
-        {
-            // There is nobody left to tell.
         }
         finally
         {
@@ -164,16 +162,17 @@ internal sealed partial class FastCgiProgram : IDisposable
         return request.RunAtFreeAsync(run => processes.RunAsync((process, ct) => run(ProcessConnection.To(process, processes.AbortLimit), ct), context.RequestAborted, name));
     }
 
-    private void Fail(HttpContext context, int status, string why)
+    // What has come of an answer passes for all of it with nobody: not with the visitor, nor with middleware that would keep it for others.
+    private void Fail(HttpContext context, int status, Exception error)
     {
         string path = ProgramLog.Plain(context.Request.Path.Value ?? "");
         if (context.Response.HasStarted)
         {
-            ProgramLog.Broken(_logger, context.Request.Method, path, _address, ProgramLog.Plain(why));
+            ProgramLog.Broken(_logger, context.Request.Method, path, _address, ProgramLog.Plain(error.Message));
             context.Abort();
-            return;
+            throw new IOException("The answer of the program is not whole.", error);      // to a server, as the end of a client is, no failure of the application
         }
-        ProgramLog.NoAnswer(_logger, context.Request.Method, path, _address, status, ProgramLog.Plain(why));
+        ProgramLog.NoAnswer(_logger, context.Request.Method, path, _address, status, ProgramLog.Plain(error.Message));
         context.Response.Clear();
         context.Response.StatusCode = status;
     }
@@ -191,6 +190,9 @@ internal sealed partial class FastCgiProgram : IDisposable
         }
         HttpResponse response = context.Response;
         response.ContentLength = null;
+        response.Headers.ContentRange = default;
+        response.StatusCode = StatusCodes.Status200OK;      // the file is answered, whatever the script has said of its own body
+        _ = context.Features.Get<IHttpResponseFeature>() is { } feature ? feature.ReasonPhrase = null : null;
         await SendAsync(context, found, response.ContentType is { } said && Ascii.IsValid(said) ? said : (_types.TryGetContentType(found, out string? type) ? type : "application/octet-stream")).ConfigureAwait(false);
     }
 

@@ -17,6 +17,9 @@ internal sealed class ProgramHead(int bytesMax, int fieldsMax)
     private readonly List<string> _leftOut = [];
     private byte[] _gathered = [];
     private int _length;
+    private int _searched;      // for the end of a line
+    private int _lineStart;
+    private int _lines;
     private bool _hasStatus;
 
     public bool IsRead { get; private set; }
@@ -49,7 +52,7 @@ internal sealed class ProgramHead(int bytesMax, int fieldsMax)
         }
         bytes[..count].CopyTo(_gathered.AsSpan(known));
         _length += count;
-        int end = EndOf(_gathered.AsSpan(0, _length));
+        int end = End();
         if (end < 0)
         {
             return count == bytes.Length ? count : throw Broken(string.Create(CultureInfo.InvariantCulture, $"its head is larger than {bytesMax} bytes (HeadBytesMax)"));
@@ -58,28 +61,33 @@ internal sealed class ProgramHead(int bytesMax, int fieldsMax)
         return end - known;
     }
 
-    // Behind the empty line; -1 where there is none. Line ends with and without CR are taken (RFC 3875 §6.2.1: NL is the system's).
-    private static int EndOf(ReadOnlySpan<byte> bytes)
+    // Behind the empty line; -1 where there is none yet. Line ends with and without CR are taken (RFC 3875 §6.2.1: NL is the system's). What has been looked at is not looked at again: it may come byte by byte.
+    private int End()
     {
-        int start = 0;
         while (true)
         {
-            int found = bytes[start..].IndexOf((byte)'\n');
+            int found = _gathered.AsSpan(_searched, _length - _searched).IndexOf((byte)'\n');
             if (found < 0)
             {
+                _searched = _length;
                 return -1;
             }
-            if (found == 0 || (found == 1 && bytes[start] == (byte)'\r'))
+            ReadOnlySpan<byte> line = _gathered.AsSpan(_lineStart, _searched + found - _lineStart);
+            _searched = _lineStart = _searched + found + 1;
+            if (line.IsEmpty || line is [(byte)'\r'])
             {
-                return start + found + 1;
+                return _searched;
             }
-            start += found + 1;
+            if (++_lines > fieldsMax)
+            {
+                throw Broken(string.Create(CultureInfo.InvariantCulture, $"its head has more than {fieldsMax} lines (HeadFieldsMax)"));
+            }
         }
     }
 
     private void Read(ReadOnlySpan<byte> head, HttpResponse response)
     {
-        for (int lines = 1; !head.IsEmpty; lines++)
+        while (!head.IsEmpty)
         {
             int end = head.IndexOf((byte)'\n');
             ReadOnlySpan<byte> line = end > 0 && head[end - 1] == (byte)'\r' ? head[..(end - 1)] : head[..end];
@@ -87,10 +95,6 @@ internal sealed class ProgramHead(int bytesMax, int fieldsMax)
             if (line.IsEmpty)
             {
                 break;
-            }
-            if (lines > fieldsMax)
-            {
-                throw Broken(string.Create(CultureInfo.InvariantCulture, $"its head has more than {fieldsMax} lines (HeadFieldsMax)"));
             }
             ReadLine(line, response);
         }
@@ -136,6 +140,10 @@ internal sealed class ProgramHead(int bytesMax, int fieldsMax)
                     : throw Broken("its Content-Length is no number, or there are two");
                 break;
             case var upper when (upper.StartsWith("X-ACCEL-", StringComparison.Ordinal) && !HasFrontServer) || upper == "TRAILER" || ConnectionFields.Contains(name):
+                break;
+            case "CONTENT-TYPE":
+                _ = response.Headers.Remove("Content-Type");        // the last one counts, as it does to nginx
+                Join(name, value, response);
                 break;
             default:
                 Join(name, value, response);

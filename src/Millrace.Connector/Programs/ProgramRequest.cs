@@ -59,6 +59,9 @@ internal sealed partial class ProgramRequest : IDisposable
     /// <summary>What a script has asked to be sent instead of its own body; null: nothing.</summary>
     public (string? Path, string? File)? HandedOver => _head.Redirect is null && _head.SendFile is null ? null : (_head.Redirect, _head.SendFile);
 
+    /// <summary>Whether the response has something of a body.</summary>
+    public bool HasWritten => _written > 0;
+
     /// <summary>Makes the request ready to be sent.</summary>
     /// <param name="prefix">See <see cref="ProgramVariables.Write"/>.</param>
     /// <param name="target">The script.</param>
