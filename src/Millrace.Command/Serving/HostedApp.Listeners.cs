@@ -39,7 +39,7 @@ internal sealed partial class HostedApp
         }
     }
 
-    private async Task CloseListenersAsync()
+    private async Task CloseListenersAsync(Task left)
     {
         if (_isForNext)
         {
@@ -56,8 +56,9 @@ internal sealed partial class HostedApp
         if (_listeners is { } listeners)
         {
             _folders.Stored.Forget(Settings.Name, listeners.State);
-            _listeners = null;
             await listeners.CloseAsync(Addresses);
+            await left;
+            _listeners = null;
         }
     }
 }

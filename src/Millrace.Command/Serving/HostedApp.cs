@@ -70,7 +70,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
     public AppInstance? PoolProcess => Settings.Pool is null ? null : _current?.Instances.FirstOrDefault(static instance => !instance.Exited.IsCompleted);
 
     /// <summary>Whether it has been told to be this already, and is not kept from it by a deployment that did not come about.</summary>
-    public bool Is(AppSettings settings) => Settings.IsSame(settings) && _current?.Settings.IsSame(settings) != false;
+    public bool Is(AppSettings settings) => Settings.IsSame(settings) && (_current is { } current ? current.Settings.IsSame(settings) : State is not (AppState.Waiting or AppState.Held) || _isHeldOnRequest);
 
     /// <summary>The file has been read again, and it is to be what it is.</summary>
     public void Keep(AppSettings settings) => Settings = settings;
@@ -138,8 +138,9 @@ internal sealed partial class HostedApp : IAsyncDisposable
 
     private async Task<string?> StopNowAsync()
     {
-        await LeaveAsync(wait: true, hasSuccessor: _isForNext);
-        await CloseListenersAsync();
+        var left = LeaveAsync(wait: true, hasSuccessor: _isForNext);
+        await (_isForNext ? left : Task.WhenAny(left, Task.Delay(1_000)));      // who waits in a queue is accepted first; nobody is to wait there for the end of what is in progress
+        await CloseListenersAsync(left);
         Become(AppState.Stopped, reason: null, "stopped");
         return null;
     }

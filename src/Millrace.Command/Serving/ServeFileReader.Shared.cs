@@ -163,7 +163,7 @@ internal sealed partial class ServeFileReader
         }
         try
         {
-            name = System.Text.Ascii.IsValid(name) ? name : new IdnMapping().GetAscii(name);
+            name = System.Text.Ascii.IsValid(name) ? name : new IdnMapping().GetAscii(name.ToLowerInvariant());
             return true;
         }
         catch (ArgumentException)

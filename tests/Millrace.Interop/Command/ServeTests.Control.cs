@@ -8,6 +8,39 @@ namespace Millrace.Interop.Command;
 
 public sealed partial class ServeTests
 {
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Nobody_waits_for_an_application_that_is_being_stopped(bool endsDaemon)
+    {
+        Write(App("shop", _shop));
+        var daemon = await StartAsync();
+        using var upload = new System.Net.Sockets.TcpClient();
+        await upload.ConnectAsync(IPEndPoint.Parse(_shop["http://".Length..]));
+        await upload.GetStream().WriteAsync("POST /count HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nbegun"u8.ToArray());
+        await Task.Delay(500);
+        Task<int> stopped;
+        if (endsDaemon)
+        {
+            daemon.Signal(CommandProcess.SigTerm);
+            stopped = daemon.WaitForExitAsync();
+        }
+        else
+        {
+            stopped = ExitCodeAsync(DoAsync("stop", "shop"));
+        }
+        await Task.Delay(3_000);
+        var refused = await Assert.ThrowsAsync<HttpRequestException>(() => _client.GetAsync(_shop + "/title").WaitAsync(TimeSpan.FromSeconds(5)));
+        Assert.Equal(System.Net.Sockets.SocketError.ConnectionRefused, (refused.InnerException as System.Net.Sockets.SocketException)?.SocketErrorCode);
+        Assert.False(stopped.IsCompleted);
+
+        await upload.GetStream().WriteAsync(new byte[95]);
+        Assert.StartsWith("HTTP/1.1 200", await new StreamReader(upload.GetStream()).ReadToEndAsync(), StringComparison.Ordinal);
+        Assert.Equal(0, await stopped);
+
+        static async Task<int> ExitCodeAsync(Task<(int ExitCode, string Output, string Error)> command) => (await command).ExitCode;
+    }
+
     [Fact]
     public async Task Hold_answers_503_stop_closes_the_addresses_and_both_let_requests_that_are_under_way_end()
     {

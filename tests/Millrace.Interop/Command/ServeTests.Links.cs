@@ -106,6 +106,10 @@ public sealed partial class ServeTests
         Assert.StartsWith("shop serving", StatesOf(await StatusAsync()).Single(), StringComparison.Ordinal);
         Kill(both[1]);
         await WaitForStatusAsync("shop", "held");
+
+        Release("1", "", "v2");
+        Assert.Equal((0, $"{File}: 1 of 1 applications deployed, 0 taken away\n", ""), await DoAsync("reload"));
+        Assert.Equal("v2", await VersionAsync());
     }
 
     // The application of these tests in a folder of its own; its page says which one it is.

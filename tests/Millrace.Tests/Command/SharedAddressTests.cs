@@ -70,6 +70,7 @@ public sealed class SharedAddressTests
 
     [Theory]
     [InlineData("bücher.example", "xn--bcher-kva.example")]
+    [InlineData("BÜCHER.example", "xn--bcher-kva.example")]
     [InlineData("*.Bücher.example", "*.xn--bcher-kva.example")]
     [InlineData("xn--bcher-kva.example", "xn--bcher-kva.example")]
     [InlineData("a_b.example", "a_b.example")]
