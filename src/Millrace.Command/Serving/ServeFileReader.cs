@@ -354,11 +354,13 @@ internal sealed partial class ServeFileReader
                 }
             }
         }
-        if (urls.Count == 0 && value.Kind == JsonValueKind.Array && value.Items.Count == 0)
+        if (value.Kind == JsonValueKind.Array ? value.Items.All(IsNone) : IsNone(value))
         {
             Add(value.Place, "\"urls\" is empty. Name an address such as \"fastcgi://unix:/run/shop.sock\".");
         }
         return urls;
+
+        static bool IsNone(PlacedValue item) => item.Kind == JsonValueKind.String && item.Text.Contains(';', StringComparison.Ordinal) && item.Text.AsSpan().Trim("; ").IsEmpty;
     }
 
     private Dictionary<string, string> VariablesOf(PlacedValue value)

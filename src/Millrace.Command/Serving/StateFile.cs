@@ -16,6 +16,8 @@ internal sealed partial class StateFile
     private readonly Lock _lock = new();
     private readonly DaemonFolders _folders;
     private readonly Action<OwnFolder, string, byte[]> _write;
+    private long _asked;
+    private long _answered;     // so many of those who have asked have what they want
     private long _number;
     private int _room;
     private bool _isFailing;
@@ -34,16 +36,18 @@ internal sealed partial class StateFile
         folder.Remove(RoomName);        // of a daemon that was killed: who knows how large
     }
 
-    /// <summary>Writes what is now. Where there is no room, or somebody has the folder removed, the last one stays, or none, and the next change is written again.</summary>
+    /// <summary>Writes what is now, unless that has been done for others since this was called: many who come at a time cost two writes. Where there is no room, or somebody has the folder removed, the last one stays, or none, and the next change is written again.</summary>
     /// <returns>Why it has not been written, where the last one was; else null.</returns>
     public string? Write(Func<DaemonState> state)
     {
+        long turn = Interlocked.Increment(ref _asked);
         lock (_lock)
         {
-            if (_isOver || _isKept)
+            if (_isOver || _isKept || turn <= _answered)
             {
                 return null;
             }
+            _answered = Volatile.Read(ref _asked);      // what they have changed is in the state that is taken now
             try
             {
                 using var folder = OwnFolder.Open(_folders.Sockets);

@@ -85,6 +85,41 @@ public sealed class DaemonStateTests : IDisposable
     }
 
     [Fact]
+    public async Task Many_who_change_something_at_a_time_are_written_down_together()
+    {
+        File.SetUnixFileMode(_folder, UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.UserExecute);
+        int writes = 0, changes = 0;
+        using var begun = new ManualResetEventSlim();
+        using var goOn = new ManualResetEventSlim();
+        var file = new StateFile(new DaemonFolders(new DaemonPlaces(Path.Combine(_folder, "control.sock"), "/code")), (folder, name, bytes) =>
+        {
+            folder.Write(name, bytes);
+            writes++;
+            begun.Set();
+            goOn.Wait();
+            Thread.Sleep(100);      // whoever has not come to ask yet does so meanwhile
+        });
+        Task first = Task.Run(() => file.Write(() => State(events: 1)));
+        begun.Wait();
+        Thread[] others = [.. Enumerable.Range(0, 20).Select(_ => new Thread(() =>
+        {
+            Interlocked.Increment(ref changes);
+            file.Write(() => State(events: 1 + Volatile.Read(ref changes)));
+        }))];
+        Array.ForEach(others, static thread => thread.Start());
+        Assert.True(SpinWait.SpinUntil(() => others.All(static thread => (thread.ThreadState & ThreadState.WaitSleepJoin) != 0), TimeSpan.FromSeconds(20)));
+        goOn.Set();
+        await first;
+        Array.ForEach(others, static thread => thread.Join());
+
+        Assert.InRange(writes, 2, 4);
+        Assert.Equal(21, StateFile.Read(_folder, out _)!.Apps[0].Events.Count);
+        file.Write(static () => State(events: 30));
+        Assert.Equal(30, StateFile.Read(_folder, out _)!.Apps[0].Events.Count);
+        file.End();
+    }
+
+    [Fact]
     public void A_disk_that_somebody_fills_has_room_for_a_state_yet_and_when_that_is_gone_too_it_is_said_once()
     {
         File.SetUnixFileMode(_folder, UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.UserExecute);

@@ -106,6 +106,7 @@ public sealed class ServeFileTests
         { "1:43", "'9000' ", "{\"apps\":[{\"name\":\"a\", \"target\":\"t\",\"urls\":\"9000\"}]}" },
         { "1:43", "fastcgi://fd:3 is a descriptor", "{\"apps\":[{\"name\":\"a\", \"target\":\"t\",\"urls\":\"fastcgi://fd:3\"}]}" },
         { "1:43", "\"urls\" is empty.", "{\"apps\":[{\"name\":\"a\", \"target\":\"t\",\"urls\":[]}]}" },
+        { "1:43", "\"urls\" is empty.", "{\"apps\":[{\"name\":\"a\", \"target\":\"t\",\"urls\":\" ; ;\"}]}" },
         { "1:43", "\"urls\" is a string or a list of strings, and this is a number.", "{\"apps\":[{\"name\":\"a\", \"target\":\"t\",\"urls\":9000}]}" },
         { "2:14", "\"instances\" is 0; it must be a whole number from 1 to 64.", App("|\"instances\": 0") },
         { "2:14", "\"instances\" is 65; it must be", App("|\"instances\": 65") },
