@@ -91,11 +91,11 @@ internal sealed partial class Daemon : IAsyncDisposable
     /// <summary>Reads the file again.</summary>
     public async Task<ControlAnswer> ReloadAsync()
     {
+        await GiveUpWhatIsOtherwiseAsync();
         await _one.WaitAsync();
         try
         {
-            string mistakes = "";
-            var file = await _look.AtAsync(_file.Path, () => ServeFileSource.TryRead(_file.Path, _file.Places, out mistakes), CancellationToken.None);
+            var (file, mistakes) = await ReadAsync();
             return file is null ? new ControlAnswer(false, mistakes) : await ApplyAsync(file);
         }
         catch (StandstillException error)
@@ -106,6 +106,28 @@ internal sealed partial class Daemon : IAsyncDisposable
         {
             _one.Release();
         }
+    }
+
+    // A start that hangs keeps its application, and a reload that is under way. It is not waited for where the file has been mended since.
+    private async Task GiveUpWhatIsOtherwiseAsync()
+    {
+        try
+        {
+            if ((await ReadAsync()).File is { } file)
+            {
+                await Task.WhenAll(_apps.Where(app => !file.Apps.Any(settings => settings.Name == app.Settings.Name && settings.IsSame(app.Settings))).Select(static app => app.GiveUpAsync()));
+            }
+        }
+        catch (StandstillException)
+        {
+            // It is read once more.
+        }
+    }
+
+    private async Task<(ServeFile? File, string Mistakes)> ReadAsync()
+    {
+        string mistakes = "";
+        return (await _look.AtAsync(_file.Path, () => ServeFileSource.TryRead(_file.Path, _file.Places, out mistakes), CancellationToken.None), mistakes);
     }
 
     /// <summary>Ends all processes at once.</summary>

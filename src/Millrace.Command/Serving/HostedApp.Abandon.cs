@@ -1,10 +1,10 @@
-// A stop, or a hold, does not wait for a generation that is on its way, or is about to be: a build alone may take minutes. That one is given up.
+// A stop, a hold, a restart, or a file that says something else by now, does not wait for a generation that is on its way, or is about to be: a build alone may take minutes. That one is given up.
 
 namespace Millrace.Command.Serving;
 
 internal sealed partial class HostedApp
 {
-    private const string Abandoned = "somebody has had it stopped, or held, meanwhile";
+    private const string Abandoned = "somebody has had it stopped, held or begun anew meanwhile";
 
     private CancellationTokenSource _wanted = new();     // whatever is on its way; fresh when nobody waits any more to end it
     private int _ends;
@@ -32,6 +32,9 @@ internal sealed partial class HostedApp
         });
     }
 
+    /// <summary>Has what is on its way given up, or about to be; ends when it has been.</summary>
+    public Task GiveUpAsync() => DoInsteadAsync(static () => Task.FromResult<string?>(null));
+
     /// <summary>What ends whatever is begun now: a stop, a hold, or the end of the application.</summary>
     private CancellationTokenSource WhileWanted()
     {
@@ -41,16 +44,7 @@ internal sealed partial class HostedApp
         }
     }
 
-    private bool IsUnwanted
-    {
-        get
-        {
-            lock (_lock)
-            {
-                return _ends > 0;
-            }
-        }
-    }
+    private bool IsUnwanted => Volatile.Read(ref _ends) > 0;
 
     private string WhyGivenUp => _ending.IsCancellationRequested ? _voice.WhyItEnds : Abandoned;
 }

@@ -87,7 +87,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
     public Task<string?> StopAsync() => DoInsteadAsync(StopNowAsync);
 
     /// <summary>Ends its processes, and starts new ones when they have ended. Who comes meanwhile waits.</summary>
-    public Task<string?> RestartAsync() => DoAsync(async () =>
+    public Task<string?> RestartAsync() => DoInsteadAsync(async () =>
     {
         Happened("its processes are ended, and started again");
         await LeaveAsync(wait: true);

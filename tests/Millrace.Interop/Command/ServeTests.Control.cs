@@ -11,6 +11,28 @@ public sealed partial class ServeTests
     [Theory]
     [InlineData(false)]
     [InlineData(true)]
+    public async Task A_start_that_hangs_is_not_waited_for_where_the_file_has_been_mended_or_by_a_restart(bool restarts)
+    {
+        Write(App("shop", _shop, """ "environment": { "TITLE": "1" } """));
+        await StartAsync();
+        Write(App("shop", _shop, """ "environment": { "TITLE": "2", "FAULT": "ill" } """));
+        var hangs = DoAsync("reload");
+        await WaitForStatusAsync("shop", "deploying");
+        await Task.Delay(1_000);
+        if (restarts)
+        {
+            _ = DoAsync("restart", "shop");
+            Assert.Equal((1, "", "millrace: shop: somebody has had it stopped, held or begun anew meanwhile\n"), await hangs.WaitAsync(TimeSpan.FromSeconds(20)));
+        }
+        Write(App("shop", _shop, """ "environment": { "TITLE": "3" } """));
+        Assert.Equal((0, $"{File}: 1 of 1 applications deployed, 0 taken away\n", ""), await DoAsync("reload").WaitAsync(TimeSpan.FromSeconds(20)));
+        Assert.Equal(1, (await hangs).ExitCode);
+        Assert.Equal("3", await _client.GetStringAsync(_shop + "/title"));
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
     public async Task Nobody_waits_for_an_application_that_is_being_stopped(bool endsDaemon)
     {
         Write(App("shop", _shop));
@@ -116,7 +138,7 @@ public sealed partial class ServeTests
         await WaitForAsync(() => Task.FromResult(!Directory.Exists("/proc/" + sleeper)));
         if (queued is not null)
         {
-            Assert.Equal((1, "", "millrace: shop: somebody has had it stopped, or held, meanwhile\n"), await queued);
+            Assert.Equal((1, "", "millrace: shop: somebody has had it stopped, held or begun anew meanwhile\n"), await queued);
         }
 
         // What comes behind it is begun as ever.
