@@ -24,6 +24,7 @@ internal static partial class Posix
     public const int SigUsr2 = 12;
     public const int SigTerm = 15;
     private const int WriteOk = 2;
+    private const short HungUp = 0x10;
     private const int GroupsMax = 65536;     // NGROUPS_MAX
     private const int PathMax = 4096;        // PATH_MAX
     private const uint Unchanged = uint.MaxValue;
@@ -35,6 +36,13 @@ internal static partial class Posix
 
     /// <summary>Whether a descriptor is a listening socket.</summary>
     public static bool IsListening(int descriptor) => SystemCalls.GetSocketOption(descriptor, SystemCalls.SOL_SOCKET, SystemCalls.SO_ACCEPTCONN) == 1;
+
+    /// <summary>Whether a descriptor has been shut down: a Unix socket still says that it listens (POLLHUP; poll(2)).</summary>
+    public static bool HasHungUp(int descriptor)
+    {
+        var entry = new PollEntry { Descriptor = descriptor };
+        return Poll(ref entry, 1, 0) > 0 && (entry.Ready & HungUp) != 0;
+    }
 
     /// <summary>The groups this process belongs to, its primary one included.</summary>
     public static IReadOnlySet<uint> Groups()
@@ -142,6 +150,17 @@ internal static partial class Posix
 
     [LibraryImport("libc", EntryPoint = "getxattr", StringMarshalling = StringMarshalling.Utf8)]
     private static partial nint GetAttribute(string path, string name, [Out] byte[] value, nint size);
+
+    [StructLayout(LayoutKind.Sequential)]
+    private struct PollEntry
+    {
+        public int Descriptor;
+        public short Asked;
+        public short Ready;
+    }
+
+    [LibraryImport("libc", EntryPoint = "poll")]
+    private static partial int Poll(ref PollEntry entries, nuint count, int timeout);
 
     [LibraryImport("libc", EntryPoint = "getsid")]
     private static partial int GetSession(int process);

@@ -120,6 +120,27 @@ public sealed partial class ServeTests
     }
 
     [Fact]
+    public async Task What_a_daemon_that_was_to_end_has_closed_is_open_again_when_it_was_killed_before_it_had_ended()
+    {
+        Write(App("shop", $"fastcgi://unix:{Socket};{_shop}"));
+        var daemon = await StartAsync();
+        using var upload = new System.Net.Sockets.TcpClient();
+        await upload.ConnectAsync(IPEndPoint.Parse(_shop["http://".Length..]));
+        await upload.GetStream().WriteAsync("POST /count HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nbegun"u8.ToArray());
+        await Task.Delay(500);
+        daemon.Signal(CommandProcess.SigTerm);
+        await WaitForAsync(() => Task.FromResult(!System.IO.File.Exists(Socket)));
+        await Task.Delay(500);
+        daemon.Signal(CommandProcess.SigKill);
+        await daemon.WaitForExitAsync();
+
+        await StartAsync();
+        await WaitForAsync(async () => StatesOf(await StatusAsync()).All(static state => state.Contains("serving", StringComparison.Ordinal)));
+        Assert.Equal("", await _client.GetStringAsync(_shop + "/title"));
+        Assert.Equal(0, (await CommandProcess.RunAsync("get", "fastcgi://unix:" + Socket, "/title", "--body-only")).ExitCode);
+    }
+
+    [Fact]
     public async Task A_daemon_that_is_told_to_end_while_it_takes_processes_over_ends_them_and_itself()
     {
         Write(App("shop", _shop), App("blog", _blog));
