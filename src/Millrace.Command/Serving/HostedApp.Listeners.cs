@@ -39,14 +39,13 @@ internal sealed partial class HostedApp
         }
     }
 
-    private async Task CloseListenersAsync(Task left)
+    private async Task CloseListenersAsync()
     {
         if (_isForNext)
         {
             await LetGoAsync();
             await LeaveDoorAsync();
             _listeners?.Leave();
-            _listeners = null;
             return;
         }
         _doorman?.Dispose();
@@ -57,8 +56,6 @@ internal sealed partial class HostedApp
         {
             _folders.Stored.Forget(Settings.Name, listeners.State);
             await listeners.CloseAsync(Addresses);
-            await left;
-            _listeners = null;
         }
     }
 }

@@ -17,6 +17,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
 {
     private static readonly TimeSpan s_tryAgainMin = TimeSpan.FromSeconds(1);
     private static readonly TimeSpan s_tryAgainMax = TimeSpan.FromSeconds(60);
+    private static readonly TimeSpan s_queuePatience = TimeSpan.FromSeconds(1);
 
     private readonly DaemonFolders _folders;
     private readonly AppVoice _voice;
@@ -139,8 +140,10 @@ internal sealed partial class HostedApp : IAsyncDisposable
     private async Task<string?> StopNowAsync()
     {
         var left = LeaveAsync(wait: true, hasSuccessor: _isForNext);
-        await (_isForNext ? left : Task.WhenAny(left, Task.Delay(1_000)));      // who waits in a queue is accepted first; nobody is to wait there for the end of what is in progress
-        await CloseListenersAsync(left);
+        await (_isForNext ? left : Task.WhenAny(left, Task.Delay(s_queuePatience)));      // who waits in a queue is accepted first; nobody is to wait there for the end of what is in progress
+        await CloseListenersAsync();
+        await left;
+        _listeners = null;      // what is written down says until then where the processes are
         Become(AppState.Stopped, reason: null, "stopped");
         return null;
     }

@@ -192,7 +192,7 @@ internal sealed partial class FastCgiProgram : IDisposable
         response.ContentLength = null;
         response.Headers.ContentRange = default;
         response.StatusCode = StatusCodes.Status200OK;      // the file is answered, whatever the script has said of its own body
-        _ = context.Features.Get<IHttpResponseFeature>() is { } feature ? feature.ReasonPhrase = null : null;
+        context.Features.GetRequiredFeature<IHttpResponseFeature>().ReasonPhrase = null;
         await SendAsync(context, found, response.ContentType is { } said && Ascii.IsValid(said) ? said : (_types.TryGetContentType(found, out string? type) ? type : "application/octet-stream")).ConfigureAwait(false);
     }
 

@@ -127,6 +127,9 @@ public sealed class WireClient : IDisposable
         return new WireResponse(head, body.ToArray());
     }
 
+    /// <summary>Nothing more is sent; the other side sees the end of it, and may answer yet.</summary>
+    public void FinishSending() => _socket.Shutdown(SocketShutdown.Send);
+
     /// <summary>Reads the body as far as it comes, and whether it broke off.</summary>
     public async Task<(byte[] Body, bool IsCut)> ReadBodyAsFarAsItComesAsync()
     {

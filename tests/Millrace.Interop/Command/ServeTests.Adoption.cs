@@ -104,10 +104,7 @@ public sealed partial class ServeTests
         Write(App("shop", _shop), App("blog", _blog));
         var daemon = await StartAsync();
         int blog = ProcessesOf("blog", await StatusAsync()).Single();
-        using var upload = new System.Net.Sockets.TcpClient();
-        await upload.ConnectAsync(IPEndPoint.Parse(_shop["http://".Length..]));
-        await upload.GetStream().WriteAsync("POST /count HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nbegun"u8.ToArray());
-        await Task.Delay(500);
+        using var upload = await BeginUploadAsync();
         daemon.Signal(CommandProcess.SigTerm);
         await WaitForAsync(() => Task.FromResult(HasEnded(blog)));
         daemon.Signal(CommandProcess.SigKill);

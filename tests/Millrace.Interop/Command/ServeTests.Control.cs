@@ -30,6 +30,16 @@ public sealed partial class ServeTests
         Assert.Equal("3", await _client.GetStringAsync(_shop + "/title"));
     }
 
+    // 5 of 100 bytes: the request is in progress until somebody sends the others.
+    private async Task<System.Net.Sockets.TcpClient> BeginUploadAsync()
+    {
+        var upload = new System.Net.Sockets.TcpClient();
+        await upload.ConnectAsync(IPEndPoint.Parse(_shop["http://".Length..]));
+        await upload.GetStream().WriteAsync("POST /count HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nbegun"u8.ToArray());
+        await Task.Delay(500);
+        return upload;
+    }
+
     [Theory]
     [InlineData(false)]
     [InlineData(true)]
@@ -37,10 +47,7 @@ public sealed partial class ServeTests
     {
         Write(App("shop", _shop));
         var daemon = await StartAsync();
-        using var upload = new System.Net.Sockets.TcpClient();
-        await upload.ConnectAsync(IPEndPoint.Parse(_shop["http://".Length..]));
-        await upload.GetStream().WriteAsync("POST /count HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nbegun"u8.ToArray());
-        await Task.Delay(500);
+        using var upload = await BeginUploadAsync();
         Task<int> stopped;
         if (endsDaemon)
         {

@@ -1,5 +1,4 @@
 // Middleware around a program that changes, keeps or ends its answer: nothing of an answer is lost, and what is not whole passes for whole with nobody.
-using System.Net.Sockets;
 using System.Text;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http;
@@ -84,13 +83,13 @@ public sealed class AnswerBehindMiddlewareTests
             await talk.EndAsync();
         });
         await using PhpApp app = await StartCachedAsync(program, onMillrace);
-        using (Socket visitor = await ConnectAsync(app, "GET /x HTTP/1.1\r\nHost: site.example\r\n\r\n"))
+        using (WireClient visitor = await AskAsync(app))
         {
             await half.Task.WaitAsync(s_patience);
             await Task.Delay(300);
             if (!visitorLeaves)
             {
-                Assert.False(IsWhole(await ReadToEndAsync(visitor)));
+                Assert.False((await ReadAsync(visitor)).IsWhole);
             }
         }
         await Task.Delay(500);
@@ -107,22 +106,15 @@ public sealed class AnswerBehindMiddlewareTests
     public async Task What_the_time_limit_of_the_application_ends_does_not_pass_for_whole(bool onMillrace)
     {
         bool says = true;
-        await using var program = new ScriptedProgram(async talk =>
-        {
-            await talk.ReadHeadAsync();
-            await (says ? talk.PrintAsync("Content-Type: text/plain\r\n\r\nhalf") : Task.CompletedTask);
-            await Task.Delay(s_patience, talk.Ct);
-        });
+        await using ScriptedProgram program = Hanging(() => says);
         await using PhpApp app = await StartAsync(
             program,
             onMillrace,
             static app => app.UseRequestTimeouts(),
             static services => services.AddRequestTimeouts(static options => options.DefaultPolicy = new RequestTimeoutPolicy { Timeout = TimeSpan.FromMilliseconds(400) }));
-        using (Socket visitor = await ConnectAsync(app, "GET /x HTTP/1.1\r\nHost: site.example\r\n\r\n"))
+        using (WireClient visitor = await AskAsync(app))
         {
-            string found = await ReadToEndAsync(visitor);
-            Assert.Contains("half", found, StringComparison.Ordinal);
-            Assert.False(IsWhole(found));
+            Assert.Equal((200, "half", false), await ReadAsync(visitor));
         }
         says = false;
         Assert.Equal(504, (await PhpSite.AskAsync(app.EndPoint, "GET", "/x")).Status);
@@ -135,23 +127,18 @@ public sealed class AnswerBehindMiddlewareTests
     public async Task Whoever_has_finished_sending_before_he_has_his_answer_takes_no_half_for_whole(bool onMillrace)
     {
         bool says = true;
-        await using var program = new ScriptedProgram(async talk =>
-        {
-            await talk.ReadHeadAsync();
-            await (says ? talk.PrintAsync("Content-Type: text/plain\r\n\r\nhalf") : Task.CompletedTask);
-            await Task.Delay(s_patience, talk.Ct);
-        });
+        await using ScriptedProgram program = Hanging(() => says);
         await using PhpApp app = await StartAsync(program, onMillrace);
-        foreach (string request in (string[])["GET /x HTTP/1.1\r\nHost: a\r\n\r\n", "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello"])
+        foreach (string method in (string[])["GET", "POST"])
         {
             foreach (bool its in (bool[])[true, false])
             {
                 says = its;
-                using Socket visitor = await ConnectAsync(app, request);
+                using WireClient visitor = await AskAsync(app, method);
                 await Task.Delay(300);
-                visitor.Shutdown(SocketShutdown.Send);
-                string found = await ReadToEndAsync(visitor);
-                Assert.False(found.StartsWith("HTTP/1.1 200", StringComparison.Ordinal) && IsWhole(found), found);
+                visitor.FinishSending();
+                var found = await ReadAsync(visitor);
+                Assert.False(found is (200, _, true), found.ToString());
             }
         }
     }
@@ -188,39 +175,35 @@ public sealed class AnswerBehindMiddlewareTests
     private static Task<PhpApp> StartAsync(ScriptedProgram program, bool onMillrace, Action<WebApplication>? before = null, Action<IServiceCollection>? services = null) =>
         PhpApp.StartAsync(program.Address, onMillrace, "/{**path}", static _ => { }, before: before, build: builder => services?.Invoke(builder.Services));
 
-    private static async Task<Socket> ConnectAsync(PhpApp app, string request)
+    // A program that says half of its answer, or nothing, and no more.
+    private static ScriptedProgram Hanging(Func<bool> says) => new(async talk =>
     {
-        var socket = new Socket(SocketType.Stream, ProtocolType.Tcp);
-        await socket.ConnectAsync(app.EndPoint);
-        await socket.SendAsync(Encoding.ASCII.GetBytes(request));
-        return socket;
+        await talk.ReadHeadAsync();
+        await (says() ? talk.PrintAsync("Content-Type: text/plain\r\n\r\nhalf") : Task.CompletedTask);
+        await Task.Delay(s_patience, talk.Ct);
+    });
+
+    // A POST sends half of its body.
+    private static async Task<WireClient> AskAsync(PhpApp app, string method = "GET")
+    {
+        WireClient visitor = await WireClient.ConnectAsync(app.EndPoint);
+        await visitor.WriteHeadAsync(method, "/x", method == "POST" ? ["Content-Length: 10"] : []);
+        await visitor.WriteAsync(method == "POST" ? "hello"u8.ToArray() : default);
+        return visitor;
     }
 
-    private static async Task<string> ReadToEndAsync(Socket socket)
+    // What a visitor has at the end, and whether he takes it for all there is. 0: there is no head.
+    private static async Task<(int Status, string Text, bool IsWhole)> ReadAsync(WireClient visitor)
     {
-        using var limit = new CancellationTokenSource(s_patience);
-        var found = new StringBuilder();
-        byte[] room = new byte[4096];
         try
         {
-            for (int count; (count = await socket.ReceiveAsync(room, limit.Token)) > 0;)
-            {
-                found.Append(Encoding.ASCII.GetString(room, 0, count));
-            }
+            int status = (await visitor.ReadHeadAsync()).Status;
+            var (body, isCut) = await visitor.ReadBodyAsFarAsItComesAsync();
+            return (status, Encoding.ASCII.GetString(body), !isCut);
         }
-        catch (SocketException)
+        catch (CutResponseException)
         {
-            // A reset is an end that nobody takes for another.
+            return (0, "", false);
         }
-        return found.ToString();
-    }
-
-    // These answers are chunked, or have a length, or the end of the connection is theirs.
-    private static bool IsWhole(string answer)
-    {
-        int body = answer.IndexOf("\r\n\r\n", StringComparison.Ordinal) + 4;
-        string head = answer[..body];
-        return head.Contains("chunked", StringComparison.Ordinal) ? answer.EndsWith("\r\n0\r\n\r\n", StringComparison.Ordinal)
-            : !head.Contains("Content-Length: ", StringComparison.Ordinal) || answer.Length - body == int.Parse(head.Split("Content-Length: ")[1].Split('\r')[0], System.Globalization.CultureInfo.InvariantCulture);
     }
 }
