@@ -63,16 +63,23 @@ internal sealed class ControlClient : IDisposable
     /// <exception cref="CommandFailure">There is no daemon, or it may not be asked.</exception>
     public async Task<ControlAnswer> DoAsync(string what, byte[]? body, CancellationToken ct)
     {
-        for (long begun = Stopwatch.GetTimestamp(); Stopwatch.GetElapsedTime(begun) < Patience;)
+        long pausedSince = 0;
+        while (true)
         {
             using var response = await SendAsync(HttpMethod.Post, what, ct, body);
             if (response.StatusCode != HttpStatusCode.ServiceUnavailable)
             {
                 return await ReadAsync(response, ControlJson.Default.ControlAnswer, static answer => answer.Message is not null, ct);
             }
-            await Task.Delay(s_askAgain, ct);       // it becomes another program
+
+            // It becomes another program. How long it had been at what was asked for says nothing about that.
+            pausedSince = pausedSince == 0 ? Stopwatch.GetTimestamp() : pausedSince;
+            if (Stopwatch.GetElapsedTime(pausedSince) > Patience)
+            {
+                throw TooSlow();
+            }
+            await Task.Delay(s_askAgain, ct);
         }
-        throw TooSlow();
     }
 
     /// <summary>Has the daemon become the program that is installed now, and waits for that one's answer.</summary>

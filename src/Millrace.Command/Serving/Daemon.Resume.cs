@@ -35,7 +35,7 @@ internal sealed partial class Daemon
     // Any thread, and not while it holds a lock of an application's.
     private void Note()
     {
-        if (_states?.Write(() => StateWith([.. _apps.Select(static app => app.Saved with { Output = [] })])) is { } why)
+        if (_states?.Write(() => StateWith([.. _apps.Concat(_leaving.Keys).Select(static app => app.Saved with { Output = [] })])) is { } why)
         {
             _console.Steady.Say($"what this daemon runs cannot be written down in {_folders.Sockets} ({why}): should it be killed now, the next one would not find the processes that serve. Make room there; the next change is written again");
         }
@@ -44,11 +44,41 @@ internal sealed partial class Daemon
     /// <summary>What another program has to know, as it is now: for one that is only to say whether it understands it.</summary>
     public DaemonState State => StateWith([.. _apps.Select(static app => app.Saved)]);
 
-    /// <summary>Waits until nothing is under way, and has what comes wait.</summary>
+    /// <summary>Waits until nothing is under way, and has what comes wait from then on. Until then all goes on: one application that is not done keeps nobody from what he wants of another.</summary>
     public async Task WaitUntilQuietAsync()
     {
-        await _one.WaitAsync();
-        await Task.WhenAll(_apps.Select(static app => app.WaitUntilQuietAsync()));
+        while (true)
+        {
+            await _one.WaitAsync();
+            if (TryBeQuiet(out var busy))
+            {
+                return;
+            }
+            _one.Release();
+            await busy;
+        }
+    }
+
+    /// <param name="busy">Else: ends when it is worth another try.</param>
+    private bool TryBeQuiet(out Task busy)
+    {
+        busy = Task.WhenAll(_leaving.Values);
+        if (!busy.IsCompleted)
+        {
+            return false;
+        }
+        var quiet = new List<HostedApp>();
+        foreach (var app in _apps)
+        {
+            if (!app.TryBeQuiet())
+            {
+                quiet.ForEach(static its => its.EndQuiet());
+                busy = app.WaitForTurnAsync();
+                return false;
+            }
+            quiet.Add(app);
+        }
+        return true;
     }
 
     /// <summary>What comes is done again.</summary>

@@ -1,6 +1,7 @@
 // The daemon behind `millrace serve`: its applications, and the file that says which there are. A file that is changed is applied as a whole or
 // not at all, and an application whose settings have not changed is not touched.
 
+using System.Collections.Concurrent;
 using System.Globalization;
 using System.Reflection;
 using Millrace.Command.Terminals;
@@ -16,6 +17,7 @@ internal sealed partial class Daemon : IAsyncDisposable
     private readonly DateTimeOffset _since = DateTimeOffset.UtcNow;
     private readonly PatientLook _look = new();
     private readonly int _upgrades;
+    private readonly ConcurrentDictionary<HostedApp, Task> _leaving = new();       // those that the file has no more: their addresses are closed, and what is in progress goes on
     private volatile IReadOnlyList<HostedApp> _apps = [];
     private ServeFile _file;
 
@@ -133,7 +135,7 @@ internal sealed partial class Daemon : IAsyncDisposable
     /// <summary>Ends all processes at once.</summary>
     public void Kill()
     {
-        foreach (var app in _apps)
+        foreach (var app in _apps.Concat(_leaving.Keys))
         {
             app.Kill();
         }
@@ -144,7 +146,7 @@ internal sealed partial class Daemon : IAsyncDisposable
         _states?.Keep();
         await _ending.CancelAsync();
         Interlocked.MemoryBarrier();        // a reload that is under way shows its applications here, or sees there that it is over
-        await Task.WhenAll(_apps.Select(app => _folders.Stored.IsKept ? app.EndForNextAsync() : app.DisposeAsync().AsTask()));
+        await Task.WhenAll(_apps.Select(app => _folders.Stored.IsKept ? app.EndForNextAsync() : app.DisposeAsync().AsTask()).Concat(_leaving.Values));
         _states?.End();
         _folders.Dispose();
     }
@@ -169,8 +171,9 @@ internal sealed partial class Daemon : IAsyncDisposable
             }
         }
 
-        // Addresses may go from one to another.
-        await Task.WhenAll(gone.Select(static app => app.DisposeAsync().AsTask()));
+        // Addresses may go from one to another, and a name to the next one that has it.
+        await Task.WhenAll(gone.Select(LeaveAsync));
+        await Task.WhenAll(_leaving.Where(pair => file.Apps.Any(settings => settings.Name == pair.Key.Settings.Name)).Select(static pair => pair.Value));
         await Task.WhenAll(moved.Select(static app => app.StopAsync()));
         HostedApp[] apps = [.. file.Apps.Select(settings => before.FirstOrDefault(app => app.Settings.Name == settings.Name) ?? new HostedApp(settings, _folders, AppVoice.Among(settings.Name, _console.Steady), Note))];
         (_file, _apps) = (file, apps);
@@ -186,6 +189,22 @@ internal sealed partial class Daemon : IAsyncDisposable
         return failed.Length == 0
             ? new ControlAnswer(true, $"{file.Path}: {deploys.Length} of {apps.Length} applications deployed, {gone.Length} taken away")
             : new ControlAnswer(false, string.Join('\n', failed.Select(static deploy => $"{deploy.Name}: {deploy.Error}")));
+    }
+
+    // What it has in progress may take its time, and is nobody else's matter.
+    private Task LeaveAsync(HostedApp app)
+    {
+        var end = app.DisposeAsync().AsTask();
+        _leaving[app] = end;
+        _ = ForgetAsync(app, end);
+        return Task.WhenAny(app.AddressesClosed, end);
+    }
+
+    private async Task ForgetAsync(HostedApp app, Task end)
+    {
+        await end;
+        _ = _leaving.TryRemove(app, out _);
+        Note();
     }
 
     // Another user's processes get no socket, and no connection, that those of the one before may still have.

@@ -22,13 +22,19 @@ internal sealed partial class HostedApp
         string? error = await TryOpenAsync() ?? (queue is null ? await AnswerHeldAsync(page) : await TryWaitAtDoorAsync());
         if (error is null)
         {
-            await LeaveAsync(wait: true, hasSuccessor: queue is not null);
+            DateTimeOffset? queueUntil = DateTimeOffset.UtcNow + queue;
+            var left = LeaveAsync(wait: true, hasSuccessor: queue is not null);
+            if (queue is { } most && await Task.WhenAny(left, Task.Delay(most)) != left)
+            {
+                queueUntil = null;      // they have waited for the end of what is in progress for as long as they were to wait
+                _ = await AnswerHeldAsync(page);
+            }
+            await left;
             _isHeldOnRequest = true;
-            string until = queue is { } time ? $"; who comes waits for up to {Duration.Text(time)}" : "";
+            string until = queueUntil is not null ? $"; who comes waits for up to {Duration.Text(queue!.Value)}" : "";
             Become(AppState.Held, reason + until, $"held: {reason}{until}");
-            _queueUntil = queue is { } most ? DateTimeOffset.UtcNow + most : null;
-            (_page, _queueReason) = (page, reason);
-            _ = queue is { } all ? EndQueueAsync(++_holds, all) : null;
+            (_page, _queueReason, _queueUntil) = (page, reason, queueUntil);
+            _ = queueUntil is { } end ? EndQueueAsync(++_holds, end) : null;
         }
         return error;
     });
@@ -39,20 +45,14 @@ internal sealed partial class HostedApp
         _holds++;
         await HoldOnAsync();
         await LeaveDoorAsync();
-        if (_held is { } held)
-        {
-            held.Page = page;
-        }
+        _ = _held is { } held ? held.Page = page : null;
         return null;
     }
 
-    private async Task EndQueueAsync(int hold, TimeSpan queue)
+    private async Task EndQueueAsync(int hold, DateTimeOffset end)
     {
-        try
-        {
-            await Task.Delay(queue, _ending.Token);
-        }
-        catch (OperationCanceledException)
+        TimeSpan left = end - DateTimeOffset.UtcNow;
+        if (!await PassesAsync(left > TimeSpan.Zero ? left : TimeSpan.Zero))
         {
             return;
         }

@@ -71,11 +71,7 @@ internal sealed partial class HostedApp
         {
             await StandInAsync();
         }
-        if (_queueUntil is { } until)
-        {
-            TimeSpan left = until - DateTimeOffset.UtcNow;
-            _ = EndQueueAsync(++_holds, left > TimeSpan.Zero ? left : TimeSpan.Zero);
-        }
+        _ = _queueUntil is { } until ? EndQueueAsync(++_holds, until) : null;
         if (State == AppState.Waiting)
         {
             _attempts = Math.Max(0, _attempts - 1);
@@ -102,8 +98,11 @@ internal sealed partial class HostedApp
         _ = _held is { } held ? held.Page = _page : null;
     }
 
-    /// <summary>Waits until nothing is under way, and has what comes wait.</summary>
-    public Task WaitUntilQuietAsync() => _one.WaitAsync();
+    /// <summary>Where nothing is under way: has what comes wait.</summary>
+    public bool TryBeQuiet() => _one.Wait(TimeSpan.Zero);
+
+    /// <summary>Ends when what is under way has ended, and what has waited for that before.</summary>
+    public Task WaitForTurnAsync() => DoAsync(static () => Task.FromResult<string?>(null));
 
     /// <summary>What comes is done again.</summary>
     public void EndQuiet() => _one.Release();

@@ -28,6 +28,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
     private readonly List<Generation> _retiring = [];
     private readonly AppCode _code;
     private readonly UpgradeGate _gate = new();
+    private readonly TaskCompletionSource _addressesClosed = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private readonly Action _changed;
     private Generation? _coming;        // its processes may have been told to accept
     private Task? _watching;
@@ -106,6 +107,9 @@ internal sealed partial class HostedApp : IAsyncDisposable
         }
     }
 
+    /// <summary>Ends, once it is stopped for good, when its addresses may be another's. What is in progress goes on.</summary>
+    public Task AddressesClosed => _addressesClosed.Task;
+
     /// <summary>Stops it for good. Any number of times: whoever is second waits for the same end.</summary>
     public ValueTask DisposeAsync()
     {
@@ -142,6 +146,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
         var left = LeaveAsync(wait: true, hasSuccessor: _isForNext);
         await (_isForNext ? left : Task.WhenAny(left, Task.Delay(s_queuePatience)));      // who waits in a queue is accepted first; nobody is to wait there for the end of what is in progress
         await CloseListenersAsync();
+        _ = _ending.IsCancellationRequested && _addressesClosed.TrySetResult();
         await left;
         _listeners = null;      // what is written down says until then where the processes are
         Become(AppState.Stopped, reason: null, "stopped");
@@ -295,16 +300,18 @@ internal sealed partial class HostedApp : IAsyncDisposable
         double pauseMs = Math.Min(s_tryAgainMax.TotalMilliseconds, s_tryAgainMin.TotalMilliseconds * Math.Pow(2, _attempts++));
         _ = Task.Run(async () =>
         {
-            try
+            if (await PassesAsync(TimeSpan.FromMilliseconds(pauseMs)))
             {
-                await Task.Delay(TimeSpan.FromMilliseconds(pauseMs), _ending.Token);
+                await DoAsync(async () => State == AppState.Waiting && _deployments == deployment ? await (_listeners is null ? BeginOnceAsync() : DeployOnceAsync()) : null);
             }
-            catch (OperationCanceledException)
-            {
-                return;
-            }
-            await DoAsync(async () => State == AppState.Waiting && _deployments == deployment ? await (_listeners is null ? BeginOnceAsync() : DeployOnceAsync()) : null);
         });
+    }
+
+    // Unless it ends before.
+    private async Task<bool> PassesAsync(TimeSpan pause)
+    {
+        await Task.Delay(pause, _ending.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        return !_ending.IsCancellationRequested;
     }
 
     private async Task LeaveAsync(bool wait, bool hasSuccessor = false)

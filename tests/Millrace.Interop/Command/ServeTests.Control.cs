@@ -26,7 +26,7 @@ public sealed partial class ServeTests
         }
         Write(App("shop", _shop, """ "environment": { "TITLE": "3" } """));
         Assert.Equal((0, $"{File}: 1 of 1 applications deployed, 0 taken away\n", ""), await DoAsync("reload").WaitAsync(TimeSpan.FromSeconds(20)));
-        Assert.Equal(1, (await hangs).ExitCode);
+        Assert.Equal((1, "", "millrace: shop: somebody has had it stopped, held or begun anew meanwhile\n"), await hangs);
         Assert.Equal("3", await _client.GetStringAsync(_shop + "/title"));
     }
 
@@ -68,6 +68,28 @@ public sealed partial class ServeTests
         Assert.Equal(0, await stopped);
 
         static async Task<int> ExitCodeAsync(Task<(int ExitCode, string Output, string Error)> command) => (await command).ExitCode;
+    }
+
+    // The names of both are free when it has ended, and no earlier.
+    [Fact]
+    public async Task What_an_application_that_is_taken_away_has_in_progress_keeps_no_other_waiting()
+    {
+        Write(App("shop", _shop), App("blog", _blog));
+        await StartAsync();
+        using var upload = await BeginUploadAsync();
+        Write(App("blog", _blog, """ "environment": { "TITLE": "2" } """), App("wiki", _shop, """ "environment": { "TITLE": "3" } """));
+        Assert.Equal((0, $"{File}: 2 of 2 applications deployed, 1 taken away\n", ""), await DoAsync("reload").WaitAsync(TimeSpan.FromSeconds(8)));
+        Assert.Equal(("2", "3"), (await _client.GetStringAsync(_blog + "/title"), await _client.GetStringAsync(_shop + "/title")));
+
+        string again = FreeAddress();
+        Write(App("shop", again));
+        var reload = DoAsync("reload");
+        await Task.Delay(500);
+        Assert.False(reload.IsCompleted);
+        await upload.GetStream().WriteAsync(new byte[95]);
+        Assert.StartsWith("HTTP/1.1 200", await new StreamReader(upload.GetStream()).ReadToEndAsync(), StringComparison.Ordinal);
+        Assert.Equal((0, $"{File}: 1 of 1 applications deployed, 2 taken away\n", ""), await reload);
+        Assert.Equal("", await _client.GetStringAsync(again + "/title"));
     }
 
     [Fact]
@@ -234,6 +256,24 @@ public sealed partial class ServeTests
         Assert.Equal(HttpStatusCode.ServiceUnavailable, (await fresh.GetAsync(_shop + "/title").WaitAsync(Patience)).StatusCode);
         Assert.Equal((0, "shop: serving\n", ""), await DoAsync("release", "shop"));
         Assert.Equal("", await PostAsync(stream, reader, "GET /title").WaitAsync(Patience));
+    }
+
+    [Fact]
+    public async Task Who_waits_for_an_application_that_is_held_waits_no_longer_where_something_is_still_in_progress()
+    {
+        Write(App("shop", _shop));
+        await StartAsync();
+        using var upload = await BeginUploadAsync();
+        var hold = DoAsync("hold", "shop", "--queue", "2s");
+        using var fresh = new HttpClient();
+        await WaitForAsync(async () => (await fresh.GetAsync(_shop + "/title")).StatusCode == HttpStatusCode.ServiceUnavailable);
+        Assert.False(hold.IsCompleted);
+
+        await upload.GetStream().WriteAsync(new byte[95]);
+        Assert.StartsWith("HTTP/1.1 200", await new StreamReader(upload.GetStream()).ReadToEndAsync(), StringComparison.Ordinal);
+        Assert.Equal((0, "shop: held\n", ""), await hold);
+        Assert.Equal((0, "shop: serving\n", ""), await DoAsync("release", "shop"));
+        Assert.Equal("", await fresh.GetStringAsync(_shop + "/title"));
     }
 
     [Theory]

@@ -44,6 +44,20 @@ public sealed partial class ServeTests
     }
 
     [Fact]
+    public async Task An_upgrade_that_waits_for_a_start_keeps_nobody_from_another_application()
+    {
+        Write(App("shop", _shop, """ "environment": { "FAULT": "ill" } """).Replace("\"start\": \"3s\"", "\"start\": \"60s\"", StringComparison.Ordinal), App("blog", _blog));
+        await StartAsync(waitFor: "blog: generation 1 serves");
+        var upgrade = DoAsync("upgrade");
+        await Task.Delay(2_000);
+        Assert.Equal((0, "blog: serving\n", ""), await DoAsync("restart", "blog").WaitAsync(TimeSpan.FromSeconds(20)));
+        Assert.False(upgrade.IsCompleted);
+
+        Assert.Equal((0, "shop: stopped\n", ""), await DoAsync("stop", "shop"));
+        Assert.Matches(Upgraded, (await upgrade).Output);
+    }
+
+    [Fact]
     public async Task A_process_that_crashes_behind_an_upgrade_is_replaced_and_its_reason_known()
     {
         Write(App("shop", _shop));
