@@ -64,9 +64,9 @@ internal sealed partial class MillraceSession
             {
                 await CommitAsync().ConfigureAwait(false);
             }
-            else if (TryBegin(out _))
+            else if (TryBegin(out string? seal))
             {
-                await _scheme.TouchAsync(_key).ConfigureAwait(false);
+                await EndUnusedAsync(seal).ConfigureAwait(false);
             }
             else
             {
@@ -76,6 +76,20 @@ internal sealed partial class MillraceSession
         finally
         {
             _hasEnded = true;
+        }
+    }
+
+    // Values that are in the cookie alone are as old as that: their client is here, so they are kept as if he had used them.
+    private async Task EndUnusedAsync(string? seal)
+    {
+        if (seal is not null && _scheme.IsSealAging(_token, seal))
+        {
+            await LoadAsync().ConfigureAwait(false);
+            await CommitAsync().ConfigureAwait(false);
+        }
+        else
+        {
+            await _scheme.TouchAsync(_key).ConfigureAwait(false);
         }
     }
 

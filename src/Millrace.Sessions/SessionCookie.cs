@@ -74,7 +74,7 @@ internal sealed class SessionCookie
         {
             response.Headers.SetCookie = Without(response.Headers.SetCookie, _scheme.CookieName);
         }
-        if (value is null)
+        if (value is null || IsTakenAway(value))
         {
             return;
         }
@@ -84,6 +84,11 @@ internal sealed class SessionCookie
         response.Headers.Expires = "-1";
         _isWritten = true;
     }
+
+    // The application has deleted the cookie, as one does at the end of a sign-out, or has written it itself: that stands. A session of another name comes behind it.
+    private bool IsTakenAway(string value) =>
+        _context.Request.Cookies[_scheme.CookieName] is { Length: >= SessionToken.Length } before && value.StartsWith(before[..SessionToken.Length], StringComparison.Ordinal)
+        && _context.Response.Headers.SetCookie.Count > 0 && Without(_context.Response.Headers.SetCookie, _scheme.CookieName).Count < _context.Response.Headers.SetCookie.Count;
 
     private static StringValues Without(StringValues fields, string name) =>
         fields.Where(field => field is null || !field.StartsWith(Uri.EscapeDataString(name) + "=", StringComparison.Ordinal)).ToArray();

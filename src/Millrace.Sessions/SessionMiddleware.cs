@@ -1,5 +1,5 @@
 // What UseSession() puts into the pipeline. A request that does not use its session costs it a field of the feature collection and one small object, and where it has a cookie
-// of ours a look at the clock of that session; nothing is decrypted or written.
+// of ours a look at the clock of that session. Nothing is decrypted or written, but for values that are in the cookie alone: those would become too old.
 
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
@@ -61,7 +61,8 @@ internal sealed class SessionMiddleware
     }
 
     // The idle time of a session begins anew with every request of its client, whether it uses the session or not.
-    private ValueTask Touch(HttpContext context) => CookieHeader.TryReadKey(context.Request.Headers.Cookie, _scheme.CookieName, out SessionKey key)
-        ? _scheme.TouchAsync(key)
-        : ValueTask.CompletedTask;
+    private ValueTask Touch(HttpContext context) =>
+        !CookieHeader.TryReadKey(context.Request.Headers.Cookie, _scheme.CookieName, out SessionKey key, out bool hasSeal) ? ValueTask.CompletedTask
+        : hasSeal && _scheme.IsSealDue(key) ? new ValueTask(_scheme.EndAsync(new MillraceSession(_scheme, context)))
+        : _scheme.TouchAsync(key);
 }

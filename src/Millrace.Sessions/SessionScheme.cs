@@ -16,6 +16,7 @@ internal sealed class SessionScheme
         Services = services;
         Options = options;
         CookieName = options.Cookie.Name ?? throw new ArgumentException("The session's cookie has no name.", nameof(options));
+        services.Spent.ExpectValidity(options.EffectiveSealValidity);
         SealValidity = options.EffectiveSealValidity < services.Spent.Validity ? options.EffectiveSealValidity : services.Spent.Validity;      // what is spent is known for no longer
     }
 
@@ -76,6 +77,13 @@ internal sealed class SessionScheme
     }
 
     public ValueTask TouchAsync(SessionKey key) => Services.TouchAsync(key, Options.IdleTimeout, Options.IOTimeout);
+
+    /// <summary>Whether values that a request has in its cookie, and has not used, are to be looked at: the store may not have them, and nobody has looked within the last step.</summary>
+    public bool IsSealDue(SessionKey key) => Services.IsSealDue(key, Options.IdleTimeout);
+
+    /// <summary>Whether they are to be stored, as if they had been used, since they have been idle for a step by now, and nothing else keeps them.</summary>
+    public bool IsSealAging(SessionToken token, string seal) =>
+        Services.Seal.Open(token, seal, Services.Store.Epoch, SealValidity, out UnsealedValues values) == SealState.Good && values.Age >= TouchTable.StepOf(Options.IdleTimeout);
 
     private static CookieRefusal Refusal(SealState state) => state switch
     {

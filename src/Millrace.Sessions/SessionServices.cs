@@ -14,6 +14,7 @@ internal sealed class SessionServices : IDisposable
     private readonly SessionMeter _meter;
     private readonly SingleFlight _loads = new();
     private readonly TouchTable? _touches;
+    private readonly Lazy<TouchTable> _seals;
 
     public SessionServices(
         ISessionBackingStore store, SpentSeals spent, SessionCounters counters, SessionLog log, IDataProtectionProvider protection, TimeProvider time)
@@ -26,6 +27,7 @@ internal sealed class SessionServices : IDisposable
         _health = new StoreHealth(log, counters, time);
         _meter = new SessionMeter(counters, store);
         _touches = store.IsLocal ? null : new TouchTable(time);
+        _seals = new Lazy<TouchTable>(() => new TouchTable(time));
         if (!store.IsLocal)
         {
             spent.ExpectWholeSessions();
@@ -115,6 +117,11 @@ internal sealed class SessionServices : IDisposable
         _touches is null ? Store.TouchAsync(key, idleTimeout, CancellationToken.None)
         : _touches.IsDue(key, idleTimeout) ? TouchSharedAsync(key, Lasting(idleTimeout), limit)
         : ValueTask.CompletedTask;
+
+    /// <summary>False: the store has the session, or somebody has asked here within the last step of the idle time.</summary>
+    public bool IsSealDue(SessionKey key, TimeSpan idleTimeout) => Store is not MemorySessionStore memory
+        ? _seals.Value.IsDue(key, idleTimeout)
+        : !memory.Has(key) && _seals.Value.IsDue(key, idleTimeout);
 
     // A shared store hears of a session in use within a step.
     private static TimeSpan Lasting(TimeSpan idleTimeout) => idleTimeout + TouchTable.StepOf(idleTimeout);

@@ -184,19 +184,89 @@ public sealed class SessionTests
         Assert.Equal(value, await stored.DoAsync("get a"));
     }
 
-    [Fact]
-    public async Task A_request_that_does_not_use_its_session_keeps_it_from_expiring()
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task A_request_that_does_not_use_its_session_keeps_it_from_expiring_wherever_its_values_are(bool inCookie)
     {
         await using TestSite site = await TestSite.StartAsync();
         Visitor visitor = site.NewVisitor();
         await visitor.DoAsync("set a 1");
-        await visitor.DoAsync("get a");
+        if (!inCookie)
+        {
+            await visitor.DoAsync("get a");
+        }
         for (int i = 0; i < 10; i++)
         {
             site.Time.Advance(TimeSpan.FromMinutes(19));
             await visitor.DoAsync("");
         }
 
+        Assert.Equal("1", await visitor.DoAsync("get a"));
+    }
+
+    // Against fixation: the next session of this browser has another name.
+    [Theory]
+    [InlineData("clear;forget")]
+    [InlineData("forget;clear")]
+    [InlineData("forget;set b 2")]
+    public async Task A_cookie_that_the_application_deletes_is_not_written_again(string steps)
+    {
+        await using TestSite site = await TestSite.StartAsync();
+        Visitor visitor = site.NewVisitor();
+        await visitor.DoAsync("set a 1");
+        string id = await visitor.DoAsync("id");
+
+        await visitor.DoAsync(steps);
+
+        Assert.StartsWith($"{Visitor.CookieName}=; expires=Thu, 01 Jan 1970", Assert.Single(visitor.SetCookies), StringComparison.Ordinal);
+        visitor.Cookie = null;
+        Assert.NotEqual(id, await visitor.DoAsync("set a 2;id"));
+    }
+
+    [Theory]
+    [InlineData("forget;renew")]
+    [InlineData("renew;forget")]
+    public async Task A_session_of_another_name_comes_behind_a_deletion(string steps)
+    {
+        await using TestSite site = await TestSite.StartAsync();
+        Visitor visitor = site.NewVisitor();
+        await visitor.DoAsync("set a 1");
+        await visitor.DoAsync("get a");
+
+        await visitor.DoAsync(steps);
+
+        Assert.Equal(2, visitor.SetCookies.Length);
+        Assert.Equal("1", await visitor.DoAsync("get a"));
+    }
+
+    [Theory]
+    [InlineData(59, "1")]
+    [InlineData(61, "-")]
+    public async Task What_is_in_a_cookie_alone_is_good_for_as_long_as_UseSession_says(int minutes, string value)
+    {
+        await using TestSite site = await TestSite.StartAsync(use: static app => app.UseSession(new SessionOptions { IdleTimeout = TimeSpan.FromHours(1) }));
+        Visitor visitor = site.NewVisitor();
+        await visitor.DoAsync("set a 1");
+        site.Time.Advance(TimeSpan.FromMinutes(minutes));
+        Assert.Equal(value, await visitor.DoAsync("get a"));
+    }
+
+    // The pictures of the first page are no reason to keep what may never come back.
+    [Theory]
+    [InlineData(59, 0)]
+    [InlineData(60, 1)]
+    public async Task What_is_in_a_cookie_alone_is_stored_when_its_client_is_still_there_behind_a_minute(int seconds, int stored)
+    {
+        await using TestSite site = await TestSite.StartAsync();
+        Visitor visitor = site.NewVisitor();
+        await visitor.DoAsync("set a 1");
+        site.Time.Advance(TimeSpan.FromSeconds(seconds));
+
+        await visitor.DoAsync("");
+
+        Assert.Equal(stored, site.Store.Live);
+        Assert.Empty(visitor.SetCookies);
         Assert.Equal("1", await visitor.DoAsync("get a"));
     }
 

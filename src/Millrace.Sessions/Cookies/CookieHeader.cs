@@ -8,10 +8,11 @@ internal static class CookieHeader
 {
     // Of several of one name (two paths) the last, as in Request.Cookies: it names the session that the application would have.
     // cookie-string = cookie-pair *( ";" SP cookie-pair )  (RFC 6265 §4.2.1)
-    public static bool TryReadKey(StringValues fields, string name, out SessionKey key)
+    public static bool TryReadKey(StringValues fields, string name, out SessionKey key, out bool hasSeal)
     {
         bool isOurs = false;
         key = default;
+        hasSeal = false;
         for (int i = 0; i < fields.Count; i++)
         {
             ReadOnlySpan<char> rest = fields[i];
@@ -22,18 +23,19 @@ internal static class CookieHeader
                 rest = end < 0 ? [] : rest[(end + 1)..];
                 if (pair.Length > name.Length && pair[name.Length] == '=' && pair.StartsWith(name, StringComparison.Ordinal))
                 {
-                    isOurs = TryReadKey(pair[(name.Length + 1)..], out key);
+                    isOurs = TryReadKey(pair[(name.Length + 1)..], out key, out hasSeal);
                 }
             }
         }
         return isOurs;
     }
 
-    private static bool TryReadKey(ReadOnlySpan<char> value, out SessionKey key)
+    private static bool TryReadKey(ReadOnlySpan<char> value, out SessionKey key, out bool hasSeal)
     {
         SessionToken token = default;
         bool isOurs = value.Length >= SessionToken.Length && SessionToken.TryParse(value[..SessionToken.Length], out token) && (value.Length == SessionToken.Length || value[SessionToken.Length] == '.');
         key = isOurs ? token.Key : default;
+        hasSeal = isOurs && value.Length > SessionToken.Length + 1;
         return isOurs;
     }
 }

@@ -29,7 +29,10 @@ internal enum SealState
     OfAnotherEpoch,
 }
 
-internal readonly record struct UnsealedValues(ReadOnlyMemory<byte> Values, uint Serial);
+/// <param name="Values">As <c>SessionValues</c> reads them.</param>
+/// <param name="Serial">Of the seal.</param>
+/// <param name="Age">Since it was made, in whole seconds; less than zero where a clock of another machine is ahead.</param>
+internal readonly record struct UnsealedValues(ReadOnlyMemory<byte> Values, uint Serial, TimeSpan Age = default);
 
 internal sealed class SessionSeal
 {
@@ -88,7 +91,7 @@ internal sealed class SessionSeal
         {
             return SealState.Expired;
         }
-        values = new UnsealedValues(plain.AsMemory(HeadSize), BinaryPrimitives.ReadUInt32BigEndian(plain.AsSpan(Serial)));
+        values = new UnsealedValues(plain.AsMemory(HeadSize), BinaryPrimitives.ReadUInt32BigEndian(plain.AsSpan(Serial)), TimeSpan.FromSeconds(age));
         return SealState.Good;
     }
 

@@ -95,6 +95,9 @@ internal sealed class MemorySessionStore : ISessionBackingStore, ISessionStoreFi
         return ValueTask.CompletedTask;
     }
 
+    /// <summary>It has a session of that key, which may have ended, but is not forgotten.</summary>
+    internal bool Has(SessionKey key) => _sessions.TryGetValue(key, out KeptSession? session) && !IsExpired(session, Now);
+
     /// <inheritdoc/>
     public ValueTask<SessionWriteResult> WriteAsync(SessionWrite write, CancellationToken cancellationToken)
     {

@@ -1,6 +1,7 @@
 // Seals that a client may still hold although their values are no longer true, since the session was changed; and sessions of which no seal is good any more, since they have ended. A seal
 // that seems to be spent and is not is as good as a session that had to go.
 
+using System.Diagnostics.CodeAnalysis;
 using Millrace.Sessions.Cookies;
 
 namespace Millrace.Sessions.Stores;
@@ -23,11 +24,12 @@ internal sealed class SpentSeals
     // A seal's age is counted in whole seconds of the time of day, and by clocks of which one may be a minute ahead.
     private static readonly TimeSpan s_margin = TimeSpan.FromSeconds(SessionSeal.AheadSecondsMax + 2);
 
-    private readonly ForgettingFilter _seals;
     private readonly long _bytesOfOne;
     private readonly TimeProvider _time;
     private readonly Lock _lock = new();
+    private ForgettingFilter _seals;
     private ForgettingFilter _ended;
+    private bool _isWhole;
 
     /// <param name="budgetBytes">Of all sessions; each of two filters gets a 16th of it, from 2 to 16 MiB, but no more than a quarter.</param>
     /// <param name="validity">How long a client may hold values: so long each is remembered at least.</param>
@@ -37,15 +39,41 @@ internal sealed class SpentSeals
         Validity = validity;
         _time = time;
         _bytesOfOne = BytesOfOne(budgetBytes);
-        _seals = new ForgettingFilter(_bytesOfOne, validity + s_margin, time);
-        _ended = new ForgettingFilter(_bytesOfOne / PartOfEnded, validity + s_margin, time);
+        BeginAnew();
     }
 
     /// <summary>For how long a seal may be good.</summary>
-    public TimeSpan Validity { get; }
+    public TimeSpan Validity { get; private set; }
 
     /// <summary>Sessions are kept elsewhere, where nobody knows their seals by number: all of a session's are spent when it changes. Before the first one.</summary>
-    public void ExpectWholeSessions() => _ended = new ForgettingFilter(_bytesOfOne, Validity + s_margin, _time);
+    public void ExpectWholeSessions()
+    {
+        lock (_lock)
+        {
+            _isWhole = true;
+            BeginAnew();
+        }
+    }
+
+    /// <summary>A UseSession() of its own options has seals that are good for longer. What is known by now has not been kept for so long: once there is any, it is too late.</summary>
+    public void ExpectValidity(TimeSpan validity)
+    {
+        lock (_lock)
+        {
+            if (validity > Validity && !_seals.MayHold && !_ended.MayHold)
+            {
+                Validity = validity;
+                BeginAnew();
+            }
+        }
+    }
+
+    [MemberNotNull(nameof(_seals), nameof(_ended))]
+    private void BeginAnew()
+    {
+        _seals = new ForgettingFilter(_bytesOfOne, Validity + s_margin, _time);
+        _ended = new ForgettingFilter(_isWhole ? _bytesOfOne : _bytesOfOne / PartOfEnded, Validity + s_margin, _time);
+    }
 
     /// <summary>Memory that is taken when all are in use.</summary>
     public static long BytesOf(long budgetBytes) => 2 * (BytesOfOne(budgetBytes) + (BytesOfOne(budgetBytes) / PartOfEnded));

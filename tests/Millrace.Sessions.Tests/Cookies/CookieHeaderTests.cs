@@ -25,8 +25,9 @@ public sealed class CookieHeaderTests
         SessionToken[] tokens = [SessionToken.New(), SessionToken.New()];
         string cookie = field.Replace("{n}", Name, StringComparison.Ordinal).Replace("{1}", tokens[0].ToString(), StringComparison.Ordinal).Replace("{2}", tokens[1].ToString(), StringComparison.Ordinal);
 
-        Assert.Equal(which > 0, CookieHeader.TryReadKey(cookie, Name, out SessionKey key));
+        Assert.Equal(which > 0, CookieHeader.TryReadKey(cookie, Name, out SessionKey key, out bool hasSeal));
         Assert.Equal(which > 0 ? tokens[which - 1].Key : default, key);
+        Assert.Equal(which > 0 && field.Contains($"{{{which}}}.", StringComparison.Ordinal), hasSeal);
 
         var context = new DefaultHttpContext();
         context.Request.Headers.Cookie = cookie;

@@ -157,6 +157,9 @@ internal sealed class TestSite : IAsyncDisposable
             case "commit":
                 await context.Session.CommitAsync();
                 break;
+            case "forget":
+                context.Response.Cookies.Delete(Visitor.CookieName);
+                break;
             case "flush":
                 await context.Response.StartAsync();
                 break;

@@ -33,6 +33,28 @@ public sealed class SpentSealsTests
         Assert.False(spent.Contains(key));
     }
 
+    [Theory]
+    [InlineData(false, 60)]
+    [InlineData(true, 20)]
+    public void A_longer_validity_is_known_before_anything_is_spent_or_not_at_all(bool isLate, int minutes)
+    {
+        var time = new ManualTime();
+        var spent = new SpentSeals(1 << 20, s_validity, time);
+        SessionKey key = SessionToken.New().Key;
+        if (isLate)
+        {
+            spent.Add(key);
+        }
+        spent.ExpectValidity(TimeSpan.FromMinutes(60));
+        Assert.Equal(minutes, spent.Validity.TotalMinutes);
+        spent.Add(key);
+        spent.ExpectValidity(s_validity);
+
+        time.Advance(TimeSpan.FromMinutes(minutes));
+        Assert.True(spent.Contains(key));
+        Assert.Equal(minutes, spent.Validity.TotalMinutes);
+    }
+
     [Fact]
     public void Few_that_are_not_spent_are_taken_for_it()
     {
