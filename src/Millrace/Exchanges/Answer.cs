@@ -31,18 +31,22 @@ internal sealed partial class Answer(Exchange exchange)
 {
     private volatile AnswerStage _stage;
     private int _statusCode = StatusCodes.Status200OK;
+    private int _fixedStatus;       // from the start on: another thread may be setting the one above at that moment, and all of the head, and what follows it, has to be of one status; 0: none
 
     public ResponseHeaders Headers { get; } = new();
 
     public int StatusCode
     {
-        get => _statusCode;
+        get => _fixedStatus != 0 ? _fixedStatus : _statusCode;
         set
         {
             _statusCode = value;
             _hasLateStatus |= exchange.Life.HasTimedOut;
         }
     }
+
+    /// <summary>What hosting sees of an answer of which nothing has left, or will, also where its head was fixed.</summary>
+    public void ShowAs(int status) => (_statusCode, _fixedStatus) = (status, _fixedStatus == 0 ? 0 : status);
 
     public string? ReasonPhrase { get; set; }
 
@@ -80,16 +84,7 @@ internal sealed partial class Answer(Exchange exchange)
         }
 
         exchange.CheckMayBegin();
-        CheckStatus();
-        CheckMayHaveLength();
-        SuppressesBody |= HasNoBodyStatus || OpensTunnel;
-        _declared = OpensTunnel || exchange.IsUpgraded ? -1 : Headers.DeclaredLength;
-        if (_declared < 0 && length >= 0 && !SuppressesBody)
-        {
-            _declared = length;
-        }
-
-        CheckDeclared(coming);
+        Fix(length, coming);
         Enter(IsWritten ? AnswerStage.Ended : AnswerStage.Begun);
         Headers.Fix();
         WriteHead();
@@ -100,6 +95,29 @@ internal sealed partial class Answer(Exchange exchange)
             {
                 AppendBody(early);
             }
+        }
+    }
+
+    private void Fix(long length, int coming)
+    {
+        _fixedStatus = _statusCode;
+        try
+        {
+            CheckStatus();
+            CheckMayHaveLength();
+            SuppressesBody |= HasNoBodyStatus || OpensTunnel;
+            _declared = OpensTunnel || exchange.IsUpgraded ? -1 : Headers.DeclaredLength;
+            if (_declared < 0 && length >= 0 && !SuppressesBody)
+            {
+                _declared = length;
+            }
+
+            CheckDeclared(coming);
+        }
+        catch
+        {
+            _fixedStatus = 0;
+            throw;
         }
     }
 
@@ -196,6 +214,7 @@ internal sealed partial class Answer(Exchange exchange)
         ResetLength();
         SuppressesBody = _hasLateStatus = _hasLateBytes = WasRefused = IsBehindAnother = false;
         _statusCode = StatusCodes.Status200OK;
+        _fixedStatus = 0;
         ReasonPhrase = null;
     }
 

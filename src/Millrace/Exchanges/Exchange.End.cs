@@ -108,7 +108,7 @@ internal sealed partial class Exchange
                 Answer.StartWhole(declared >= 0);
                 if (Life.IsUnwanted)
                 {
-                    Answer.StatusCode = StatusCodes.Status499ClientClosedRequest;      // hosting's name for it: nothing of the response has left, or will
+                    Answer.ShowAs(StatusCodes.Status499ClientClosedRequest);      // hosting's name for it: nothing of the response has left, or will
                 }
             }
             else if (!IsBroken && !Life.IsGivenUp && Answer.Missing is { } lacking)
