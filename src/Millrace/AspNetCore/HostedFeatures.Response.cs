@@ -234,7 +234,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
         }
 
         FileExtent extent = count is null ? FileExtent.ToTheEnd : FileExtent.Counted;
-        await Exchange.Writes.While(Exchange.File.SendAsync(file, offset, bytes, extent, Ticket, cancellationToken), Ticket, cancellationToken).ConfigureAwait(false);
+        await Exchange.Writes.While(Exchange.Writes.SendFile(file, offset, bytes, extent, Ticket, cancellationToken), Ticket, cancellationToken).ConfigureAwait(false);
     }
 
     // ---- callbacks ----

@@ -2,6 +2,7 @@
 // that comes while another is still on its way follows it. Who waits, and whose turn it is, is in WriteOrder.cs.
 
 using System.Runtime.CompilerServices;
+using Microsoft.Win32.SafeHandles;
 
 namespace Millrace.Exchanges;
 
@@ -165,6 +166,26 @@ internal sealed class AnswerWrites(Exchange exchange)
         try
         {
             return IsBusy ? Follow([], isOwed: true) : Task.CompletedTask;
+        }
+        finally
+        {
+            exchange.Gate.Exit(ticket);
+        }
+    }
+
+    /// <summary>A file, or a part of it, and all of that is on its way when this ends, as behind a write. See <see cref="AnswerFile.SendAsync"/>.</summary>
+    public ValueTask SendFile(SafeFileHandle file, long offset, long count, FileExtent extent, long ticket, CancellationToken cancellationToken)
+    {
+        ValueTask sent = exchange.File.SendAsync(file, offset, count, extent, ticket, cancellationToken);
+        if (!sent.IsCompletedSuccessfully)
+        {
+            return FlushAfter(sent, ticket);
+        }
+
+        exchange.Gate.Enter(ticket);
+        try
+        {
+            return exchange.Answer.HasStarted || exchange.Answer.BytesWaiting > 0 ? FlushAsync() : default;     // nothing of a file begins no response
         }
         finally
         {

@@ -9,6 +9,7 @@ internal readonly unsafe partial struct LinuxKernel : IKernel
 {
     private const int EventsMax = 256;
     private const int RoomMin = 128 * 1024;     // twice a record of FastCGI
+    private const int CopiedMax = 16 * 1024;
 
     // epoll_wait writes here: its records are 12 or 16 bytes by architecture, PollEvent is not. One per thread: a loop is driven by one at a time.
     [ThreadStatic]
@@ -250,20 +251,25 @@ internal readonly unsafe partial struct LinuxKernel : IKernel
                 return (int)n;
             }
 
-            if (SystemCalls.Errno == SystemCalls.EIO)
-            {
-                return 0;
-            }
-
             int result = Failed();
             if (result != 0)
             {
-                return result;
+                return result == KernelResult.Broken ? SendCopied(descriptor, file, ref offset, count) : result;
             }
         }
     }
 
-    // Seldom called: for the rest of one record of a response that is broken off.
+    // Whose fault it is sendfile(2) does not say: the peer's, the file's, or that of a file system whose files cannot be sent in this way (/proc/config.gz).
+    private int SendCopied(int descriptor, int file, ref long offset, int count)
+    {
+        Span<byte> bytes = stackalloc byte[Math.Min(count, CopiedMax)];
+        int read = ReadFile(file, offset, bytes);
+        int sent = read > 0 ? Send(descriptor, bytes[..read], more: false) : 0;
+        offset += Math.Max(sent, 0);
+        return sent;
+    }
+
+    // Seldom called: where sendfile(2) has failed, and for the rest of one record of a response that is broken off.
     public int ReadFile(int file, long offset, Span<byte> bytes)
     {
         try

@@ -1,0 +1,90 @@
+// Response.SendFileAsync of ASP.NET Core: what it has sent is on its way when it ends, as behind a write.
+
+using Microsoft.AspNetCore.Http;
+using Millrace.Tests.Simulation;
+
+namespace Millrace.Tests.Behaviour.Shared;
+
+public abstract class SentFileTests(Way way) : SharedTests(way)
+{
+    [Theory]
+    [InlineData(10, "")]
+    [InlineData(10, "its length is announced")]
+    [InlineData(10, "its handler has waited before")]
+    [InlineData(16_383, "")]
+    public void A_file_is_with_the_client_while_its_handler_goes_on(int bytes, string how)
+    {
+        var before = new TaskCompletionSource();
+        var behind = new TaskCompletionSource();
+        string path = Path.GetTempFileName();
+        File.WriteAllBytes(path, Plan.Bytes("file", 0, bytes));
+        Run(
+            async call =>
+            {
+                HttpContext context = ((HostedCall)call).Context;
+                context.Response.ContentLength = how == "its length is announced" ? bytes : null;
+                if (how == "its handler has waited before")
+                {
+                    await before.Task;
+                }
+
+                await context.Response.SendFileAsync(path);
+                await behind.Task;
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Send(caller, caller.Request("/"));
+                before.SetResult();
+                bench.Settle();
+                Answer answer = caller.Begun ?? Assert.Single(caller.Answers);      // over HTTP one with a length is over for its client
+                Assert.Equal(Plan.Bytes("file", 0, bytes), answer.Body);
+                behind.SetResult();
+                bench.Settle();
+                Assert.Equal(Plan.Bytes("file", 0, bytes), Assert.Single(caller.Answers).Body);
+            });
+        File.Delete(path);
+    }
+
+    [Fact]
+    public void A_file_and_the_end_of_its_answer_leave_together()
+    {
+        string path = Path.GetTempFileName();
+        File.WriteAllText(path, "the file");
+        Run(
+            call => new ValueTask(((HostedCall)call).Context.Response.SendFileAsync(path)),
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                int sends = 0;
+                bench.Simulation.World.InSend = () => sends++;
+                bench.Send(caller, caller.Request("/"));
+                Assert.Equal("the file", Assert.Single(caller.Answers).BodyText);
+                Assert.Equal(1, sends);
+            });
+        File.Delete(path);
+    }
+
+    [Fact]
+    public void Nothing_of_a_file_begins_no_answer()
+    {
+        string path = Path.GetTempFileName();
+        Run(
+            async call =>
+            {
+                await ((HostedCall)call).Context.Response.SendFileAsync(path);
+                ((HostedCall)call).Context.Response.StatusCode = 404;
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Send(caller, caller.Request("/"));
+                Assert.Equal(404, Assert.Single(caller.Answers).Status);
+            });
+        File.Delete(path);
+    }
+}
+
+public sealed class FastCgiSentFileTests() : SentFileTests(Way.FastCgiToHosted);
+
+public sealed class HttpSentFileTests() : SentFileTests(Way.HttpToHosted);
