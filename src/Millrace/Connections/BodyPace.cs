@@ -1,4 +1,4 @@
-// How fast the body of a request arrives, by the clock of the loop. While its handler takes nothing, and before it is asked for, its peer
+// How fast the body of a request arrives, by the clock of the loop. While its handler takes nothing, or waits for nothing, and before it is asked for, its peer
 // cannot be too slow.
 
 using Millrace.Exchanges;
@@ -9,6 +9,7 @@ internal struct BodyPace
 {
     private long _sinceMs;
     private long _lastMs;
+    private long _lookedMs;
     private long _pausedSinceMs;    // 0: there is room
 
     /// <summary>The handler is about to run.</summary>
@@ -21,7 +22,7 @@ internal struct BodyPace
     }
 
     /// <summary>Nothing has been due before this.</summary>
-    public void Restart(long nowMs) => _sinceMs = _lastMs = nowMs;
+    public void Restart(long nowMs) => _sinceMs = _lastMs = _lookedMs = nowMs;
 
     public void NoteBytes(long nowMs) => _lastMs = nowMs;
 
@@ -38,9 +39,21 @@ internal struct BodyPace
         if (_pausedSinceMs != 0)
         {
             _sinceMs += nowMs - _pausedSinceMs;
-            _lastMs = nowMs;
+            _lastMs = _lookedMs = nowMs;
             _pausedSinceMs = 0;
         }
+    }
+
+    /// <summary>It is time for a look: what has passed since the last one counts if the handler waits for bytes now.</summary>
+    public void Look(long nowMs, bool isAwaited)
+    {
+        if (!isAwaited && _pausedSinceMs == 0)
+        {
+            _sinceMs += nowMs - _lookedMs;
+            _lastMs += nowMs - _lookedMs;
+        }
+
+        _lookedMs = nowMs;
     }
 
     /// <param name="nowMs">The time.</param>

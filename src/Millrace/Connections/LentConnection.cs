@@ -305,7 +305,9 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
             {
                 _bodyPace.Restart(nowMs);
             }
-            else if (!exchange.Body.IsPaused && _bodyPace.IsTooSlow(nowMs, exchange.Body.Received, Options.BodyTimeout, exchange.Rates.Body, inBlocks: IsFastCgi))
+
+            _bodyPace.Look(nowMs, exchange.Body.IsAwaited);
+            if (!exchange.Body.IsPaused && _bodyPace.IsTooSlow(nowMs, exchange.Body.Received, Options.BodyTimeout, exchange.Rates.Body, inBlocks: IsFastCgi))
             {
                 Loop.Counters.Refused(Observe.Refusal.BodyTooSlow);
                 exchange.Body.Break(new BadHttpRequestException("The request body arrived too slowly.", StatusCodes.Status408RequestTimeout));    // its reader goes on elsewhere: nothing of it runs here

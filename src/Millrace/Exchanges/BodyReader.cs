@@ -17,6 +17,9 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
 
     public bool HasStarted { get; private set; }
 
+    /// <summary>A read waits for bytes; any thread may ask.</summary>
+    public bool IsWaiting => Volatile.Read(ref _waiting) > 0;
+
     private bool _isTooLarge;
     private bool _staysEmpty;
     private bool _isCancelledFirst;     // CancelPendingRead came before any read

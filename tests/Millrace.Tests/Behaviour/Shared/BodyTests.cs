@@ -382,6 +382,43 @@ public abstract class BodyTests(Way way) : SharedTests(way)
             });
     }
 
+    // Of Kestrel's clients nothing is asked either before their bytes are waited for.
+    [Theory]
+    [InlineData(20, 5, 200)]        // seconds before the handler reads, and behind that before something comes
+    [InlineData(200, 5, 200)]
+    [InlineData(20, 9, 408)]
+    [InlineData(0, 9, 408)]
+    public void Time_in_which_the_handler_waits_for_something_else_is_not_its_peer_s_MinBodyBytesPerSecond_and_BodyTimeout(int secondsBefore, int secondsBehind, int status)
+    {
+        var reads = new TaskCompletionSource();
+        Run(
+            async call =>
+            {
+                await reads.Task;
+                _ = await call.RequestBody.ReadAsync(new byte[1_000]);
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Send(caller, caller.Head("/", "POST", 10));
+                bench.Pass(TimeSpan.FromSeconds(secondsBefore));
+                reads.SetResult();
+                bench.Settle();
+                bench.Pass(TimeSpan.FromSeconds(secondsBehind));
+                if (status == 200)
+                {
+                    bench.Send(caller, [.. caller.Part(new byte[10]), .. caller.EndOfBody()]);
+                }
+
+                Assert.Equal(status, Assert.Single(caller.Answers).Status);
+            },
+            options =>
+            {
+                options.MinBodyBytesPerSecond = IsHttp ? 240 : 0;
+                options.BodyTimeout = TimeSpan.FromSeconds(IsHttp ? 60 : 7);
+            });
+    }
+
     [Fact]
     public void A_body_that_trickles_is_left_alone_where_the_rule_is_off_MinBodyBytesPerSecond() => Run(
         static bench =>
