@@ -147,18 +147,18 @@ public sealed class CgiHead
         return variable == CgiVariable.Other ? CgiFault.None : TakeVariable(parameters, variable, new Slice(pair.ValueStart, pair.ValueLength));
     }
 
-    // The first value counts. A second one that differs is refused where two readers could take the request for two different ones.
+    // The last value counts, as it does to PHP: an administrator overrides a line of the included fastcgi_params below it. One that differs is refused where two
+    // readers could take the request for two different ones.
     private CgiFault TakeVariable(ReadOnlySpan<byte> parameters, CgiVariable variable, Slice value)
     {
         ref Slice slot = ref _values[(int)variable];
-        if (!slot.IsPresent)
+        if (slot.IsPresent && variable < CgiVariable.ScriptName && !slot.In(parameters).SequenceEqual(value.In(parameters)))
         {
-            slot = value;
-            return CgiFault.None;
+            return CgiFault.ParametersDisagree;
         }
 
-        bool agree = variable >= CgiVariable.ScriptName || slot.In(parameters).SequenceEqual(value.In(parameters));
-        return agree ? CgiFault.None : CgiFault.ParametersDisagree;
+        slot = value;
+        return CgiFault.None;
     }
 
     private CgiFault TakeHeader(ReadOnlySpan<byte> parameters, PairRange pair)

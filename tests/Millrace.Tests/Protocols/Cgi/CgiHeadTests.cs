@@ -52,6 +52,31 @@ public sealed class CgiHeadTests
         Assert.Equal(pairs, read);
     }
 
+    // `include fastcgi_params;` and below it a line of one's own, as nginx has it overridden.
+    [Fact]
+    public void Of_a_variable_that_is_there_twice_the_last_value_counts()
+    {
+        (string Name, string Value)[] first =
+        [
+            ("REMOTE_ADDR", "192.0.2.1"), ("REMOTE_PORT", "1"), ("SERVER_ADDR", "192.0.2.2"), ("SERVER_NAME", "a"), ("SERVER_PORT", "2"), ("CONTENT_TYPE", "text/a"),
+            ("HTTPS", "on"), ("REQUEST_SCHEME", "https"), ("SERVER_PROTOCOL", "HTTP/1.0"), ("QUERY_STRING", "a"), ("SCRIPT_NAME", "/a"), ("PATH_INFO", "/a"),
+        ];
+        (string Name, string Value)[] last =
+        [
+            ("REMOTE_ADDR", "198.51.100.1"), ("REMOTE_PORT", "3"), ("SERVER_ADDR", "198.51.100.2"), ("SERVER_NAME", "b"), ("SERVER_PORT", "4"), ("CONTENT_TYPE", "text/b"),
+            ("HTTPS", "off"), ("REQUEST_SCHEME", "http"), ("SERVER_PROTOCOL", "HTTP/1.1"), ("QUERY_STRING", "b"), ("SCRIPT_NAME", "/b"), ("PATH_INFO", "/b"),
+        ];
+        byte[] parameters = CgiParameters.Write([("REQUEST_METHOD", "GET"), ("REQUEST_URI", "/"), .. first, .. last]);
+        var head = new CgiHead();
+        Assert.Equal(CgiFault.None, head.Read(parameters, ParametersMax));
+        Slice[] found =
+        [
+            head.RemoteAddress, head.RemotePort, head.ServerAddress, head.ServerName, head.ServerPort, head.ContentType, head.Protocol, head.QueryString, head.ScriptName, head.PathInfo,
+        ];
+        Assert.Equal(last.Where(static pair => pair.Name is not ("HTTPS" or "REQUEST_SCHEME")).Select(static pair => pair.Value), found.Select(slice => Encoding.Latin1.GetString(slice.In(parameters))));
+        Assert.False(head.IsHttps);
+    }
+
     [Fact]
     public void Nothing_of_the_request_before_remains()
     {
