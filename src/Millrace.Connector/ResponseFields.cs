@@ -11,7 +11,7 @@ namespace Millrace.Connector;
 
 internal interface IResponseFields
 {
-    /// <param name="code">From 200 to 599.</param>
+    /// <param name="code">From 200 to 999.</param>
     /// <param name="reason">Null: the usual one.</param>
     void SetStatus(int code, string? reason);
 

@@ -130,9 +130,9 @@ internal sealed class ResponseHead
     private static int ReadStatus<TFields>(ReadOnlySpan<byte> value, TFields response)
         where TFields : struct, IResponseFields
     {
-        if (value.Length < 3 || !int.TryParse(value[..3], NumberStyles.None, CultureInfo.InvariantCulture, out int code) || code is < 200 or > 599 || (value.Length > 3 && value[3] != (byte)' '))
+        if (value.Length < 3 || !int.TryParse(value[..3], NumberStyles.None, CultureInfo.InvariantCulture, out int code) || code is < 200 || (value.Length > 3 && value[3] != (byte)' '))
         {
-            throw Broken("its status is no number from 200 to 599");
+            throw Broken("its status is no number from 200 to 999");
         }
         ReadOnlySpan<byte> reason = value.Length > 4 ? value[4..] : [];
         response.SetStatus(code, reason.IsEmpty || Ascii.Equals(reason, ReasonPhrases.GetReasonPhrase(code)) ? null : Encoding.Latin1.GetString(reason));

@@ -119,7 +119,7 @@ internal sealed record FetchRequest(string Method, string Target, IReadOnlyList<
     {
         if (data == StandardInput)
         {
-            return Console.OpenStandardInput();
+            return new StandardInputBody();
         }
         if (!data.StartsWith('@'))
         {

@@ -17,7 +17,7 @@ internal sealed class Caddy : FrontEnd
     public override string Configure(FrontEndSite site) => IndentWithTabs($$"""
         # In {{FileFor(site)}}, then: {{ReloadCommand}}
         # Without http:// Caddy serves HTTPS and gets the certificate by itself.
-        {{string.Join(", ", site.HostNames.Split(' ', StringSplitOptions.RemoveEmptyEntries).Select(static name => $"http://{name}"))}} {
+        {{(site.HostNames.Contains('*', StringComparison.Ordinal) ? "# To Caddy * is one label: a.b.example.org is http://*.*.example.org.\n" : "")}}{{string.Join(", ", site.HostNames.Split(' ', StringSplitOptions.RemoveEmptyEntries).Select(static name => $"http://{name}"))}} {
         {{Proxy(site)}}
         }
 

@@ -78,9 +78,11 @@ internal sealed class Haproxy : FrontEnd
             return lines.Append($"    use_backend {site.Name} if {site.Name}_host").ToString();
         }
 
+        // The path is compared as the client has sent it: other letters than those of ASCII are escaped there.
+        (string path, string begins) = Ascii.IsValid(site.PathPrefix) ? ("path", "path_beg") : ("path,url_dec", "path,url_dec -m beg");
         return lines.Append($"    # the application sees the whole path: app.UsePathBase(\"{site.PathPrefix}\")\n")
-            .Append($"    acl {site.Name}_path path {Quote(site.PathPrefix)}\n")
-            .Append($"    acl {site.Name}_path path_beg {Quote(site.PathPrefix + "/")}\n")
+            .Append($"    acl {site.Name}_path {path} {Quote(site.PathPrefix)}\n")
+            .Append($"    acl {site.Name}_path {begins} {Quote(site.PathPrefix + "/")}\n")
             .Append($"    use_backend {site.Name} if {site.Name}_host {site.Name}_path")
             .ToString();
     }

@@ -102,7 +102,7 @@ internal sealed partial class Nginx : FrontEnd
 
         """;
 
-    private static string Variable(FrontEndSite site) => "connection_" + site.Name.Replace('-', '_');
+    private static string Variable(FrontEndSite site) => "upgrade_" + site.Name.Replace('-', '_');
 
     private static string HostVariable(FrontEndSite site) => "host_" + site.Name.Replace('-', '_');
 

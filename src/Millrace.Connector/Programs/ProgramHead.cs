@@ -172,9 +172,9 @@ internal sealed class ProgramHead(int bytesMax, int fieldsMax)
     // 404 Not Found
     private void ReadStatus(string value, HttpResponse response)
     {
-        if (_hasStatus || value.Length < 3 || !int.TryParse(value.AsSpan(0, 3), NumberStyles.None, CultureInfo.InvariantCulture, out int code) || code is < 200 or > 599 || (value.Length > 3 && value[3] != ' '))
+        if (_hasStatus || value.Length < 3 || !int.TryParse(value.AsSpan(0, 3), NumberStyles.None, CultureInfo.InvariantCulture, out int code) || code is < 200 || (value.Length > 3 && value[3] != ' '))
         {
-            throw Broken("its status is no number from 200 to 599, or there are two");
+            throw Broken("its status is no number from 200 to 999, or there are two");
         }
         _hasStatus = true;
         response.StatusCode = code;

@@ -38,6 +38,21 @@ public sealed class OutputTests
         Assert.Equal(("the same\n", "", 0), (shell.Output, shell.Error, code));
     }
 
+    // Whoever types nothing keeps nobody from the end.
+    [Theory]
+    [InlineData("http")]
+    [InlineData("fastcgi")]
+    public async Task Standard_input_that_stays_open_holds_up_neither_the_time_limit_nor_an_answer(string scheme)
+    {
+        await using var app = CommandProcess.Millrace("run", CommandProcess.AssemblyOf("tests/Millrace.Interop.HostKinds", "Millrace.Interop.HostKinds"), "--urls", $"{scheme}://127.0.0.1:0", "--", "Served");
+        await app.WaitForOutputAsync("listens on");
+        string get = $"timeout 60 dotnet \"$0\" get {Listening(app.Output)}";
+        await using var shell = Shell($"{get} /echo --stdin --timeout 2 < <(sleep 90) >/dev/null 2>&1; echo $?; {get} /nowhere --stdin --timeout 50 < <(sleep 90) >/dev/null 2>&1; echo $?");
+
+        await shell.WaitForExitAsync();
+        Assert.Equal("28\n22\n", shell.Output);
+    }
+
     [Fact]
     public async Task A_full_disk_under_get_is_a_sentence_and_not_the_servers_fault()
     {

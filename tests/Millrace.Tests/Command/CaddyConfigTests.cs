@@ -46,6 +46,12 @@ public sealed class CaddyConfigTests
         new Caddy().Configure(Site("http://127.0.0.1:5000", "www.example.org", "/shop")));
 
     [Fact]
+    public void A_name_for_all_below_another_is_of_one_label_as_the_block_says() => Assert.Contains(
+        "# To Caddy * is one label: a.b.example.org is http://*.*.example.org.\nhttp://*.example.org {\n",
+        new Caddy().Configure(Site("http://127.0.0.1:5000", "*.example.org")),
+        StringComparison.Ordinal);
+
+    [Fact]
     public void Socket_with_a_space_in_its_path_is_quoted() =>
         Assert.Contains("reverse_proxy \"unix//run/a b.sock\"\n", new Caddy().Configure(Site("http://unix:/run/a b.sock")), StringComparison.Ordinal);
 }

@@ -33,6 +33,18 @@ public sealed class FileSitesTests : IDisposable
     }
 
     [Fact]
+    public async Task An_address_of_every_interface_is_reached_on_this_machine()
+    {
+        Write("""{ "apps": [ { "name": "shop", "target": "s", "urls": "http://*:8080" }, { "name": "wiki", "target": "w", "urls": "fastcgi://0.0.0.0:9000?allow=10.0.0.0/8" } ] }""");
+
+        var result = await CommandLine.RunAsync("config", "nginx", FilePath);
+
+        Assert.Equal((0, ""), (result.ExitCode, result.Error));
+        Assert.Contains("    server 127.0.0.1:8080;\n", result.Output, StringComparison.Ordinal);
+        Assert.Contains("    server 127.0.0.1:9000;\n", result.Output, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public async Task A_pool_is_a_site_whose_scripts_nginx_and_Apache_find_and_others_only_where_the_pool_does()
     {
         Write("""{ "pools": [ { "name": "p-1", "urls": "fastcgi://unix:/run/p.sock", "suffixes": [".php", ".phtml"], "limits": { "body": "64m" } } ] }""");

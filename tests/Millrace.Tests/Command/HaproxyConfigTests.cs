@@ -86,6 +86,14 @@ public sealed class HaproxyConfigTests
 
         """, new Haproxy().Configure(Site("http://[::1]:5000", "www.example.org *.example.net", "/shop", ipv6: false)));
 
+    // HAProxy compares the path as the client has escaped it.
+    [Fact]
+    public void A_path_of_other_letters_than_those_of_ASCII_is_compared_decoded()
+    {
+        string block = new Haproxy().Configure(Site("http://127.0.0.1:5000", path: "/größe"));
+        Assert.Contains("    acl hello_path path,url_dec '/größe'\n    acl hello_path path,url_dec -m beg '/größe/'\n", block, StringComparison.Ordinal);
+    }
+
     [Theory]
     [InlineData("/a$b", "'/a$b'")]
     [InlineData("/it's", @"'/it'\''s'")]

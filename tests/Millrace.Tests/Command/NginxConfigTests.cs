@@ -107,7 +107,7 @@ public sealed class NginxConfigTests
                 keepalive 64;                   # idle connections kept per worker
             }
 
-            map $http_upgrade $connection_my_app {
+            map $http_upgrade $upgrade_my_app {
                 default upgrade;
                 ''      '';
             }
@@ -133,7 +133,7 @@ public sealed class NginxConfigTests
                     proxy_set_header X-Forwarded-For   $proxy_add_x_forwarded_for;
                     proxy_set_header X-Forwarded-Proto $scheme;
                     proxy_set_header Upgrade           $http_upgrade;   # WebSockets
-                    proxy_set_header Connection        $connection_my_app;
+                    proxy_set_header Connection        $upgrade_my_app;
                 }
             }
 

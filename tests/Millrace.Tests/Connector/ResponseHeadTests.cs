@@ -21,6 +21,7 @@ public sealed class ResponseHeadTests
         { "Content-Length: 5\r\nTransfer-Encoding: chunked\r\nConnection: close\r\nKeep-Alive: 1\r\nUpgrade: x\r\nProxy-Connection: x\r\nTE: x\r\n\r\n", 200, "Content-Length: 5" },
         { "X:\r\nY: \t a b \t \r\n\r\n", 200, "X: ; Y: a b" },
         { "Status: 299\r\n\r\n", 299, "" },
+        { "Status: 999\r\n\r\n", 999, "" },
         { "\r\n", 200, "" },
         { "\n", 200, "" },
     };
@@ -56,7 +57,7 @@ public sealed class ResponseHeadTests
     [InlineData("HTTP/1.1 200 OK\r\n\r\n")]
     [InlineData("Status: 99 x\r\n\r\n")]
     [InlineData("Status: 100 Continue\r\n\r\n")]
-    [InlineData("Status: 600\r\n\r\n")]
+    [InlineData("Status: 1000\r\n\r\n")]
     [InlineData("Status: OK\r\n\r\n")]
     [InlineData("Status: 2000\r\n\r\n")]
     [InlineData("Status:\r\n\r\n")]
