@@ -13,6 +13,9 @@ public abstract class ApacheList(EndToEndRig rig) : EndToEndList(rig)
 
     private const string ClosesAfterSomeErrors = "Apache closes the client's connection after 400, 500 and 503, and says so.";
 
+    // "All workers are busy or dying, will shutdown 5 keep-alive connections" (event MPM): also while they are only being started.
+    protected override bool ClosesKeptConnections => true;
+
     // BalancerMember ... retry=1
     protected override TimeSpan RefusalMemory => TimeSpan.FromSeconds(1.5);
 

@@ -97,6 +97,9 @@ public abstract partial class EndToEndList
             : null;
     }
 
+    /// <summary>Whether the front end may close a kept connection of a client's between two requests, without a word of the next answer: whoever asks again is answered (RFC 9112 §9.3.1).</summary>
+    protected virtual bool ClosesKeptConnections => false;
+
     /// <summary>How long the front end asks an application no more that refused a connection.</summary>
     protected virtual TimeSpan RefusalMemory => TimeSpan.Zero;
 
@@ -109,7 +112,7 @@ public abstract partial class EndToEndList
         await using IFrontEnd frontEnd = await rig.StartFrontEndAsync(stable, restarted);
 
         using var finished = new CancellationTokenSource();
-        var load = new DrainLoad(frontEnd.Buffered);
+        var load = new DrainLoad(frontEnd.Buffered, ClosesKeptConnections);
         Task running = load.RunAsync(finished.Token);
 
         await Task.Delay(300);
@@ -183,7 +186,7 @@ public abstract partial class EndToEndList
     }
 
     /// <summary>Clients that ask for short and slow answers until they are told to end, and note every failure.</summary>
-    private sealed class DrainLoad(IPEndPoint endPoint)
+    private sealed class DrainLoad(IPEndPoint endPoint, bool mayBeClosed)
     {
         private const int Clients = 8;
         private readonly ConcurrentQueue<string> _failures = new();
@@ -200,10 +203,11 @@ public abstract partial class EndToEndList
         {
             for (int i = 0; !finished.IsCancellationRequested;)
             {
+                int onThisConnection = 0;
                 try
                 {
                     using WireClient client = await WireClient.ConnectAsync(endPoint);
-                    for (int onThisConnection = 0; onThisConnection < 200 && !finished.IsCancellationRequested; onThisConnection++, i++)
+                    for (; onThisConnection < 200 && !finished.IsCancellationRequested; onThisConnection++, i++)
                     {
                         string id = $"{number}-{i}";
                         string target = i % 10 == 0 ? $"/slow?ms=30&id={id}" : $"/id?id={id}";
@@ -215,6 +219,10 @@ public abstract partial class EndToEndList
 
                         Interlocked.Increment(ref _answered);
                     }
+                }
+                catch (CutResponseException closed) when (mayBeClosed && onThisConnection > 0 && closed.IsBeforeFirstByte)
+                {
+                    // The same is asked on a new one.
                 }
                 catch (Exception failure) when (failure is IOException or SocketException or TimeoutException)
                 {

@@ -171,6 +171,11 @@ public sealed class WireClient : IDisposable
     /// <summary>Reads the head of the response; the method says whether a body can follow.</summary>
     public async Task<WireHead> ReadHeadAsync(string method = "GET")
     {
+        if (!await TryFillAsync())
+        {
+            throw new CutResponseException("The connection ended before the answer began.") { IsBeforeFirstByte = true };
+        }
+
         string statusLine = await ReadLineAsync();
         int status = int.Parse(statusLine.Split(' ')[1], CultureInfo.InvariantCulture);
         var headers = new List<KeyValuePair<string, string>>();

@@ -42,6 +42,9 @@ public sealed class CutResponseException : IOException
     {
     }
 
+    /// <summary>Nothing of the response has come.</summary>
+    public bool IsBeforeFirstByte { get; init; }
+
     public CutResponseException(string message) : base(message)
     {
     }
