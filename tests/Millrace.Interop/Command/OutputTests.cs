@@ -38,19 +38,18 @@ public sealed class OutputTests
         Assert.Equal(("the same\n", "", 0), (shell.Output, shell.Error, code));
     }
 
-    // Whoever types nothing keeps nobody from the end.
+    // Whoever types nothing keeps nobody from the end. (The framework's HTTP client takes no answer before it has sent all.)
     [Theory]
-    [InlineData("http")]
-    [InlineData("fastcgi")]
-    public async Task Standard_input_that_stays_open_holds_up_neither_the_time_limit_nor_an_answer(string scheme)
+    [InlineData("http", "/echo", 2, 28)]
+    [InlineData("fastcgi", "/echo", 2, 28)]
+    [InlineData("fastcgi", "/nowhere", 50, 22)]
+    public async Task Standard_input_that_stays_open_holds_up_neither_the_time_limit_nor_an_answer(string scheme, string path, int limit, int code)
     {
         await using var app = CommandProcess.Millrace("run", CommandProcess.AssemblyOf("tests/Millrace.Interop.HostKinds", "Millrace.Interop.HostKinds"), "--urls", $"{scheme}://127.0.0.1:0", "--", "Served");
         await app.WaitForOutputAsync("listens on");
-        string get = $"timeout 60 dotnet \"$0\" get {Listening(app.Output)}";
-        await using var shell = Shell($"{get} /echo --stdin --timeout 2 < <(sleep 90) >/dev/null 2>&1; echo $?; {get} /nowhere --stdin --timeout 50 < <(sleep 90) >/dev/null 2>&1; echo $?");
+        await using var shell = Shell($"dotnet \"$0\" get {Listening(app.Output)} {path} --stdin --timeout {limit} < <(exec sleep 90 2>/dev/null) >/dev/null 2>&1");
 
-        await shell.WaitForExitAsync();
-        Assert.Equal("28\n22\n", shell.Output);
+        Assert.Equal(code, await shell.WaitForExitAsync());
     }
 
     [Fact]
