@@ -7,20 +7,23 @@ internal sealed partial class ProgramRequest
     /// <summary>A request that ends whoever has it does so to no more of them.</summary>
     private const int TimesMax = 2;
 
+    /// <summary>Processes that have ended before it could be asked of them: of a pool several may end at a time, and it learns of that a little later.</summary>
+    private const int GoneMax = 8;
+
     private int _timesSent;         // connections over which bytes of it have gone
 
-    /// <summary>Has one of several processes answer. Where it has died before it could another one is asked, once.</summary>
+    /// <summary>Has one of several processes answer. Where it has died before it could another one is asked: of those that it was sent to, once.</summary>
     /// <param name="runAtFree">Gives the first that is free to the request.</param>
     public async Task RunAtFreeAsync(Func<Func<IProgramConnections, CancellationToken, Task<bool>>, Task> runAtFree)
     {
-        for (bool isAgain = false; ; isAgain = true)
+        for (int tries = 1; ; tries++)
         {
             try
             {
                 await runAtFree(RunAsync).ConfigureAwait(false);
                 return;
             }
-            catch (ConnectorException) when (!isAgain && MayGoElsewhere)
+            catch (ConnectorException) when (tries <= GoneMax && MayGoElsewhere)
             {
                 // See above.
             }

@@ -121,6 +121,26 @@ public sealed class ProcessPoolTests : IDisposable
     }
 
     [Fact]
+    public async Task Processes_that_are_killed_together_are_replaced_and_no_request_notices()
+    {
+        const int Processes = 4;
+        await using PhpApp app = await StartAsync(static options => (options.Min, options.Max) = (Processes, Processes));
+        for (int i = 0; i < 5; i++)
+        {
+            foreach (WorkerStatus worker in app.Pool.GetStatus().Workers)
+            {
+                using var process = Process.GetProcessById(worker.ProcessId!.Value);
+                process.Kill();
+                await process.WaitForExitAsync();
+            }
+
+            (int status, _) = await GetAsync(app, "/pid.php", HttpMethod.Post);
+            Assert.True(status == 200, $"{status} behind {i}: {string.Join('\n', app.Said.All.TakeLast(5))}");
+            await UntilAsync(() => Ends(app, WorkerEnd.Exited) == (i + 1) * Processes && app.Pool.GetStatus().Workers.Count(static worker => worker.ProcessId is not null) == Processes);
+        }
+    }
+
+    [Fact]
     public async Task A_NET_process_that_hangs_is_killed_at_its_limit_and_its_managed_stacks_are_in_the_log()
     {
         Write("pid", "");
