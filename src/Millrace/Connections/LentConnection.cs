@@ -97,10 +97,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
     private protected void NoteBodyRoom()
     {
         Exchange!.Body.OnRoom();
-        if (!Exchange.Body.IsPaused)
-        {
-            _bodyPace.Resume(Loop.NowMs);
-        }
+        _bodyPace.Resume(Loop.NowMs);       // a word meant for the body before does no harm: a pause is also time in which the handler waits for nothing
     }
 
     // Pinned on entry and unpinned here, before any user code runs.

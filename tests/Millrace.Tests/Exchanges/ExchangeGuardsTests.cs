@@ -13,6 +13,7 @@ public sealed class ExchangeGuardsTests
 {
     private const long Ticket = 1 << 16;
     private const int Rounds = 20;
+    private const int LooksMs = 20;     // in which one that does not wait has long ended
 
     private static LoopServices Services() => new(new MillraceOptions(), new DelegateHandler(static (_, _) => { }), new Log(NullLogger.Instance));
 
@@ -27,12 +28,7 @@ public sealed class ExchangeGuardsTests
         });
         other.Start();
         begins.Wait();
-        for (int i = 0; i < 100; i++)
-        {
-            Thread.Yield();
-        }
-
-        Assert.True(other.IsAlive);
+        Assert.False(other.Join(LooksMs));
         ends();
         other.Join();
     }
