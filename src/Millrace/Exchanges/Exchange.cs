@@ -163,7 +163,7 @@ internal sealed partial class Exchange : RequestInProgress
         Head.Reset();
         ResetBuffers();
         RequestHeaders.End();
-        Answer.Headers.Begin();
+        Answer.Headers.End();
         ResetRequest();
         IsInline = false;
         Connection = null!;

@@ -21,6 +21,7 @@ internal class HeaderTable : IHeaderDictionary
 
     private KeyValuePair<string, StringValues>[] _entries = new KeyValuePair<string, StringValues>[ShortMax];
     private int _count;
+    private bool _isUsed;       // an entry has been written for this request: most fill one table of the two, or none
     private Dictionary<string, int>? _index;    // position by name, of a long table
 
     protected virtual void BeforeRead()
@@ -219,6 +220,11 @@ internal class HeaderTable : IHeaderDictionary
     // All of it, whatever is counted: two threads of an application may have changed it at once.
     protected void Drop()
     {
+        if (!_isUsed)
+        {
+            return;
+        }
+
         _index = null;
         _count = 0;
         if (_entries.Length > KeptMax)
@@ -231,8 +237,16 @@ internal class HeaderTable : IHeaderDictionary
         }
     }
 
+    /// <summary>Drops all of it behind a request; no thread of that writes any more.</summary>
+    protected void Renew()
+    {
+        Drop();
+        _isUsed = false;
+    }
+
     private void Append(string name, StringValues values)
     {
+        _isUsed = true;
         if (_count == _entries.Length)
         {
             Array.Resize(ref _entries, _count * 2);

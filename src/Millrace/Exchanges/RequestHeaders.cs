@@ -33,7 +33,7 @@ internal sealed class RequestHeaders(RequestHead head) : HeaderTable
     public void End()
     {
         Volatile.Write(ref _state, Filled);
-        Drop();
+        Renew();
     }
 
     protected override void BeforeRead()

@@ -32,6 +32,9 @@ internal sealed class ResponseHeaders : HeaderTable
         Drop();
     }
 
+    /// <summary>The request has ended, and nothing of it is used any more.</summary>
+    public void End() => Renew();
+
     // RFC 9110 §5.1, §5.5: a name is a token; a value holds no CR, LF or NUL, nor other controls. What has been checked is kept,
     // and not an array that the application may write into later.
     protected override void BeforeWrite(string name, ref StringValues values)
