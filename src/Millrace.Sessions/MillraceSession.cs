@@ -286,7 +286,11 @@ internal sealed partial class MillraceSession : ISession
     private string Sealed(UnsealedValues values, bool isFirst)
     {
         _scheme.Services.Counters.Sealed(isFirst);
-        _ = isFirst && _scheme.IsSealDue(_key);     // known to be fresh: it need not be looked at for a step
+        if (isFirst)
+        {
+            _scheme.NoteSealed(_key);
+        }
+
         return $"{_token}.{_scheme.Services.Seal.Close(_token, values.Values.Span, _scheme.Services.Store.Epoch, values.Serial)}";
     }
 

@@ -81,6 +81,9 @@ internal sealed class SessionScheme
     /// <summary>Whether values that a request has in its cookie, and has not used, are to be looked at: the store may not have them, and nobody has looked within the last step.</summary>
     public bool IsSealDue(SessionKey key) => Services.IsSealDue(key, Options.IdleTimeout);
 
+    /// <inheritdoc cref="SessionServices.NoteSealed"/>
+    public void NoteSealed(SessionKey key) => Services.NoteSealed(key, Options.IdleTimeout);
+
     /// <summary>Whether they are to be stored, as if they had been used, since they have been idle for a step by now, and nothing else keeps them.</summary>
     public bool IsSealAging(SessionToken token, string seal) =>
         Services.Seal.Open(token, seal, Services.Store.Epoch, SealValidity, out UnsealedValues values) == SealState.Good && values.Age >= TouchTable.StepOf(Options.IdleTimeout);

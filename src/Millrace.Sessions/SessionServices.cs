@@ -23,7 +23,7 @@ internal sealed class SessionServices : IDisposable
         Spent = spent;
         Counters = counters;
         Log = log;
-        _seal = new Lazy<SessionSeal>(() => new SessionSeal(protection, time));
+        _seal = new Lazy<SessionSeal>(() => new SessionSeal(protection, time, store.IsLocal));
         _health = new StoreHealth(log, counters, time);
         _meter = new SessionMeter(counters, store);
         _touches = store.IsLocal ? null : new TouchTable(time);
@@ -119,9 +119,11 @@ internal sealed class SessionServices : IDisposable
         : ValueTask.CompletedTask;
 
     /// <summary>False: the store has the session, or somebody has asked here within the last step of the idle time.</summary>
-    public bool IsSealDue(SessionKey key, TimeSpan idleTimeout) => Store is not MemorySessionStore memory
-        ? _seals.Value.IsDue(key, idleTimeout)
-        : !memory.Has(key) && _seals.Value.IsDue(key, idleTimeout);
+    public bool IsSealDue(SessionKey key, TimeSpan idleTimeout) =>
+        (Store is not MemorySessionStore memory || !memory.Has(key)) && _seals.Value.IsDue(key, idleTimeout);
+
+    /// <summary>A seal has just been given: it is known to be fresh, and need not be looked at for a step.</summary>
+    public void NoteSealed(SessionKey key, TimeSpan idleTimeout) => _ = _seals.Value.IsDue(key, idleTimeout);
 
     // A shared store hears of a session in use within a step.
     private static TimeSpan Lasting(TimeSpan idleTimeout) => idleTimeout + TouchTable.StepOf(idleTimeout);

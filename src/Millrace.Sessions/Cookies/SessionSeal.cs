@@ -1,9 +1,10 @@
 // Values of a session on their way through the client: the first ones, so that the server need not keep what may never come back, and later ones while the server is short of room.
 //
-//   DataProtection( version 2 | epoch 8 | token 16 | sealed at, seconds since 1970 8 | serial 4 | values )      in base64url
+//   DataProtection( version 2 | epoch 8 | token 16 | sealed at, in seconds 8 | serial 4 | values )      in base64url
 //
 // The token binds the values to their session: a seal behind another token opens nothing. The epoch is the store's: one that forgets its sessions
-// when the process ends accepts no seal from before, which could show what has been changed since. The serial tells the seals of one session apart: SpentSeals knows those whose values
+// when the process ends accepts no seal from before, which could show what has been changed since; its seconds are of a clock that nobody sets, as those are by which SpentSeals forgets.
+// Those of a store that processes share are the time of day. The serial tells the seals of one session apart: SpentSeals knows those whose values
 // are no longer true.
 
 using System.Buffers.Binary;
@@ -48,12 +49,19 @@ internal sealed class SessionSeal
 
     private readonly IDataProtector _protector;
     private readonly TimeProvider _time;
+    private readonly bool _isOfProcess;
 
-    public SessionSeal(IDataProtectionProvider protection, TimeProvider time)
+    /// <param name="protection">Whose keys it is made with.</param>
+    /// <param name="time">The clock.</param>
+    /// <param name="isOfProcess">No other process opens it.</param>
+    public SessionSeal(IDataProtectionProvider protection, TimeProvider time, bool isOfProcess)
     {
         _protector = protection.CreateProtector(Purpose);
         _time = time;
+        _isOfProcess = isOfProcess;
     }
+
+    private long NowSeconds => _isOfProcess ? _time.GetTimestamp() / _time.TimestampFrequency : _time.GetUtcNow().ToUnixTimeSeconds();
 
     /// <summary>A serial for the next one: not 0, which is none.</summary>
     public static uint NewSerial() => (uint)Random.Shared.NextInt64(1, 1L << 32);
@@ -64,7 +72,7 @@ internal sealed class SessionSeal
         plain[0] = Version;
         BinaryPrimitives.WriteInt64BigEndian(plain.AsSpan(1), epoch);
         token.Write(plain.AsSpan(9));
-        BinaryPrimitives.WriteInt64BigEndian(plain.AsSpan(SealedAt), _time.GetUtcNow().ToUnixTimeSeconds());
+        BinaryPrimitives.WriteInt64BigEndian(plain.AsSpan(SealedAt), NowSeconds);
         BinaryPrimitives.WriteUInt32BigEndian(plain.AsSpan(Serial), serial);
         values.CopyTo(plain.AsSpan(HeadSize));
         return Base64Url.EncodeToString(_protector.Protect(plain));
@@ -86,7 +94,7 @@ internal sealed class SessionSeal
         {
             return SealState.OfAnotherEpoch;
         }
-        long age = _time.GetUtcNow().ToUnixTimeSeconds() - BinaryPrimitives.ReadInt64BigEndian(plain.AsSpan(SealedAt));
+        long age = NowSeconds - BinaryPrimitives.ReadInt64BigEndian(plain.AsSpan(SealedAt));
         if (age < -AheadSecondsMax || age > (long)validity.TotalSeconds)
         {
             return SealState.Expired;

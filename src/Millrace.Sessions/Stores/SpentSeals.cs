@@ -21,7 +21,7 @@ internal sealed class SpentSeals
     private const uint HasEnded = 0;
     private const uint HasNoSeal = 1;
 
-    // A seal's age is counted in whole seconds of the time of day, and by clocks of which one may be a minute ahead.
+    // A seal's age is counted in whole seconds, and with a shared store by clocks of which one may be a minute ahead.
     private static readonly TimeSpan s_margin = TimeSpan.FromSeconds(SessionSeal.AheadSecondsMax + 2);
 
     private readonly long _bytesOfOne;

@@ -122,6 +122,26 @@ public sealed class SealedCookieAttackTests
     }
 
     [Fact]
+    public async Task Replayed_after_sign_out_when_the_time_of_day_has_been_set_back_it_shows_nothing()
+    {
+        await using TestSite site = await TestSite.StartAsync(static options => options.SealValidity = TimeSpan.FromMinutes(5));
+        Visitor visitor = site.NewVisitor();
+        await visitor.DoAsync("set user anna");
+        Visitor replay = visitor.Copy();
+        await visitor.DoAsync("clear");
+        for (int i = 0; i < 3; i++)
+        {
+            site.Time.Advance(TimeSpan.FromMinutes(10));
+            await site.NewVisitor().DoAsync("set a 1;clear");       // what is spent is forgotten as others are noted
+        }
+
+        site.Time.SetBack(TimeSpan.FromMinutes(29));
+
+        Assert.Equal("-", await replay.DoAsync("get user"));
+        Assert.Equal(1, site.Counters.Total(CookieRefusal.SealExpired));
+    }
+
+    [Fact]
     public async Task Replayed_after_a_changed_session_was_evicted_it_shows_nothing()
     {
         await using TestSite site = await TestSite.StartAsync(static options => options.BudgetBytes = MillraceSessionOptions.BudgetBytesMin);

@@ -6,10 +6,11 @@ internal sealed class ManualTime : TimeProvider
 {
     private readonly List<Alarm> _alarms = [];
     private DateTimeOffset _now = new(2030, 1, 1, 0, 0, 0, TimeSpan.Zero);
+    private TimeSpan _setBack;
 
     public override long TimestampFrequency => TimeSpan.TicksPerSecond;
 
-    public override DateTimeOffset GetUtcNow() => _now;
+    public override DateTimeOffset GetUtcNow() => _now - _setBack;
 
     public override long GetTimestamp() => _now.Ticks;
 
@@ -23,6 +24,9 @@ internal sealed class ManualTime : TimeProvider
             }
         }
     }
+
+    /// <summary>Sets the time of day back, and no other clock.</summary>
+    public void SetBack(TimeSpan by) => _setBack += by;
 
     public void Advance(TimeSpan by)
     {
