@@ -120,6 +120,7 @@ internal sealed partial class AppInstance : IDisposable
     {
         SystemCalls.EMFILE or SystemCalls.ENFILE => "Allow the daemon more open files (LimitNOFILE= of its unit, ulimit -n).",
         SystemCalls.EAGAIN or SystemCalls.ENOMEM => "Allow it more processes, or memory (TasksMax= of its unit, pids.max, ulimit -u).",
+        SystemCalls.E2BIG => "Its \"arguments\" and \"environment\" are longer than the system allows (128 KiB each, getconf ARG_MAX together): put what is long into a file.",
         _ => user is null ? "Publish the application again." : "The user must exist, the daemon be root, and the user be able to read the application and .NET.",
     };
 

@@ -303,9 +303,11 @@ internal sealed partial class ServeFileReader
         {
             return "localhost";
         }
-        if (Uri.CheckHostName(host.Split(':')[0]) is not (UriHostNameType.Dns or UriHostNameType.IPv4))
+        string[] parts = host.Split(':');
+        bool isPort = parts is [_] || (parts is [_, var port] && ushort.TryParse(port, NumberStyles.None, CultureInfo.InvariantCulture, out _));
+        if (!isPort || Uri.CheckHostName(parts[0]) is not (UriHostNameType.Dns or UriHostNameType.IPv4))
         {
-            Add(value.Place, $"\"{host}\" is no host name; write one such as \"shop.example\".");
+            Add(value.Place, $"\"{host}\" is no host name; write one such as \"shop.example\", perhaps with a port.");
         }
         return host;
     }

@@ -8,6 +8,7 @@ internal static unsafe partial class SystemCalls
     public const int ENOENT = 2;
     public const int EINTR = 4;
     public const int EIO = 5;
+    public const int E2BIG = 7;
     public const int EBADF = 9;
     public const int EAGAIN = 11;
     public const int ENOMEM = 12;
@@ -53,6 +54,7 @@ internal static unsafe partial class SystemCalls
         ENOENT => "ENOENT (no such file or directory)",
         EINTR => "EINTR (interrupted system call)",
         EIO => "EIO (input/output error)",
+        E2BIG => "E2BIG (argument list too long)",
         EBADF => "EBADF (bad file descriptor)",
         EAGAIN => "EAGAIN (resource temporarily unavailable)",
         ENOMEM => "ENOMEM (out of memory)",

@@ -12,6 +12,7 @@ public sealed class AppInstanceTests
     [InlineData(SystemCalls.ENFILE, "shop", "LimitNOFILE=")]
     [InlineData(SystemCalls.EAGAIN, null, "TasksMax=")]
     [InlineData(SystemCalls.ENOMEM, null, "TasksMax=")]
+    [InlineData(SystemCalls.E2BIG, "shop", "\"environment\" are longer than")]
     [InlineData(2, null, "Publish the application again.")]
     [InlineData(1, "shop", "The user must exist")]
     public void The_cure_is_for_what_was_lacking(int errno, string? user, string cure) =>

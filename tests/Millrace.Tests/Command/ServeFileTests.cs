@@ -95,6 +95,8 @@ public sealed class ServeFileTests
         { "2:11", "\"healthz\" is no path of a URL", App("|\"health\": \"healthz\"") },
         { "2:11", "\"/a b\" is no path of a URL", App("|\"health\": \"/a b\"") },
         { "2:15", "\"a/b\" is no host name", App("|\"healthHost\": \"a/b\"") },
+        { "2:15", "\"a:b:c\" is no host name", App("|\"healthHost\": \"a:b:c\"") },
+        { "2:15", "\"a:65536\" is no host name", App("|\"healthHost\": \"a:65536\"") },
         { "1:18", "\"Shop\" is a name of letters a to z", "{\"apps\":[{\"name\":\"Shop\",\"target\":\"t\",\"urls\":\"http://127.0.0.1:1\"}]}" },
         { "1:18", "\"../x\" is a name of letters a to z", "{\"apps\":[{\"name\":\"../x\",\"target\":\"t\",\"urls\":\"http://127.0.0.1:1\"}]}" },
         { "1:18", "\"name\" is empty", "{\"apps\":[{\"name\":\"\",\"target\":\"t\",\"urls\":\"http://127.0.0.1:1\"}]}" },
