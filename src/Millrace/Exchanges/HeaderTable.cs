@@ -220,13 +220,13 @@ internal class HeaderTable : IHeaderDictionary
     // All of it, whatever is counted: two threads of an application may have changed it at once.
     protected void Drop()
     {
+        _index = null;
+        _count = 0;
         if (!_isUsed)
         {
             return;
         }
 
-        _index = null;
-        _count = 0;
         if (_entries.Length > KeptMax)
         {
             _entries = new KeyValuePair<string, StringValues>[ShortMax];
