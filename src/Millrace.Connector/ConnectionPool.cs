@@ -218,10 +218,10 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
     // A Unix socket connects at once, or says why not: only then is there a time to be measured.
     private static Socket? TryConnect(EndPoint endPoint)
     {
-        Socket socket = UnixSocket.New();
-        socket.Blocking = false;
+        Socket socket = NewSocket(endPoint);
         try
         {
+            socket.Blocking = false;
             socket.Connect(endPoint);
             return socket;
         }
@@ -238,9 +238,7 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
         limit.CancelAfter(timeout);
         while (true)
         {
-            var socket = endPoint is UnixDomainSocketEndPoint
-                ? UnixSocket.New()
-                : new Socket(endPoint.AddressFamily, SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
+            Socket socket = NewSocket(endPoint);
             try
             {
                 await socket.ConnectAsync(endPoint, limit.Token).ConfigureAwait(false);
@@ -273,6 +271,18 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
             {
                 throw new ConnectorException(ConnectorFault.Busy, $"The queue of {endPoint} has been full for {timeout.TotalSeconds:0.#} s.");
             }
+        }
+    }
+
+    private static Socket NewSocket(EndPoint endPoint)
+    {
+        try
+        {
+            return endPoint is UnixDomainSocketEndPoint ? UnixSocket.New() : new Socket(endPoint.AddressFamily, SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
+        }
+        catch (SocketException error)
+        {
+            throw new ConnectorException(ConnectorFault.Busy, $"There is no socket for a connection to {endPoint}: {error.Message}. Allow the process more open files (LimitNOFILE= of its unit, ulimit -n).", error);
         }
     }
 

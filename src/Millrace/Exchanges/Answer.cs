@@ -100,16 +100,16 @@ internal sealed partial class Answer(Exchange exchange)
 
     private void Fix(long length, int coming)
     {
-        _fixedStatus = _statusCode;
+        _fixedStatus = exchange.IsUpgraded ? StatusCodes.Status101SwitchingProtocols : _statusCode;
         try
         {
             CheckStatus();
             CheckMayHaveLength();
             SuppressesBody |= HasNoBodyStatus || OpensTunnel;
             _declared = OpensTunnel || exchange.IsUpgraded ? -1 : Headers.DeclaredLength;
-            if (_declared < 0 && length >= 0 && !SuppressesBody)
+            if (length >= 0 && !SuppressesBody && (_declared < 0 || _declared > length))
             {
-                _declared = length;
+                _declared = length;     // and no more, whatever another thread has announced since the end was judged: the next answer would be taken for what is missing
             }
 
             CheckDeclared(coming);

@@ -120,15 +120,17 @@ internal class HeaderTable : IHeaderDictionary
         ArgumentException.ThrowIfNullOrEmpty(key);
         BeforeRead();
         BeforeWrite(key, ref value);
+        if (value.Count == 0)
+        {
+            return;
+        }
+
         if (Find(key) >= 0)
         {
             throw new ArgumentException($"The field {key} is there already.");
         }
 
-        if (value.Count > 0)
-        {
-            Append(key, value);
-        }
+        Append(key, value);
     }
 
     public void Add(KeyValuePair<string, StringValues> item) => Add(item.Key, item.Value);

@@ -117,7 +117,7 @@ internal sealed partial class Log
     [LoggerMessage(2, LogLevel.Debug, "Request {RequestId} was refused with {Status}: {Reason}")]
     public partial void BadRequest(string requestId, int status, string reason);
 
-    [LoggerMessage(3, LogLevel.Error, "Code that waited for a request body failed outside of its request.")]
+    [LoggerMessage(3, LogLevel.Error, "A callback or continuation of the application failed outside of its request.")]
     public partial void ContinuationFailed(Exception error);
 
     [LoggerMessage(4, LogLevel.Error, "An OnCompleted callback of request {RequestId} failed.")]

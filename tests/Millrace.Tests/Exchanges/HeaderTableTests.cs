@@ -11,6 +11,15 @@ namespace Millrace.Tests.Exchanges;
 
 public sealed class HeaderTableTests
 {
+    [Fact]
+    public void A_field_of_no_value_is_added_to_nothing_be_there_one_of_its_name_or_not()
+    {
+        HeaderTable table = Filled(1);
+        table.Add(Name(0), StringValues.Empty);
+        table.Add(Name(1), StringValues.Empty);
+        Assert.Equal("v0", Assert.Single(table).Value);
+    }
+
     [Theory]
     [InlineData(HeaderTable.ShortMax)]
     [InlineData(HeaderTable.ShortMax + 1)]

@@ -1,6 +1,8 @@
 // A Content-Length that is set when bytes have been written already: it may not say fewer than there are, or the rest would be
 // read as the next response.
 
+using Millrace.Exchanges;
+
 namespace Millrace.Tests.Behaviour.Shared;
 
 public abstract class ContentLengthTests(Way way) : SharedTests(way)
@@ -46,6 +48,27 @@ public abstract class ContentLengthTests(Way way) : SharedTests(way)
             call.Length = 4;
         },
         static (_, caller) => Assert.Equal("four", Assert.Single(caller.Answers).BodyText));
+
+    // Another thread of the application announces it when the server has looked, and before it writes the head: what is missing would be taken from the next answer.
+    [Theory]
+    [InlineData("", 5)]
+    [InlineData("four", 9)]
+    public void A_whole_body_is_no_longer_than_it_is_whatever_is_announced_as_its_head_is_written_RFC9112_6_3(string text, int announced) => Answers(
+        call =>
+        {
+            call.WriteText(text);
+            Exchange exchange = call.Exchange;
+            exchange.Answer.StopWriting();
+            exchange.Answer.Headers.ContentLength = announced;
+            exchange.Answer.StartWhole(isDeclared: true);
+            exchange.Answer.WriteEnd();
+        },
+        (bench, caller) =>
+        {
+            Answer answer = Assert.Single(caller.Answers);
+            Assert.Equal((200, $"{text.Length}", text), (answer.Status, answer.Field("Content-Length"), answer.BodyText));
+            bench.StillServes(caller);
+        });
 
     // As on Kestrel.
     [Theory]
