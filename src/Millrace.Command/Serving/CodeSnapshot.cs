@@ -118,7 +118,7 @@ internal sealed class CodeSnapshot : IDisposable
         }
         catch (Exception error) when (error is IOException or UnauthorizedAccessException)
         {
-            throw new CommandFailure(ExitCode.Failure, $"The code in {code.Path} cannot be copied to {parent}/{name}: {error.Message}. Make room there, name another folder with \"snapshots\", or write \"snapshot\": false for the application.");
+            throw new CommandFailure(ExitCode.Failure, $"The code in {code.Path} cannot be copied to {parent}/{name}: {error.Message}. Make room there and have the application reloaded, name another folder with \"snapshots\", or write \"snapshot\": false for the application.");
         }
     }
 

@@ -33,13 +33,23 @@ internal sealed record AppStatus(
     string Name, string State, string? Reason, IReadOnlyList<string> Urls, int Generation, int Restarts, int Recycles, string? Limits, TrafficStatus? Traffic, IReadOnlyList<ProcessStatus> Processes, IReadOnlyList<AppEvent> Events)
 {
     private const long MemoryMax = 1L << 50;
+    private const int ProcessesMax = 8192;
+
+    /// <summary>Since when it is in its state.</summary>
+    public DateTimeOffset StateSince { get; init; }
+
+    /// <summary>Processes that do not serve: on their way, or ending what they have begun; null from a daemon that does not say.</summary>
+    public IReadOnlyList<ProcessStatus>? Others { get; init; }
 
     /// <summary>See <see cref="DaemonStatus.IsWhole"/>.</summary>
     [JsonIgnore]
     public bool IsWhole =>
         Name is not null && State is not null && Urls is not null && !Urls.Contains(null!)
-        && Processes is { Count: < 8192 } && Processes.All(static process => process is { MemoryBytes: >= 0 and <= MemoryMax })
+        && ArePossible(Processes) && (Others is null || ArePossible(Others))
         && Events is not null && Events.All(static one => one is { What: not null });
+
+    private static bool ArePossible(IReadOnlyList<ProcessStatus>? processes) =>
+        processes is { Count: < ProcessesMax } && processes.All(static process => process is { MemoryBytes: >= 0 and <= MemoryMax });
 }
 
 /// <param name="RequestsPerSecond">Over the last seconds.</param>
@@ -51,7 +61,12 @@ internal sealed record TrafficStatus(double RequestsPerSecond, long Running, dou
 /// <param name="Process">Its number.</param>
 /// <param name="Since">When it was started.</param>
 /// <param name="MemoryBytes">Resident.</param>
-internal sealed record ProcessStatus(int Process, DateTimeOffset Since, long MemoryBytes);
+internal sealed record ProcessStatus(int Process, DateTimeOffset Since, long MemoryBytes)
+{
+    /// <summary>Those that have not ended.</summary>
+    public static IReadOnlyList<ProcessStatus> Of(IEnumerable<AppInstance> instances) =>
+        [.. instances.Where(static instance => !instance.Exited.IsCompleted).Select(static instance => new ProcessStatus(instance.ProcessId, instance.Started, instance.Memory))];
+}
 
 /// <param name="At">When.</param>
 /// <param name="What">A sentence without its capital letter and its full stop.</param>

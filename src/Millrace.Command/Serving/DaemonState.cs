@@ -122,6 +122,8 @@ internal sealed record AppSaved
 
     public required AppState State { get; init; }
 
+    public DateTimeOffset StateSince { get; init; }
+
     public string? Reason { get; init; }
 
     public int Generations { get; init; }

@@ -64,6 +64,9 @@ internal sealed partial class Generation : IDisposable
     /// <summary>One for each of its places.</summary>
     public IReadOnlyList<AppInstance> Instances => [.. Slots.Select(static slot => slot.Current).OfType<AppInstance>()];
 
+    /// <summary>Its processes that do not serve: on their way, or ending what they have begun.</summary>
+    public IReadOnlyList<AppInstance> Others => [.. All.SelectMany(static slot => slot.All()).Except(Instances)];
+
     /// <summary>What keeps its processes to their limits, as they run now; empty where they have none.</summary>
     public string Limits => string.Join(" | ", Instances.Select(static instance => instance.Limits.ToString()).Where(static limits => limits.Length > 0).Distinct());
 

@@ -6,10 +6,9 @@ namespace Millrace.Command.Serving;
 
 internal sealed partial class HostedApp
 {
-    private const int EventsMax = 100;
-
-    private readonly Queue<AppEvent> _events = [];
+    private readonly AppEvents _events = new();
     private string _limitsSaid = "";
+    private DateTimeOffset _stateSince = DateTimeOffset.UtcNow;
 
     public AppStatus Status
     {
@@ -28,8 +27,12 @@ internal sealed partial class HostedApp
                     _recycles + (current?.Recycles ?? 0),
                     current?.Limits is { Length: > 0 } limits ? limits : null,
                     current is null ? null : Traffic.Traffic,
-                    [.. (current?.Instances ?? []).Where(static instance => !instance.Exited.IsCompleted).Select(static instance => new ProcessStatus(instance.ProcessId, instance.Started, instance.Memory))],
-                    [.. _events]);
+                    ProcessStatus.Of(current?.Instances ?? []),
+                    _events.All)
+                {
+                    StateSince = _stateSince,
+                    Others = ProcessStatus.Of([.. current?.Others ?? [], .. _retiring.SelectMany(static generation => generation.Others)]),
+                };
             }
         }
     }
@@ -48,6 +51,7 @@ internal sealed partial class HostedApp
     {
         lock (_lock)
         {
+            _stateSince = State == state ? _stateSince : DateTimeOffset.UtcNow;
             State = state;
             Reason = reason is null ? null : Sentence.Of(reason);
         }
@@ -59,14 +63,7 @@ internal sealed partial class HostedApp
 
     private void Happened(string what)
     {
-        lock (_lock)
-        {
-            _events.Enqueue(new AppEvent(DateTimeOffset.UtcNow, Sentence.Of(what)));
-            if (_events.Count > EventsMax)
-            {
-                _events.Dequeue();
-            }
-        }
+        _events.Add(new AppEvent(DateTimeOffset.UtcNow, what));
         _voice.Say(Sentence.Of(what));
     }
 

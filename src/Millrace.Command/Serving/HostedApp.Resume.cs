@@ -21,6 +21,7 @@ internal sealed partial class HostedApp
         var app = new HostedApp(saved.Settings, folders, voice, changed)
         {
             State = saved.State,
+            _stateSince = saved.StateSince,
             Reason = saved.Reason is { } reason ? Sentence.Of(reason) : null,
             _generations = saved.Generations,
             _restarts = saved.Restarts,
@@ -33,10 +34,7 @@ internal sealed partial class HostedApp
             _queueReason = saved.QueueReason,
             _listeners = saved.Listeners is { } listeners ? AppListeners.Resume(listeners) : null,
         };
-        foreach (var its in saved.Events)
-        {
-            app._events.Enqueue(its with { What = Sentence.Of(its.What) });
-        }
+        saved.Events.ToList().ForEach(app._events.Add);
         app.Output.Resume(saved.Pipes, saved.Output, saved.Printed);
         app._code.Resume(saved.Settings, saved.Code, saved.IsBuildStale);
         app._current = saved.Current is { } current ? app.Resume(current) : null;
@@ -147,6 +145,7 @@ internal sealed partial class HostedApp
                 {
                     Settings = Settings,
                     State = State,
+                    StateSince = _stateSince,
                     Reason = Reason,
                     Generations = _generations,
                     Restarts = _restarts,
@@ -162,7 +161,7 @@ internal sealed partial class HostedApp
                     Listeners = _listeners?.State,
                     Current = _current?.State,
                     Leaving = [.. (_coming is { } coming ? _retiring.Append(coming) : _retiring).Select(static generation => generation.State)],
-                    Events = [.. _events],
+                    Events = _events.All,
                     Output = Output.Last(int.MaxValue),
                     Printed = Output.Printed,
                 };

@@ -137,7 +137,8 @@ internal sealed partial class Slot : IDisposable
         _ending.Dispose();
     }
 
-    private AppInstance[] All()
+    /// <summary>The one that serves, one that is on its way, and those that are leaving.</summary>
+    public AppInstance[] All()
     {
         lock (_lock)
         {

@@ -25,6 +25,10 @@ internal static class StatusTable
             {
                 text.AppendLine($"    limits: {CommandConsole.Readable(limits)}");
             }
+            if (i > 0 && status.Apps[i - 1].Others is { Count: > 0 } others)
+            {
+                text.AppendLine($"    ending or starting: {Numbers(others)}");
+            }
             if (i > 0 && status.Apps[i - 1].Reason is { } reason)
             {
                 text.AppendLine($"    {CommandConsole.Readable(reason, keepsLines: true).Replace("\n", "\n    ", StringComparison.Ordinal)}");      // an application's own words may be in it
@@ -36,9 +40,9 @@ internal static class StatusTable
     private static string[] Row(AppStatus app, DateTimeOffset now) =>
     [
         app.Name,
-        app.State,
+        app.State is "serving" or "stopped" or "idle" || app.StateSince == default ? app.State : $"{app.State} {Span(now - app.StateSince)}",
         app.Generation == 0 ? "-" : Number(app.Generation),
-        app.Processes.Count == 0 ? "-" : string.Join(',', app.Processes.Select(static process => Number(process.Process))),
+        app.Processes.Count == 0 ? "-" : Numbers(app.Processes),
         app.Processes.Count == 0 ? "-" : Span(now - app.Processes.Min(static process => process.Since)),
         app.Processes.Count == 0 ? "-" : string.Create(CultureInfo.InvariantCulture, $"{app.Processes.Sum(static process => process.MemoryBytes) / 1_048_576} MiB"),
         app.Traffic is { } traffic ? string.Create(CultureInfo.InvariantCulture, $"{traffic.RequestsPerSecond:0.#}") : "-",
@@ -55,6 +59,8 @@ internal static class StatusTable
         $"{now:yyyy-MM-ddTHH:mm:ssZ} {app.Name} {app.State} processes={app.Processes.Count} requests/s={(app.Traffic is { } its ? its.RequestsPerSecond : 0)} active={app.Traffic?.Running ?? 0} p50={Time(app.Traffic?.P50Ms)} p99={Time(app.Traffic?.P99Ms)}"))));
 
     private static string Time(double? ms) => ms is { } its ? string.Create(CultureInfo.InvariantCulture, $"{its:0.##}ms") : "-";
+
+    private static string Numbers(IReadOnlyList<ProcessStatus> processes) => string.Join(',', processes.Select(static process => Number(process.Process)));
 
     private static string Number(int number) => number.ToString(CultureInfo.InvariantCulture);
 

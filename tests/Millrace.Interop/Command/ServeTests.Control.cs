@@ -322,7 +322,7 @@ public sealed partial class ServeTests
         await Task.Delay(300);      // it must have come before the restart
 
         var restarting = DoAsync("restart", "shop");
-        await WaitForAsync(async () => !ProcessesOf("shop", await StatusAsync()).Contains(before));
+        await WaitForAsync(async () => await StatusAsync() is var status && !ProcessesOf("shop", status).Contains(before) && ProcessesOf("shop", status, "others").Contains(before));
         Assert.Equal("slow", await slow);
         string process = await _client.GetStringAsync(_shop + "/process");
 

@@ -645,8 +645,8 @@ public sealed partial class ServeTests : IAsyncLifetime
     private static JsonElement AppOf(string name, string status) =>
         JsonDocument.Parse(status).RootElement.GetProperty("apps").EnumerateArray().Single(app => app.GetProperty("name").GetString() == name);
 
-    private static IEnumerable<int> ProcessesOf(string name, string status) =>
-        AppOf(name, status).GetProperty("processes").EnumerateArray().Select(static process => process.GetProperty("process").GetInt32());
+    private static IEnumerable<int> ProcessesOf(string name, string status, string which = "processes") =>
+        AppOf(name, status).GetProperty(which).EnumerateArray().Select(static process => process.GetProperty("process").GetInt32());
 
     private Task WaitForStatusAsync(string app, string state) => WaitForAsync(async () => AppOf(app, await StatusAsync()).GetProperty("state").GetString() == state);
 
