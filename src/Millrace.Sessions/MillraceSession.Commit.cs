@@ -76,6 +76,7 @@ internal sealed partial class MillraceSession
         finally
         {
             _hasEnded = true;
+            _cookie?.End();
         }
     }
 

@@ -155,8 +155,9 @@ internal sealed partial class MillraceSession : ISession
     /// <exception cref="InvalidOperationException">The response has started.</exception>
     public void Renew()
     {
-        ThrowIfEnded();
-        if (!IsAvailable)
+        bool isAvailable = IsAvailable;
+        ThrowIfEnded();     // behind what may have waited for the store
+        if (!isAvailable)
         {
             throw new InvalidOperationException("The session is not available: its store does not answer.");
         }

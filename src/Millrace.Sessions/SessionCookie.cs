@@ -10,9 +10,11 @@ namespace Millrace.Sessions;
 internal sealed class SessionCookie
 {
     private readonly SessionScheme _scheme;
-    private readonly HttpContext _context;
+    private readonly HttpContext _context;      // used within the lock alone: some servers give the same one to the next request of the connection
+    private readonly Lock _lock = new();
     private MillraceSession? _registered;
     private bool _isWritten;
+    private bool _hasEnded;
 
     public SessionCookie(SessionScheme scheme, HttpContext context)
     {
@@ -21,13 +23,39 @@ internal sealed class SessionCookie
     }
 
     /// <summary>The response can still get a cookie.</summary>
-    public bool IsHeadOpen => !_context.Response.HasStarted;
+    public bool IsHeadOpen
+    {
+        get
+        {
+            lock (_lock)
+            {
+                return !_hasEnded && !_context.Response.HasStarted;
+            }
+        }
+    }
 
-    public ClientPrefix Client => ClientPrefix.Of(_context.Connection.RemoteIpAddress);
+    /// <exception cref="ObjectDisposedException">The request has ended.</exception>
+    public ClientPrefix Client
+    {
+        get
+        {
+            lock (_lock)
+            {
+                ThrowIfEnded();
+                return ClientPrefix.Of(_context.Connection.RemoteIpAddress);
+            }
+        }
+    }
 
+    /// <exception cref="ObjectDisposedException">The request has ended.</exception>
     public PresentedCookie Read()
     {
-        PresentedCookie cookie = PresentedCookie.Read(_context.Request.Cookies[_scheme.CookieName]);
+        PresentedCookie cookie;
+        lock (_lock)
+        {
+            ThrowIfEnded();
+            cookie = PresentedCookie.Read(_context.Request.Cookies[_scheme.CookieName]);
+        }
         if (cookie.Form == CookieForm.Malformed)
         {
             _scheme.Services.Counters.CookieRefused(CookieRefusal.Malformed);
@@ -37,32 +65,62 @@ internal sealed class SessionCookie
 
     /// <summary>The session is asked for its cookie when the head is made.</summary>
     /// <returns>False if it is too late for one.</returns>
+    /// <exception cref="ObjectDisposedException">The request has ended.</exception>
     public bool TryRegister(MillraceSession session)
     {
-        if (!IsHeadOpen)
+        lock (_lock)
         {
+            ThrowIfEnded();
+            if (_registered is null && IsHeadOpen)
+            {
+                _registered = session;
+                _context.Response.OnStarting(static cookie => ((SessionCookie)cookie).OnStarting(), this);
+            }
             return _registered is not null;
         }
-        if (_registered is null)
-        {
-            _registered = session;
-            _context.Response.OnStarting(static cookie => ((SessionCookie)cookie).OnStarting(), this);
-        }
-        return true;
     }
 
     /// <summary>The session has been changed when the head was made already, by another module that is called at that moment: the cookie is made once more.</summary>
+    /// <exception cref="ObjectDisposedException">The request has ended.</exception>
     public void Refresh()
     {
-        if (_isWritten && IsHeadOpen)
+        lock (_lock)
         {
-            Write();
+            ThrowIfEnded();
+            if (_isWritten && IsHeadOpen)
+            {
+                Write();
+            }
         }
     }
 
+    /// <summary>The request has ended, but for its head where none has been made: from now on its context may be another's.</summary>
+    public void End()
+    {
+        lock (_lock)
+        {
+            _hasEnded = true;
+        }
+    }
+
+    private void ThrowIfEnded() => ObjectDisposedException.ThrowIf(_hasEnded, typeof(ISession));
+
+    // The server asks, while it makes the head of this request: the context is this one's, although the session may have ended before.
     private Task OnStarting()
     {
-        Write();
+        lock (_lock)
+        {
+            bool hadEnded = _hasEnded;
+            _hasEnded = false;
+            try
+            {
+                Write();
+            }
+            finally
+            {
+                _hasEnded = hadEnded;
+            }
+        }
         return Task.CompletedTask;
     }
 

@@ -17,10 +17,9 @@ internal sealed class Doorbell
     {
         if (Interlocked.Exchange(ref _state, Rung) == Asleep)
         {
-            lock (_gate)
-            {
-                Monitor.Pulse(_gate);
-            }
+            Interruption.Outlast(Monitor.Enter, _gate);
+            Monitor.Pulse(_gate);
+            Monitor.Exit(_gate);
         }
     }
 

@@ -80,7 +80,12 @@ internal sealed class FreeWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<T
             {
                 await pending.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
             }
+            bool isInterrupted = Interruption.Forget();     // by the call, and would hit what comes now
             call = Finish(_instance, call, began, out began);
+            if (isInterrupted && !Thread.CurrentThread.IsThreadPoolThread)
+            {
+                Thread.CurrentThread.Interrupt();       // a thread of the application's own, on which the call has ended
+            }
             if (call is not null && count == CallsInTurnMax)
             {
                 Assign(call);

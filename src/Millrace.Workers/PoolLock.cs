@@ -13,7 +13,10 @@ internal sealed class PoolLock(Action wakeMonitor)
     /// <summary>Takes it; disposing of the answer lets it go.</summary>
     public Held Enter()
     {
-        _lock.Enter();
+        if (!_lock.TryEnter())
+        {
+            Interruption.Outlast(static its => its.Enter(), _lock);
+        }
         return new Held(this);
     }
 

@@ -128,25 +128,17 @@ internal sealed class ThreadWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat
         }
     }
 
-    // An interruption that has come too late must not hit what the pool does next.
+    // An interruption that has come too late, the pool's or the application's own, must not hit what the pool does next.
     private void LeaveCall()
     {
-        if (Interlocked.CompareExchange(ref _where, OutsideCall, InCall) == InCall)
+        if (Interlocked.CompareExchange(ref _where, OutsideCall, InCall) != InCall)
         {
-            return;
+            while (Volatile.Read(ref _where) != Interrupted)
+            {
+                _ = Thread.Yield();
+            }
         }
-        var spin = default(SpinWait);
-        while (Volatile.Read(ref _where) != Interrupted)
-        {
-            spin.SpinOnce(sleep1Threshold: -1);
-        }
-        try
-        {
-            Thread.Sleep(1);
-        }
-        catch (ThreadInterruptedException)
-        {
-        }
+        _ = Interruption.Forget();
     }
 
     private Call<TWorker>? WaitForCall()

@@ -46,6 +46,69 @@ public sealed class CallTests
         Assert.Equal(2, pool.GetStatus().Failures);
     }
 
+    // As a watchdog does that is a moment late.
+    [Theory]
+    [MemberData(nameof(Kinds))]
+    public async Task An_interruption_that_a_call_leaves_behind_hits_neither_the_pool_nor_another_call(bool isThreadBound)
+    {
+        const int Callers = 6, Calls = 10_000;
+        var made = new System.Collections.Concurrent.ConcurrentBag<Probe>();
+        var pool = new WorkerPool<Probe>(
+            () =>
+            {
+                var probe = new Probe();
+                made.Add(probe);
+                return probe;
+            },
+            new() { Min = 2, Max = 4, ThreadBound = isThreadBound });
+
+        int[] answers = await Task.WhenAll(Enumerable.Range(0, Callers).Select(_ => Task.Factory.StartNew(
+            () => Enumerable.Range(0, Calls).Sum(_ => pool.RunAsync(Interrupted) is var call && call.Wait(TimeSpan.FromMinutes(1)) ? call.Result : 0),
+            TestContext.Current.CancellationToken,
+            TaskCreationOptions.LongRunning,
+            TaskScheduler.Default)));
+        await pool.DisposeAsync();
+
+        Assert.All(answers, static sum => Assert.Equal(Calls, sum));
+        Assert.All(made, static probe => Assert.NotEqual(0, probe.DisposedOn));
+
+        static int Interrupted(Probe worker, CancellationToken ct)
+        {
+            Thread.SpinWait(Random.Shared.Next(200));
+            Thread.CurrentThread.Interrupt();
+            return 1;
+        }
+    }
+
+    [Fact]
+    public void Who_was_interrupted_takes_the_lock_of_a_pool_all_the_same_and_is_interrupted_when_he_waits_himself()
+    {
+        var gate = new PoolLock(static () => { });
+        using var isWaiting = new ManualResetEventSlim();
+        bool hadLock = false, wasInterrupted = false;
+        var other = new Thread(() =>
+        {
+            isWaiting.Set();
+            using (gate.Enter())
+            {
+                hadLock = true;
+            }
+            wasInterrupted = Interruption.Forget();
+        });
+        using (gate.Enter())
+        {
+            other.Start();
+            isWaiting.Wait(TestContext.Current.CancellationToken);
+            Assert.True(SpinWait.SpinUntil(() => other.ThreadState.HasFlag(ThreadState.WaitSleepJoin), TimeSpan.FromSeconds(30)));
+            other.Interrupt();
+            Assert.True(SpinWait.SpinUntil(() => other.ThreadState.HasFlag(ThreadState.WaitSleepJoin), TimeSpan.FromSeconds(30)));
+        }
+        other.Join();
+
+        Assert.True(hadLock);
+        Assert.True(wasInterrupted);
+    }
+
     [Fact]
     public async Task A_worker_is_made_called_and_disposed_of_on_one_thread()
     {

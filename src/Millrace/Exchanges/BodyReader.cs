@@ -234,8 +234,19 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         catch
         {
             Enter();
-            Inner?.AdvanceTo(result.Buffer.Start);
-            _guard.Exit();
+            try
+            {
+                Inner?.AdvanceTo(result.Buffer.Start);
+            }
+            catch (InvalidOperationException)
+            {
+                // Somebody has ended it meanwhile.
+            }
+            finally
+            {
+                _guard.Exit();
+            }
+
             throw;
         }
     }

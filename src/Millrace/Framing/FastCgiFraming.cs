@@ -116,9 +116,10 @@ internal sealed class FastCgiFraming(bool isTcp) : ResponseFraming(chunkTailMax:
 
         for (int i = 0; i < fields.Length; i++)
         {
-            if (i != location && !IsOmitted(fields[i].Key))
+            KeyValuePair<string, StringValues> field = fields[i];      // a copy: what is judged is what is written, whatever another thread makes of the table
+            if (i != location && !IsOmitted(field.Key))
             {
-                exchange.Answer.Headers.Write(fields[i], output);
+                exchange.Answer.Headers.Write(field, output);
             }
         }
 

@@ -109,7 +109,7 @@ internal sealed class Http1Framing(bool isTcp) : ResponseFraming(ChunkTail)
     private static Seen WriteFields(Exchange exchange, OutputBuffer output)
     {
         Seen seen = Seen.None;
-        foreach (ref readonly KeyValuePair<string, StringValues> field in exchange.Answer.Headers.Entries)
+        foreach (KeyValuePair<string, StringValues> field in exchange.Answer.Headers.Entries)      // a copy of each: what is judged is what is written, whatever another thread makes of the table
         {
             if (!IsOurs(field.Key, field.Value, ref seen))
             {

@@ -165,6 +165,40 @@ public abstract class FeatureTests(Way way) : SharedTests(way)
             });
     }
 
+    // A buffer that was given back too early; and somebody has ended the read before that is seen.
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void A_read_whose_memory_goes_away_while_it_waits_keeps_nobody_from_the_end_of_its_request(bool isEnded)
+    {
+        Exception? failure = null;
+        var memory = new GoingMemory(new byte[16]);
+        Run(
+            async call =>
+            {
+                HttpRequest request = ContextOf(call).Request;
+                if (request.Path == "/")
+                {
+                    Task read = request.Body.ReadAsync(memory.Memory).AsTask();
+                    memory.IsGone = true;
+                    memory.Looked = () => _ = isEnded ? Record.Exception(() => request.BodyReader.AdvanceTo(default)) : null;
+                    failure = await Record.ExceptionAsync(() => read);
+                }
+
+                call.WriteText("whole");
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Send(caller, caller.Head("/", "POST", length: 5));
+                bench.Settle();
+                Assert.Null(failure);
+                Assert.Equal("whole", bench.Ask(caller, [.. caller.Part("12345"u8.ToArray()), .. caller.EndOfBody()]).BodyText);
+                bench.OthersAreServed();
+            });
+        Assert.IsType<ObjectDisposedException>(failure);
+    }
+
     // Also on the thread of the next request's handler, which asks for its own without being counted.
     [Fact]
     public void What_is_kept_of_a_request_says_nothing_in_the_turn_of_the_next()

@@ -1,7 +1,6 @@
 // Writes that an application does not await while its peer does not read: they follow one another as they were made, with
 // what they were given at the time. Writes that wait and are given up: PatienceTests.cs.
 
-using System.Buffers;
 using Millrace.Exchanges;
 using Millrace.Tests.Simulation;
 
@@ -413,23 +412,6 @@ public abstract class UnawaitedTests(Way way) : SharedTests(way)
                 Assert.True(caller.IsAtEnd);
                 bench.OthersAreServed();
             });
-    }
-
-    private sealed class GoingMemory(byte[] bytes) : MemoryManager<byte>
-    {
-        public bool IsGone { get; set; }
-
-        public override Span<byte> GetSpan() => IsGone ? throw new ObjectDisposedException(nameof(GoingMemory)) : bytes;
-
-        public override MemoryHandle Pin(int elementIndex = 0) => throw new NotSupportedException();
-
-        public override void Unpin()
-        {
-        }
-
-        protected override void Dispose(bool disposing)
-        {
-        }
     }
 
     [Theory]
