@@ -7,7 +7,6 @@ using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.Routing;
 using Microsoft.AspNetCore.StaticFiles;
 using Microsoft.Extensions.Logging;
-using Microsoft.Net.Http.Headers;
 using Millrace.Workers;
 
 namespace Millrace.Connector;
@@ -181,10 +180,16 @@ internal sealed partial class FastCgiProgram : IDisposable
 
     private async Task HandOverAsync(HttpContext context, string? path, string? file)
     {
-        if (_sent.Find(path, file) is not { } found)
+        using ServedFile? found = _sent.Open(path, file, out int errno);
+        if (found is null)
         {
-            ProgramLog.MayNotSend(_logger, context.Request.Method, ProgramLog.Plain(context.Request.Path.Value ?? ""), ProgramLog.Plain(path ?? file ?? ""));
             context.Response.Clear();
+            if (ServedFile.StatusOf(errno) != StatusCodes.Status404NotFound)
+            {
+                Refuse(context, path ?? file ?? "", errno);
+                return;
+            }
+            ProgramLog.MayNotSend(_logger, context.Request.Method, ProgramLog.Plain(context.Request.Path.Value ?? ""), ProgramLog.Plain(path ?? file ?? ""));
             context.Response.StatusCode = StatusCodes.Status502BadGateway;
             return;
         }
@@ -193,31 +198,40 @@ internal sealed partial class FastCgiProgram : IDisposable
         response.Headers.ContentRange = default;
         response.StatusCode = StatusCodes.Status200OK;      // the file is answered, whatever the script has said of its own body
         context.Features.GetRequiredFeature<IHttpResponseFeature>().ReasonPhrase = null;
-        await SendAsync(context, found, response.ContentType is { } said && Ascii.IsValid(said) ? said : (_types.TryGetContentType(found, out string? type) ? type : "application/octet-stream")).ConfigureAwait(false);
+        string type = response.ContentType is { } said && Ascii.IsValid(said) ? said : (_types.TryGetContentType(found.Place, out string? known) ? known : "application/octet-stream");
+        await found.SendAsync(context, type).ConfigureAwait(false);
     }
 
-    private Task SendAsync(HttpContext context, string file)
+    private async Task SendAsync(HttpContext context, string path)
     {
+        using ServedFile? file = _map!.Open(path, out int errno);
+        if (file is null)
+        {
+            Refuse(context, path, errno);
+            return;
+        }
         if (context.Request.Method is not ("GET" or "HEAD"))
         {
             context.Response.StatusCode = StatusCodes.Status405MethodNotAllowed;
             context.Response.Headers.Allow = "GET, HEAD";
-            return Task.CompletedTask;
+            return;
         }
-        if (!_types.TryGetContentType(file, out string? type))
+        if (!_types.TryGetContentType(path, out string? type))
         {
             context.Response.StatusCode = StatusCodes.Status404NotFound;
-            return Task.CompletedTask;
+            return;
         }
-        return SendAsync(context, file, type);
+        await file.SendAsync(context, type).ConfigureAwait(false);
     }
 
-    private static Task SendAsync(HttpContext context, string file, string type)
+    // What is not there is nobody's fault, and not for the log.
+    private void Refuse(HttpContext context, string file, int errno)
     {
-        file = RealPath.Of(file) ?? file;       // a link has a length and a time of its own, and leads elsewhere from a folder that is one
-        var info = new FileInfo(file);
-        DateTimeOffset changed = info.LastWriteTimeUtc;
-        var tag = new EntityTagHeaderValue(FormattableString.Invariant($"\"{changed.ToUnixTimeMilliseconds():x}-{info.Length:x}\""));
-        return Results.File(file, type, lastModified: changed, entityTag: tag, enableRangeProcessing: true).ExecuteAsync(context);
+        int status = ServedFile.StatusOf(errno);
+        context.Response.StatusCode = status;
+        if (status != StatusCodes.Status404NotFound)
+        {
+            ProgramLog.CannotSend(_logger, context.Request.Method, ProgramLog.Plain(context.Request.Path.Value ?? ""), ProgramLog.Plain(file), status, ServedFile.Describe(errno));
+        }
     }
 }

@@ -21,6 +21,9 @@ internal static partial class ProgramLog
     [LoggerMessage(5, LogLevel.Warning, "{Method} {Path}: the answer of {Address} has bytes beyond ASCII in {Fields}, and the visitor has it without. Kestrel writes them where its ResponseHeaderEncodingSelector says Latin-1.")]
     public static partial void LeftOut(ILogger logger, string method, string path, string address, string fields);
 
+    [LoggerMessage(6, LogLevel.Error, "{Method} {Path}: {File} cannot be read, and the visitor has {Status}. {Why}")]
+    public static partial void CannotSend(ILogger logger, string method, string path, string file, int status, string why);
+
     /// <summary>Without control characters: a path cannot make another line of the log.</summary>
     public static string Plain(string text) => string.Concat(text.Select(static c => char.IsControl(c) ? '?' : c));
 }

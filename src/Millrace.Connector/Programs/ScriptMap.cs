@@ -30,12 +30,14 @@ internal sealed class ScriptMap
     private readonly FastCgiProgramOptions _options;
     private readonly string _root;      // without '/' at its end
     private readonly string _realRoot;
+    private readonly string[]? _folders;    // where files are sent from; null: from anywhere
 
     public ScriptMap(FastCgiProgramOptions options)
     {
         _options = options;
         _root = Path.TrimEndingDirectorySeparator(options.Root!);
         _realRoot = RealPath.Of(_root) ?? _root;
+        _folders = options.FollowLinks ? null : [_realRoot];
     }
 
     /// <param name="path">Of the request, below the place where the program is mapped; without escapes, from '/', or empty: that place itself.</param>
@@ -64,6 +66,10 @@ internal sealed class ScriptMap
         return FolderAt(file, script, path.EndsWith('/'), names);
     }
 
+    /// <summary>Opens a file that has been found, and judges it: where links may not lead out of the root, whatever its path leads to by now lies below it.</summary>
+    /// <inheritdoc cref="ServedFile.Open"/>
+    public ServedFile? Open(string file, out int errno) => ServedFile.Open(file, _folders, out errno);
+
     // An empty one where slashes stand in a row, but not for those at the beginning and the end.
     private static string[] NamesOf(string path) => path is "" or "/" ? [] : path[(path[0] == '/' ? 1 : 0)..^(path[^1] == '/' ? 1 : 0)].Split('/');
 
@@ -81,7 +87,7 @@ internal sealed class ScriptMap
             string info = isLast && !path.EndsWith('/') ? "" : "/" + string.Join('/', names[(index + 1)..]) + (isLast || !path.EndsWith('/') ? "" : "/");
             return Allow(new ScriptTarget(TargetKind.Script, file, script, info));
         }
-        return isLast && !path.EndsWith('/') && _options.ServeFiles ? Allow(new ScriptTarget(TargetKind.File, file, script)) : Missing(names);
+        return isLast && !path.EndsWith('/') && _options.ServeFiles ? new ScriptTarget(TargetKind.File, file, script) : Missing(names);
     }
 
     private ScriptTarget FolderAt(string folder, string script, bool endsWithSlash, string[] names)
@@ -91,9 +97,9 @@ internal sealed class ScriptMap
             bool isScript = IsScript(name);
             if (File.Exists(folder + "/" + name) && (isScript || _options.ServeFiles))
             {
-                return endsWithSlash
-                    ? Allow(new ScriptTarget(isScript ? TargetKind.Script : TargetKind.File, folder + "/" + name, script + "/" + name))
-                    : Allow(new ScriptTarget(TargetKind.Folder, folder, script));
+                return !endsWithSlash ? Allow(new ScriptTarget(TargetKind.Folder, folder, script))
+                    : isScript ? Allow(new ScriptTarget(TargetKind.Script, folder + "/" + name, script + "/" + name))
+                    : new ScriptTarget(TargetKind.File, folder + "/" + name, script + "/" + name);
             }
         }
         return Missing(names);
@@ -110,6 +116,7 @@ internal sealed class ScriptMap
         return IsScript(script) && File.Exists(_root + script) ? Allow(new ScriptTarget(TargetKind.Script, _root + script, script)) : default;
     }
 
+    // A script is opened by its program, by its name: what that leads to then is the program's to judge (open_basedir of PHP). A file is judged when it is open.
     private ScriptTarget Allow(ScriptTarget target) =>
         _options.FollowLinks || (RealPath.Of(target.File) is { } real && (RealPath.IsBelow(real, _realRoot) || real == _realRoot)) ? target : default;
 

@@ -8,12 +8,21 @@ internal sealed class SentFiles(FastCgiProgramOptions options)
     private readonly (string Path, string Folder)[] _roots =
         [.. options.SendFileRoots.Select(static root => (root.Key, RealPath.Of(root.Value) ?? root.Value)).OrderByDescending(static root => root.Key.Length)];
 
+    private readonly string[] _folders = [.. options.SendFileRoots.Values.Select(static folder => RealPath.Of(folder) ?? folder)];
+
     /// <param name="path">X-Accel-Redirect; null: none.</param>
     /// <param name="file">X-Sendfile; null: none.</param>
+    /// <param name="errno">Why it cannot be read, although it may be sent; otherwise 0.</param>
     /// <returns>The file; null: there is none that may be sent.</returns>
-    public string? Find(string? path, string? file) => path is not null ? ByPath(path) : ByFile(file!);
+    public ServedFile? Open(string? path, string? file, out int errno)
+    {
+        errno = 0;
+        return path is not null ? ByPath(path, ref errno)
+            : file!.StartsWith('/') && _folders.Length > 0 ? ServedFile.Open(file, _folders, out errno)
+            : null;
+    }
 
-    private string? ByPath(string path)
+    private ServedFile? ByPath(string path, ref int errno)
     {
         int query = path.IndexOf('?', StringComparison.Ordinal);
         string plain = Uri.UnescapeDataString(query < 0 ? path : path[..query]);
@@ -21,14 +30,9 @@ internal sealed class SentFiles(FastCgiProgramOptions options)
         {
             if (plain.StartsWith(prefix, StringComparison.Ordinal))
             {
-                return Judge(folder + "/" + plain[prefix.Length..], folder);
+                return ServedFile.Open(folder + "/" + plain[prefix.Length..], [folder], out errno);
             }
         }
         return null;
     }
-
-    private string? ByFile(string file) => file.StartsWith('/') ? _roots.Select(root => Judge(file, root.Folder)).FirstOrDefault(static found => found is not null) : null;
-
-    private static string? Judge(string file, string folder) =>
-        !file.Contains('\0', StringComparison.Ordinal) && RealPath.Of(file) is { } real && RealPath.IsBelow(real, folder) && File.Exists(real) ? real : null;
 }

@@ -9,7 +9,7 @@ using Millrace.Exchanges;
 
 namespace Millrace.AspNetCore;
 
-internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpResponseBodyFeature
+internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpResponseBodyFeature, IOpenFileFeature
 {
     private Stack<KeyValuePair<Func<object, Task>, object>>? _onCompleted;
     private HeaderView? _responseHeaders;
@@ -227,13 +227,23 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
             throw new ArgumentOutOfRangeException(nameof(count), $"{path} has {length} bytes; {bytes} from {offset} on are not in it.");
         }
 
+        await SendAsync(file, offset, bytes, count is null ? FileExtent.ToTheEnd : FileExtent.Counted, cancellationToken).ConfigureAwait(false);
+    }
+
+    Task IOpenFileFeature.SendFileAsync(SafeFileHandle file, long offset, long count, CancellationToken cancellationToken)
+    {
+        Check();
+        return SendAsync(file, offset, count, FileExtent.Counted, cancellationToken);
+    }
+
+    private async Task SendAsync(SafeFileHandle file, long offset, long bytes, FileExtent extent, CancellationToken cancellationToken)
+    {
         Exchange.CheckWanted(Ticket, cancellationToken);
         if (StartResponse() is { } starting)
         {
             await starting.ConfigureAwait(false);
         }
 
-        FileExtent extent = count is null ? FileExtent.ToTheEnd : FileExtent.Counted;
         await Exchange.Writes.While(Exchange.Writes.SendFile(file, offset, bytes, extent, Ticket, cancellationToken), Ticket, cancellationToken).ConfigureAwait(false);
     }
 

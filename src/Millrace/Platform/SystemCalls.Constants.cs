@@ -93,6 +93,7 @@ internal static unsafe partial class SystemCalls
     public const int O_CREAT = 0x40;
     public const int O_TRUNC = 0x200;
     public const int O_EXCL = 0x80;
+    public const int O_NOCTTY = 0x100;
     public const int O_NONBLOCK = 0x800;
     public const int O_CLOEXEC = 0x80000;
     public const int O_PATH = 0x20_0000;

@@ -20,6 +20,15 @@ internal static unsafe partial class SystemCalls
     [LibraryImport("libc", EntryPoint = "openat")]
     public static partial int CreateAt(int directory, byte* path, int flags, uint mode);
 
+    /// <summary>Opens what a path leads to, links followed.</summary>
+    public static int Open(string path, int flags)
+    {
+        fixed (byte* name = Encoding.UTF8.GetBytes(path + '\0'))
+        {
+            return OpenAt(AT_FDCWD, name, flags);
+        }
+    }
+
     /// <summary>Of the open file, not of the process: one process can hold, or wait for, several.</summary>
     [LibraryImport("libc", EntryPoint = "flock")]
     public static partial int LockFile(int descriptor, int operation);
