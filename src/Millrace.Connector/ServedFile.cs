@@ -33,10 +33,10 @@ internal sealed class ServedFile : IDisposable
 
     /// <summary>Opens a file. Never waits for a writer.</summary>
     /// <param name="path">Links in it are followed.</param>
-    /// <param name="folders">Without links: the file must lie below one of them. Null: it may lie anywhere.</param>
+    /// <param name="folders">The file must lie below one of them. Null: it may lie anywhere.</param>
     /// <param name="errno">Why it cannot be read, although it is there and may be sent, or why nobody can tell; otherwise 0.</param>
     /// <returns>Null: it cannot be sent.</returns>
-    public static ServedFile? Open(string path, IReadOnlyList<string>? folders, out int errno)
+    public static ServedFile? Open(string path, IReadOnlyList<FolderPlace>? folders, out int errno)
     {
         errno = 0;
         if (path.Contains('\0', StringComparison.Ordinal))
@@ -106,10 +106,10 @@ internal sealed class ServedFile : IDisposable
     }
 
     // Elsewhere applications are written, and not visited.
-    private static ServedFile? OpenByPath(string path, IReadOnlyList<string>? folders) =>
+    private static ServedFile? OpenByPath(string path, IReadOnlyList<FolderPlace>? folders) =>
         RealPath.Of(path) is { } place && File.Exists(place) && MayLieAt(place, folders) ? new ServedFile(File.OpenHandle(place), place) : null;
 
-    private static bool MayLieAt(string place, IReadOnlyList<string>? folders) => folders is null || folders.Any(folder => RealPath.IsBelow(place, folder));
+    private static bool MayLieAt(string place, IReadOnlyList<FolderPlace>? folders) => folders is null || folders.Any(folder => folder.Holds(place));
 
     private static string? PlaceOf(string itself)
     {

@@ -29,15 +29,15 @@ internal sealed class ScriptMap
 {
     private readonly FastCgiProgramOptions _options;
     private readonly string _root;      // without '/' at its end
-    private readonly string _realRoot;
-    private readonly string[]? _folders;    // where files are sent from; null: from anywhere
+    private readonly FolderPlace _place;
+    private readonly FolderPlace[]? _folders;    // where files are sent from; null: from anywhere
 
     public ScriptMap(FastCgiProgramOptions options)
     {
         _options = options;
         _root = Path.TrimEndingDirectorySeparator(options.Root!);
-        _realRoot = RealPath.Of(_root) ?? _root;
-        _folders = options.FollowLinks ? null : [_realRoot];
+        _place = new FolderPlace(_root);
+        _folders = options.FollowLinks ? null : [_place];
     }
 
     /// <param name="path">Of the request, below the place where the program is mapped; without escapes, from '/', or empty: that place itself.</param>
@@ -118,7 +118,7 @@ internal sealed class ScriptMap
 
     // A script is opened by its program, by its name: what that leads to then is the program's to judge (open_basedir of PHP). A file is judged when it is open.
     private ScriptTarget Allow(ScriptTarget target) =>
-        _options.FollowLinks || (RealPath.Of(target.File) is { } real && (RealPath.IsBelow(real, _realRoot) || real == _realRoot)) ? target : default;
+        _options.FollowLinks || (RealPath.Of(target.File) is { } real && _place.Holds(real)) ? target : default;
 
     private static bool IsHidden(string name) => name[0] == '.' && name != ".well-known";
 }

@@ -5,10 +5,10 @@ namespace Millrace.Connector;
 
 internal sealed class SentFiles(FastCgiProgramOptions options)
 {
-    private readonly (string Path, string Folder)[] _roots =
-        [.. options.SendFileRoots.Select(static root => (root.Key, RealPath.Of(root.Value) ?? root.Value)).OrderByDescending(static root => root.Key.Length)];
+    private readonly (string Path, FolderPlace Folder)[] _roots =
+        [.. options.SendFileRoots.Select(static root => (root.Key, new FolderPlace(root.Value))).OrderByDescending(static root => root.Key.Length)];
 
-    private readonly string[] _folders = [.. options.SendFileRoots.Values.Select(static folder => RealPath.Of(folder) ?? folder)];
+    private readonly FolderPlace[] _folders = [.. options.SendFileRoots.Values.Select(static folder => new FolderPlace(folder))];
 
     /// <param name="path">X-Accel-Redirect; null: none.</param>
     /// <param name="file">X-Sendfile; null: none.</param>
@@ -30,7 +30,7 @@ internal sealed class SentFiles(FastCgiProgramOptions options)
         {
             if (plain.StartsWith(prefix, StringComparison.Ordinal))
             {
-                return ServedFile.Open(folder + "/" + plain[prefix.Length..], [folder], out errno);
+                return ServedFile.Open(folder.Now + "/" + plain[prefix.Length..], [folder], out errno);
             }
         }
         return null;

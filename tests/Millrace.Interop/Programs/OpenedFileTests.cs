@@ -75,6 +75,32 @@ public sealed partial class OpenedFileTests : IDisposable
         }
     }
 
+    // A site is deployed so: the next release beside the last one, and the link is led there.
+    [Theory]
+    [MemberData(nameof(Ways))]
+    public async Task A_folder_that_is_a_link_lies_where_that_leads_when_somebody_asks(Way way, bool onMillrace)
+    {
+        string link = Path.Combine(_directory.Path, "current");
+        foreach (string release in (string[])["first", "second"])
+        {
+            string folder = Directory.CreateDirectory(Path.Combine(_directory.Path, release)).FullName;
+            await File.WriteAllTextAsync(Path.Combine(folder, "note.txt"), release);
+            await File.WriteAllTextAsync(Path.Combine(folder, "accel.php"), "");
+            await File.WriteAllTextAsync(Path.Combine(folder, "sendfile.php"), "");
+        }
+        Directory.CreateSymbolicLink(link, "first");
+        await using ScriptedProgram program = Sending("note.txt");
+        await using PhpApp app = await StartAsync(program, onMillrace, options => (options.Root, options.SendFileRoots["/protected/"]) = (link, link), Path.Combine(link, "note.txt"));
+        Assert.Equal("200 first", Assert.Single(await AskAsync(app, TargetOf(way, "note.txt"), 3, static answer => answer.Text)).Key);
+
+        Directory.CreateSymbolicLink(link + ".next", "second");
+        await RunAsync("mv", "-T", link + ".next", link);
+        Assert.Equal("200 second", Assert.Single(await AskAsync(app, TargetOf(way, "note.txt"), 3, static answer => answer.Text)).Key);
+
+        File.CreateSymbolicLink(Path.Combine(_directory.Path, "second/old.txt"), Path.Combine(_directory.Path, "first/note.txt"));
+        Assert.Equal("404 ", Assert.Single(await AskAsync(app, "/old.txt", 3, static answer => answer.Text)).Key);
+    }
+
     // ---- what it is ----
 
     // Who opens a pipe waits for somebody who writes to it, and what a device does when it is opened is its own.
