@@ -2,6 +2,7 @@
 // not, in every place.
 
 using System.Text;
+using Millrace.Connector;
 using Millrace.Protocols.FastCgi;
 using Millrace.Tests.Behaviour.Http1;
 using Millrace.Tests.Command;
@@ -162,6 +163,80 @@ public sealed class RelayAnswerTests
         Assert.Single(bench.Responders);
         Assert.Equal(1, bench.Open);
     });
+
+    // An application gives whoever takes nothing for SendTimeout (60 s) up, and here its client takes something every second.
+    [Theory]
+    [InlineData("http://127.0.0.1:9000")]
+    [InlineData("http://unix:/run/front.sock")]
+    public void An_answer_is_read_on_as_its_client_takes_it_though_room_is_told_of_much_later_SendTimeout(string address) => RelayBench.Run(
+        bench =>
+        {
+            const int Length = 10_000_000;
+            bench.Simulation.World.SendCapacityMax = 4 * 1024 * 1024;
+            bench.Simulation.World.UnsentStep = 64 * 1024;
+            bench.OnRequest = static responder =>
+            {
+                responder.Send(Stdout("X: 1\r\n\r\n"));
+                for (int left = Length; left > 0; left -= 50_000)
+                {
+                    responder.Send(Stdout(new string('x', 50_000)));
+                }
+
+                responder.Send(ScriptedResponder.End());
+            };
+            HttpPeer peer = bench.Connect();
+            peer.Socket.ClientSend(Encoding.ASCII.GetBytes(RelayBench.Request()));
+            bench.Settle(reads: client => client != peer);
+            bench.Reads = false;
+            long before = bench.Responders[0].Socket.TakenByServer;
+            Assert.InRange(before, 1, Length / 2);
+            for (int seconds = 0, since = 0; seconds < 300; seconds++)
+            {
+                _ = peer.Read(10_000);
+                bench.Pass(TimeSpan.FromSeconds(1));
+                long taken = bench.Responders[0].Socket.TakenByServer;
+                (before, since) = taken > before ? (taken, seconds) : (before, since);
+                Assert.InRange(seconds - since, 0, 30);
+            }
+
+            Assert.Equal(0, bench.RefusedInAll);
+            bench.Reads = true;
+            bench.Settle();
+            Assert.Equal(Length, Assert.Single(peer.Answers).Bytes.Length);
+        },
+        address: address);
+
+    [Fact]
+    public void Who_reads_an_answer_too_slowly_is_cut_and_somebody_else_has_the_connection_MinResponseBytesPerSecond() => RelayBench.Run(
+        bench =>
+        {
+            bench.OnRequest = static responder =>
+            {
+                responder.Send(Stdout("X: 1\r\n\r\n"));
+                for (int i = 0; i < 20; i++)
+                {
+                    responder.Send(Stdout(new string('x', 50_000)));
+                }
+            };
+            HttpPeer[] slow = [bench.Connect(), bench.Connect()];
+            foreach (HttpPeer peer in slow)
+            {
+                peer.Socket.ClientSend(Encoding.ASCII.GetBytes(RelayBench.Request()));
+            }
+
+            bench.Settle(reads: client => !slow.Contains(client));
+            bench.Reads = false;
+            for (int seconds = 0; seconds < 60 && bench.Open > 0; seconds++)
+            {
+                Array.ForEach(slow, static peer => _ = peer.Read(120));
+                bench.Pass(TimeSpan.FromSeconds(1));
+            }
+
+            Assert.Equal((0, 2), (bench.Open, bench.Refused("response-too-slow")));
+            bench.Reads = true;
+            bench.OthersAreServed();
+        },
+        ConnectionLimits.Default with { ConnectionsMax = 2 });
 
     [Fact]
     public void What_has_come_of_an_answer_is_passed_on_before_the_rest_is_there() => RelayBench.Run(bench =>
