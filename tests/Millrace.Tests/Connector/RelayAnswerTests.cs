@@ -164,48 +164,6 @@ public sealed class RelayAnswerTests
         Assert.Equal(1, bench.Open);
     });
 
-    // An application gives whoever takes nothing for SendTimeout (60 s) up, and here its client takes something every second.
-    [Theory]
-    [InlineData("http://127.0.0.1:9000")]
-    [InlineData("http://unix:/run/front.sock")]
-    public void An_answer_is_read_on_as_its_client_takes_it_though_room_is_told_of_much_later_SendTimeout(string address) => RelayBench.Run(
-        bench =>
-        {
-            const int Length = 10_000_000;
-            bench.Simulation.World.SendCapacityMax = 4 * 1024 * 1024;
-            bench.Simulation.World.UnsentStep = 64 * 1024;
-            bench.OnRequest = static responder =>
-            {
-                responder.Send(Stdout("X: 1\r\n\r\n"));
-                for (int left = Length; left > 0; left -= 50_000)
-                {
-                    responder.Send(Stdout(new string('x', 50_000)));
-                }
-
-                responder.Send(ScriptedResponder.End());
-            };
-            HttpPeer peer = bench.Connect();
-            peer.Socket.ClientSend(Encoding.ASCII.GetBytes(RelayBench.Request()));
-            bench.Settle(reads: client => client != peer);
-            bench.Reads = false;
-            long before = bench.Responders[0].Socket.TakenByServer;
-            Assert.InRange(before, 1, Length / 2);
-            for (int seconds = 0, since = 0; seconds < 300; seconds++)
-            {
-                _ = peer.Read(10_000);
-                bench.Pass(TimeSpan.FromSeconds(1));
-                long taken = bench.Responders[0].Socket.TakenByServer;
-                (before, since) = taken > before ? (taken, seconds) : (before, since);
-                Assert.InRange(seconds - since, 0, 30);
-            }
-
-            Assert.Equal(0, bench.RefusedInAll);
-            bench.Reads = true;
-            bench.Settle();
-            Assert.Equal(Length, Assert.Single(peer.Answers).Bytes.Length);
-        },
-        address: address);
-
     [Fact]
     public void Who_reads_an_answer_too_slowly_is_cut_and_somebody_else_has_the_connection_MinResponseBytesPerSecond() => RelayBench.Run(
         bench =>
