@@ -23,9 +23,10 @@ internal static class Tunnel
     /// <param name="ours">The client's side. It is not asked whether it has left (RequestAborted): that is said of one that has ended its half as well.</param>
     /// <param name="theirs">The application's.</param>
     /// <param name="link">The connection of <paramref name="theirs"/>; null where it is not known.</param>
-    public static async Task CarryAsync(Stream ours, Stream theirs, TunnelLink? link)
+    /// <param name="lost">Fires when the client neither says nor hears anything any more: what waits for an application that takes nothing finds that out in no other way.</param>
+    public static async Task CarryAsync(Stream ours, Stream theirs, TunnelLink? link, CancellationToken lost)
     {
-        using var ending = new CancellationTokenSource();
+        using var ending = CancellationTokenSource.CreateLinkedTokenSource(lost);
         Task<Outcome> asked = CarryAsync(ours, theirs, ending.Token);
         Task<Outcome> answered = CarryAsync(theirs, ours, ending.Token);
         if (await Task.WhenAny(asked, answered).ConfigureAwait(false) == asked)

@@ -8,6 +8,7 @@ using System.Text;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.Net.Http.Headers;
+using Millrace.Exchanges;
 using Millrace.Platform;
 
 namespace Millrace.Connector;
@@ -172,7 +173,27 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
             context.Response.Headers.Append(HeaderNames.Upgrade, product.ToString());
         }
         await using Stream ours = await context.Features.GetRequiredFeature<IHttpUpgradeFeature>().UpgradeAsync().ConfigureAwait(false);
-        await Tunnel.CarryAsync(ours, theirs, link).ConfigureAwait(false);
+        using var lost = new CancellationTokenSource();
+        await using (context.RequestAborted.UnsafeRegister(
+            static state =>
+            {
+                var (its, lost) = ((RequestBound, CancellationTokenSource))state!;
+                if (IsLost(its))
+                {
+                    lost.Cancel();
+                }
+            },
+            ((RequestBound)context.Features.GetRequiredFeature<IHttpRequestFeature>(), lost)).ConfigureAwait(false))
+        {
+            await Tunnel.CarryAsync(ours, theirs, link, lost.Token).ConfigureAwait(false);
+        }
+    }
+
+    // A client that has ended its half alone is told of by the same token, and still listens.
+    private static bool IsLost(RequestBound its)
+    {
+        using ExchangeUse use = its.Exchange.Use(its.Ticket);
+        return its.Exchange.Life.IsUseless;
     }
 
     internal static async Task<Stream> ConnectAsync(EndPoint endPoint, CancellationToken ct)

@@ -39,11 +39,11 @@ internal static class RouteVerb
         return ExitCode.Success;
     }
 
-    // How large a body may be, and how slow a client, is each application's to say: it sees both.
-    private static void LeaveToApplications(KestrelServerOptions options)
+    // How large a body may be, and how slowly it may come, is each application's to say: it sees both, and has limits for both over FastCGI. How slowly an answer is read it
+    // does not see: it is asked over FastCGI, where that is the business of who has the client.
+    internal static void LeaveToApplications(KestrelServerOptions options)
     {
         options.Limits.MaxRequestBodySize = null;
         options.Limits.MinRequestBodyDataRate = null;
-        options.Limits.MinResponseDataRate = null;
     }
 }

@@ -2,6 +2,7 @@
 // not, in every place.
 
 using System.Text;
+using Millrace.Connector;
 using Millrace.Protocols.FastCgi;
 using Millrace.Tests.Behaviour.Http1;
 using Millrace.Tests.Command;
@@ -162,6 +163,38 @@ public sealed class RelayAnswerTests
         Assert.Single(bench.Responders);
         Assert.Equal(1, bench.Open);
     });
+
+    [Fact]
+    public void Who_reads_an_answer_too_slowly_is_cut_and_somebody_else_has_the_connection_MinResponseBytesPerSecond() => RelayBench.Run(
+        bench =>
+        {
+            bench.OnRequest = static responder =>
+            {
+                responder.Send(Stdout("X: 1\r\n\r\n"));
+                for (int i = 0; i < 20; i++)
+                {
+                    responder.Send(Stdout(new string('x', 50_000)));
+                }
+            };
+            HttpPeer[] slow = [bench.Connect(), bench.Connect()];
+            foreach (HttpPeer peer in slow)
+            {
+                peer.Socket.ClientSend(Encoding.ASCII.GetBytes(RelayBench.Request()));
+            }
+
+            bench.Settle(reads: client => !slow.Contains(client));
+            bench.Reads = false;
+            for (int seconds = 0; seconds < 60 && bench.Open > 0; seconds++)
+            {
+                Array.ForEach(slow, static peer => _ = peer.Read(120));
+                bench.Pass(TimeSpan.FromSeconds(1));
+            }
+
+            Assert.Equal((0, 2), (bench.Open, bench.Refused("response-too-slow")));
+            bench.Reads = true;
+            bench.OthersAreServed();
+        },
+        ConnectionLimits.Default with { ConnectionsMax = 2 });
 
     [Fact]
     public void What_has_come_of_an_answer_is_passed_on_before_the_rest_is_there() => RelayBench.Run(bench =>

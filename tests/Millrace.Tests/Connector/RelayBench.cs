@@ -5,6 +5,9 @@ using System.Buffers.Binary;
 using System.Diagnostics.Metrics;
 using System.Net.Sockets;
 using System.Text;
+using Microsoft.AspNetCore.Server.Kestrel.Core;
+using Millrace.AspNetCore;
+using Millrace.Command.Verbs;
 using Millrace.Connector;
 using Millrace.Handlers;
 using Millrace.Listeners;
@@ -23,12 +26,22 @@ internal sealed class RelayBench : Bench, IRelayRoutes, IDisposable
     private readonly RelayRoute _route = new(0, "", null);
 
     private RelayBench(ConnectionLimits limits, string address)
-        : base(new DelegateHandler(static (_, response) => response.WriteText("handler")), new MillraceOptions { Loops = 1 }, address)
+        : base(new DelegateHandler(static (_, response) => response.WriteText("handler")), OptionsOfRouter(), address)
     {
         Pool = new ConnectionPool(new UnixDomainSocketEndPoint(SocketPath), limits);
         _relays = new FastCgiRelays(this, [new RelayUpstream(SocketName.Write(SocketPath), SocketPath, Pool, Said.Add, Failures.Add)], limits);
         Simulation.Loops[0].Loop.Relay = _relays.Make(Simulation.Loops[0].Loop);
         Simulation.World.Responders = Accept;
+    }
+
+    // As `millrace route` has them.
+    private static MillraceOptions OptionsOfRouter()
+    {
+        var kestrel = new KestrelServerOptions();
+        RouteVerb.LeaveToApplications(kestrel);
+        var options = new MillraceOptions { Loops = 1 };
+        new KestrelSettings(Microsoft.Extensions.Options.Options.Create(kestrel)).Apply(options);
+        return options;
     }
 
     public static void Run(Action<RelayBench> test, ConnectionLimits? limits = null, string address = "http://127.0.0.1:9000") => SimulationThread.Run(() =>

@@ -161,7 +161,32 @@ public sealed class UpgradedRequestTests : IAsyncLifetime
         await s_left.Task.WaitAsync(TimeSpan.FromSeconds(20));
     }
 
+    [Fact]
+    public async Task Who_is_lost_behind_a_switch_takes_an_application_along_that_takes_nothing()
+    {
+        using TcpClient client = await SwitchAsync("/deaf");
+        client.Client.SendTimeout = 1_000;
+        client.Client.LingerState = new LingerOption(true, 0);
+        byte[] said = new byte[64 * 1024];
+        long sent = 0;
+        void SayOn()
+        {
+            while (true)
+            {
+                sent += client.Client.Send(said);
+            }
+        }
+
+        _ = Assert.Throws<SocketException>(SayOn);      // the router waits for the application
+        Assert.True(sent > 0);
+
+        client.Dispose();
+
+        await s_deafLeft.Task.WaitAsync(TimeSpan.FromSeconds(20), Ended);
+    }
+
     private static readonly TaskCompletionSource s_left = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private static readonly TaskCompletionSource s_deafLeft = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
     // Behind the head of the answer.
     private async Task<TcpClient> SwitchAsync(string path)
@@ -191,9 +216,10 @@ public sealed class UpgradedRequestTests : IAsyncLifetime
             return;
         }
         byte[] buffer = new byte[16 * 1024];
-        if (path == "/stays")
+        if (path is "/stays" or "/deaf")
         {
-            await Task.Delay(Timeout.Infinite, context.RequestAborted).ContinueWith(static _ => s_left.TrySetResult(), TaskScheduler.Default);
+            TaskCompletionSource left = path == "/stays" ? s_left : s_deafLeft;
+            await Task.Delay(Timeout.Infinite, context.RequestAborted).ContinueWith(_ => left.TrySetResult(), TaskScheduler.Default);
             return;
         }
         int heard = 0;
@@ -350,7 +376,7 @@ public sealed class UpgradedRequestTests : IAsyncLifetime
                 await context.Response.WriteAsync("half");
                 await context.Response.Body.FlushAsync();
                 throw new InvalidOperationException("on purpose");
-            case "/leaves" or "/stays":
+            case "/leaves" or "/stays" or "/deaf":
             case { } path when path.StartsWith("/sum/", StringComparison.Ordinal):
                 await SwitchedAsync(context);
                 return;
