@@ -100,6 +100,8 @@ internal sealed class LoopTransport : LoopSource, ITransport, IValueTaskSource<i
         return new ValueTask<int>(this, version);
     }
 
+    public void Shut() => _socket.Shutdown(SocketShutdown.Both);        // an event tells the loop of it
+
     public void Dispose()
     {
         int before = Interlocked.Or(ref _life, Disposed);

@@ -103,5 +103,18 @@ internal sealed class PooledConnection(ITransport transport) : IDisposable
         return _end > 0;
     }
 
+    /// <summary>Has it be as one that the responder has ended, whoever has its other end: what has come is there to be read, and then its end. Any thread; whoever waits on it goes on.</summary>
+    public void Shut()
+    {
+        try
+        {
+            transport.Shut();
+        }
+        catch (Exception error) when (error is SocketException or ObjectDisposedException)
+        {
+            // It has ended, or is closed.
+        }
+    }
+
     public void Dispose() => transport.Dispose();
 }

@@ -21,6 +21,11 @@ internal interface ITransport : IDisposable
     /// <returns>0: the responder has ended the connection.</returns>
     /// <exception cref="SocketException">It has reset it.</exception>
     ValueTask<int> ReceiveAsync(Memory<byte> buffer, CancellationToken ct);
+
+    /// <summary>Ends both directions of a Unix socket: what has come is received yet, and then the end. Any thread, also while it sends and receives.</summary>
+    /// <exception cref="SocketException">They have ended.</exception>
+    /// <exception cref="ObjectDisposedException">It is closed.</exception>
+    void Shut();
 }
 
 /// <summary>How the sockets of a request's connections are carried: by the loop that has its own connection, or, on another server, by the runtime.</summary>
@@ -42,6 +47,8 @@ internal sealed class SocketTransport(Socket socket) : ITransport
     public ValueTask<int> SendAsync(ReadOnlyMemory<byte> bytes, CancellationToken ct) => socket.SendAsync(bytes, SocketFlags.None, ct);
 
     public ValueTask<int> ReceiveAsync(Memory<byte> buffer, CancellationToken ct) => socket.ReceiveAsync(buffer, SocketFlags.None, ct);
+
+    public void Shut() => socket.Shutdown(SocketShutdown.Both);
 
     public void Dispose() => socket.Dispose();
 }

@@ -1,5 +1,5 @@
 // An application that wants to hold up whoever looks after it: to each Unix socket that it is connected by it sends connections whose last close waits for a minute. What is not received is
-// closed with the socket.
+// closed with the socket. Or it shuts down what they share.
 
 using System.Globalization;
 using System.Net;
@@ -16,6 +16,7 @@ internal static unsafe partial class Passing
     private const int SOL_SOCKET = 1;
     private const int SO_ACCEPTCONN = 30;
     private const int SO_DOMAIN = 39;
+    private const int SHUT_RDWR = 2;
     private const int AF_UNIX = 1;
     private const int SCM_RIGHTS = 1;
     private const int MSG_NOSIGNAL = 0x4000;
@@ -23,6 +24,23 @@ internal static unsafe partial class Passing
 
     /// <param name="port">Of somebody on this machine who accepts, and never reads.</param>
     public static void Begin(int port) => new Thread(() => Run(port)) { IsBackground = true }.Start();
+
+    /// <summary>Shuts down whatever this process listens on at a place, which is everybody's who has it.</summary>
+    /// <param name="place">A port, or the end of a path.</param>
+    public static void Shut(string place)
+    {
+        for (int descriptor = 3; descriptor < DescriptorsMax; descriptor++)
+        {
+            if (Option(descriptor, SO_ACCEPTCONN) == 1)
+            {
+                using var socket = new Socket(new SafeSocketHandle(descriptor, ownsHandle: false));
+                if (socket.LocalEndPoint!.ToString()!.EndsWith(place, StringComparison.Ordinal))
+                {
+                    _ = Shutdown(descriptor, SHUT_RDWR);
+                }
+            }
+        }
+    }
 
     private static void Run(int port)
     {
@@ -127,6 +145,9 @@ internal static unsafe partial class Passing
 
     [LibraryImport("libc", EntryPoint = "getsockopt")]
     private static partial int GetOption(int socket, int level, int name, void* value, uint* length);
+
+    [LibraryImport("libc", EntryPoint = "shutdown")]
+    private static partial int Shutdown(int socket, int how);
 
     [LibraryImport("libc", EntryPoint = "close")]
     private static partial int Close(int descriptor);

@@ -109,6 +109,7 @@ internal static class Served
             }
         });
         app.MapPost("/pass/{port:int}", static (int port) => Passing.Begin(port));
+        app.MapPost("/shut/{place}", static (string place) => Passing.Shut(place));
         app.MapPost("/sicken", static () => { s_isIll = true; });
         app.MapPost("/keep-the-book", static () => new Thread(KeepTheBook) { IsBackground = true }.Start());
         await app.RunAsync();

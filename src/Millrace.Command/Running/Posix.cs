@@ -25,6 +25,7 @@ internal static partial class Posix
     public const int SigTerm = 15;
     private const int WriteOk = 2;
     private const short HungUp = 0x10;
+    private const short HungUpReading = 0x2000;
     private const int GroupsMax = 65536;     // NGROUPS_MAX
     private const int PathMax = 4096;        // PATH_MAX
     private const uint Unchanged = uint.MaxValue;
@@ -37,11 +38,11 @@ internal static partial class Posix
     /// <summary>Whether a descriptor is a listening socket.</summary>
     public static bool IsListening(int descriptor) => SystemCalls.GetSocketOption(descriptor, SystemCalls.SOL_SOCKET, SystemCalls.SO_ACCEPTCONN) == 1;
 
-    /// <summary>Whether a descriptor has been shut down: a Unix socket still says that it listens (POLLHUP; poll(2)).</summary>
+    /// <summary>Whether a descriptor has been shut down, or its reading has: a Unix socket still says that it listens (POLLHUP, POLLRDHUP; poll(2)).</summary>
     public static bool HasHungUp(int descriptor)
     {
-        var entry = new PollEntry { Descriptor = descriptor };
-        return Poll(ref entry, 1, 0) > 0 && (entry.Ready & HungUp) != 0;
+        var entry = new PollEntry { Descriptor = descriptor, Asked = HungUpReading };
+        return Poll(ref entry, 1, 0) > 0 && (entry.Ready & (HungUp | HungUpReading)) != 0;
     }
 
     /// <summary>The groups this process belongs to, its primary one included.</summary>

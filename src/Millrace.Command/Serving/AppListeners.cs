@@ -10,7 +10,7 @@ using Millrace.Platform;
 
 namespace Millrace.Command.Serving;
 
-internal sealed class AppListeners : IDisposable
+internal sealed partial class AppListeners : IDisposable
 {
     private readonly List<ListenSocket> _sockets = [];
 

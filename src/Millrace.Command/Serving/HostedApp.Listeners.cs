@@ -31,6 +31,11 @@ internal sealed partial class HostedApp
                 _listeners = await AppListeners.OpenAsync(Settings, _folders, Addresses, which: null, wanted.Token);
                 KeepAddresses();
             }
+            else if (await OpenAgainAsync(wanted.Token) && _held is not null)
+            {
+                await LetGoAsync();     // it has copies of what was shut down
+                await HoldOnAsync();
+            }
             return null;
         }
         catch (Exception error) when (error is MillraceStartException or FormatException or CommandFailure or StandstillException or OperationCanceledException)
@@ -38,6 +43,8 @@ internal sealed partial class HostedApp
             return error is OperationCanceledException ? WhyGivenUp : error.Message;
         }
     }
+
+    private Task<bool> OpenAgainAsync(CancellationToken ct) => _listeners!.OpenAgainAsync(Settings.Name, _folders.Stored, Addresses, Happened, ct);
 
     private async Task CloseListenersAsync()
     {

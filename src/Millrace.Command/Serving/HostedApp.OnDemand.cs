@@ -117,7 +117,7 @@ internal sealed partial class HostedApp
         {
             return "it is not idle";
         }
-        if (await TryWaitAtDoorAsync() is { } error)
+        if ((await TryOpenAsync() ?? await TryWaitAtDoorAsync()) is { } error)
         {
             Happened($"nobody comes, and it goes on: {error}");
             return error;

@@ -232,6 +232,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
         app,
         code,
         id => new InstanceStart(id, settings, app, _listeners!, _folders.Sockets, Output) { Shared = settings.IsRouter ? _folders.Shared : null, Groups = _folders.Groups },
+        OpenAgainAsync,
         Happened,
         _changed,
         _gate);
@@ -351,13 +352,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
 
     // ---- 503 ----
 
-    private async Task HoldOnAsync()
-    {
-        if (_held is null && _listeners is not null && _heldBefore.IsCompleted)
-        {
-            _held = await HeldResponder.StartAsync(_listeners);
-        }
-    }
+    private async Task HoldOnAsync() => _held ??= _listeners is not null && _heldBefore.IsCompleted ? await HeldResponder.StartAsync(_listeners) : null;
 
     private async Task LetGoAsync()
     {

@@ -11,7 +11,7 @@ namespace Millrace.Command.Serving;
 /// <param name="IsGivenUp">Is told how a process has ended, and how far it had come; true: no other is to be put in its place.</param>
 /// <param name="Changed">Is called before another process is told to accept, and when it does and before anything ends for that.</param>
 /// <param name="Gate">Closed while the daemon is about to become another program.</param>
-internal sealed record SlotSetting(AppSettings Settings, Func<AppInstance> Start, Action<string> Happened, Func<string, ComeTo, bool> IsGivenUp, Action Changed, UpgradeGate Gate);
+internal sealed record SlotSetting(AppSettings Settings, Func<CancellationToken, Task<AppInstance>> Start, Action<string> Happened, Func<string, ComeTo, bool> IsGivenUp, Action Changed, UpgradeGate Gate);
 
 /// <summary>How far a process had come.</summary>
 internal enum ComeTo
@@ -74,7 +74,7 @@ internal sealed partial class Slot : IDisposable
     /// <exception cref="InstanceException">It is not.</exception>
     public async Task<AppInstance> StartAsync(CancellationToken ct)
     {
-        var instance = _its.Start();
+        var instance = await _its.Start(ct);
         AppInstance? before;
         lock (_lock)
         {
@@ -190,7 +190,7 @@ internal sealed partial class Slot : IDisposable
         AppInstance? next = null;
         try
         {
-            next = _its.Start();
+            next = await _its.Start(ct);
             lock (_lock)
             {
                 _others.Add(next);

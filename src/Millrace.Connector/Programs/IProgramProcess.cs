@@ -8,6 +8,9 @@ internal interface IProgramProcess
 {
     bool HasExited { get; }
 
+    /// <inheritdoc cref="WorkerProcess.Exited"/>
+    Task Exited { get; }
+
     /// <exception cref="ConnectorException">It cannot be connected to.</exception>
     ValueTask<ITransport> ConnectAsync(TransportKind kind, CancellationToken ct);
 
@@ -24,6 +27,8 @@ internal sealed class PooledProcess(WorkerProcess process) : IProgramProcess
     private static readonly TimeSpan s_connectTimeout = TimeSpan.FromSeconds(5);
 
     public bool HasExited => process.HasExited;
+
+    public Task Exited => process.Exited;
 
     public async ValueTask<ITransport> ConnectAsync(TransportKind kind, CancellationToken ct) => kind.Over(await ConnectionPool.ConnectAsync(process.EndPoint, s_connectTimeout, ct).ConfigureAwait(false));
 

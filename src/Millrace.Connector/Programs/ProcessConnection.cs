@@ -1,4 +1,5 @@
-// The connection to one process of a pool, which is kept with it. A request that has been given up is still the process's until it says that it has ended: what was running must not meet the next one.
+// The connection to one process of a pool, which is kept with it. A request that has been given up is still the process's until it says that it has ended: what was running must not meet the next one. It ends
+// with the process, whoever else has its other end: a program that the process has started inherits what is not closed for it.
 
 using System.Net.Sockets;
 using Millrace.Protocols.FastCgi;
@@ -15,6 +16,8 @@ internal sealed class ProcessConnection(IProgramProcess process, TimeSpan abortL
     private static readonly TimeSpan s_dying = TimeSpan.FromMilliseconds(50);
 
     private PooledConnection? _kept;
+    private PooledConnection? _last;        // that was made
+    private Task? _watching;
 
     public bool KeepsConnections => true;
 
@@ -46,7 +49,7 @@ internal sealed class ProcessConnection(IProgramProcess process, TimeSpan abortL
         }
         try
         {
-            return new PooledConnection(await process.ConnectAsync(kind, ct).ConfigureAwait(false));
+            return EndWithProcess(new PooledConnection(await process.ConnectAsync(kind, ct).ConfigureAwait(false)));
         }
         catch (ConnectorException error)
         {
@@ -54,6 +57,24 @@ internal sealed class ProcessConnection(IProgramProcess process, TimeSpan abortL
             await process.GiveUpAsync("it cannot be connected to").ConfigureAwait(false);
             throw hadEnded ? Ended(error) : error;
         }
+    }
+
+    // One request at a time has it, and one connection.
+    private PooledConnection EndWithProcess(PooledConnection connection)
+    {
+        _ = Interlocked.Exchange(ref _last, connection);        // before the process is looked at: its end is seen here, or there
+        _watching ??= EndLastAsync();
+        if (process.HasExited)
+        {
+            connection.Shut();
+        }
+        return connection;
+    }
+
+    private async Task EndLastAsync()
+    {
+        await process.Exited.ConfigureAwait(false);
+        Volatile.Read(ref _last)!.Shut();
     }
 
     private static ConnectorException Ended(Exception? error) => new(ConnectorFault.NoConnection, "Its process had ended before it could be asked.", error);

@@ -15,7 +15,7 @@ public sealed class WorkerProcess : IMortal, IAsyncDisposable
     // FCGI_GET_VALUES with the name FCGI_MPXS_CONNS (FastCGI 1.0 §4.1): who answers has begun to accept.
     private static readonly byte[] s_question = [1, 9, 0, 0, 0, 17, 0, 0, 15, 0, .. "FCGI_MPXS_CONNS"u8];
 
-    private static readonly TimeSpan s_dying = TimeSpan.FromMilliseconds(50);      // whose connection has ended
+    private static readonly TimeSpan s_dying = TimeSpan.FromMilliseconds(50);      // whose connection has ended, or whose last words are on their way
 
     private static readonly TimeSpan s_ending = TimeSpan.FromSeconds(5);
 
@@ -55,6 +55,9 @@ public sealed class WorkerProcess : IMortal, IAsyncDisposable
 
     /// <summary>Whether the process has ended.</summary>
     public bool HasExited => _death.Task.IsCompleted;
+
+    /// <summary>Ends when it has: its connections need not, where something that it has started has them too.</summary>
+    internal Task Exited => _death.Task;
 
     /// <summary>Says that a call has left it in a state in which it can have no other: it is killed, unless it is ending already, and another takes its place when the call has ended.</summary>
     /// <param name="why">For the log, to be read behind "it was killed: ".</param>
@@ -287,6 +290,7 @@ public sealed class WorkerProcess : IMortal, IAsyncDisposable
     {
         (State as IDisposable)?.Dispose();
         State = null;
+        bool hasDied = HasExited;
         lock (_lock)
         {
             _killedFor = _killedFor == WorkerEnd.None ? WorkerEnd.Closed : _killedFor;      // whatever it is that ends it
@@ -298,7 +302,18 @@ public sealed class WorkerProcess : IMortal, IAsyncDisposable
             Signal(Posix.SigKill);
             _ = await _death.Task.ConfigureAwait(false);
         }
-        _ = await Task.WhenAny(_output.Ended, Task.Delay(s_nearlyDead)).ConfigureAwait(false);      // something that it has started may go on
+        if (await Task.WhenAny(_output.Ended, Task.Delay(hasDied ? s_dying : s_nearlyDead)).ConfigureAwait(false) == _output.Ended)
+        {
+            _output.Dispose();
+            return;
+        }
+        _ = LeaveOutputAsync();
+    }
+
+    // Something that it has started may go on, and print: no place is kept empty for that.
+    private async Task LeaveOutputAsync()
+    {
+        _ = await Task.WhenAny(_output.Ended, Task.Delay(s_ending)).ConfigureAwait(false);
         _output.Dispose();
     }
 }

@@ -90,6 +90,24 @@ internal sealed class ListenSocket : IDisposable
     /// </summary>
     public SocketFile? TakeFile() => Interlocked.Exchange(ref _file, null);
 
+    /// <summary>
+    /// Has its number lead to what another one listens on at the same address, which is closed then: who knows the number need not be told. The file of a Unix socket is that one's. False, and nothing
+    /// done, where it is closed.
+    /// </summary>
+    public bool TryBecome(ListenSocket other)
+    {
+        if (Descriptor < 0 || SystemCalls.Dup3(other.Descriptor, Descriptor, SystemCalls.O_CLOEXEC) < 0)
+        {
+            return false;
+        }
+
+        SocketFile? before = Interlocked.Exchange(ref _file, other.TakeFile());
+        before?.Dispose();
+        before?.Directory.Dispose();
+        other.Dispose();
+        return true;
+    }
+
     /// <summary>Stops listening where somebody else, who has the socket too, goes on: what goes with it stays.</summary>
     public void Leave() => Close(removesFile: false);
 

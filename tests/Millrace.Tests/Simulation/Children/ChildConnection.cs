@@ -86,6 +86,14 @@ internal sealed class ChildConnection(ChildrenWorld world, int capacity) : ITran
         }
     }
 
+    public void Shut()
+    {
+        if (!IsDisposed)
+        {
+            ChildClose();
+        }
+    }
+
     public void Dispose()
     {
         world.Note($"the connection of {Request} is closed by the client");

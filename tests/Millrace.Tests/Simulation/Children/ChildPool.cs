@@ -147,7 +147,7 @@ internal sealed class ChildPool
             return;
         }
 
-        var child = new SimulatedChild(_world, ++_lastChild);
+        var child = new SimulatedChild(_world, ++_lastChild) { IsSurvived = _lastChild % 4 == 1 };
         place.Child = child;
         place.Connection = new ProcessConnection(child, s_abortLimit, _world.Time);
         _ = child.Exited.ContinueWith(

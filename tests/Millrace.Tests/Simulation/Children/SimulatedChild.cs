@@ -53,6 +53,9 @@ internal sealed class SimulatedChild(ChildrenWorld world, int number) : IProgram
     /// <summary>The kernel is taking it down: it has closed its connections, and its queue is there yet.</summary>
     public bool IsEnding { get; private set; }
 
+    /// <summary>Something that it has started has its connections too, and ends none of them.</summary>
+    public bool IsSurvived { get; init; }
+
     /// <summary>Gets no processor time (SIGSTOP).</summary>
     public bool IsStopped { get; set; }
 
@@ -147,7 +150,7 @@ internal sealed class SimulatedChild(ChildrenWorld world, int number) : IProgram
 
     private void CloseAll()
     {
-        foreach (ChildConnection connection in _connections.ToArray())
+        foreach (ChildConnection connection in IsSurvived ? [] : _connections.ToArray())
         {
             connection.ChildClose();
         }

@@ -1,0 +1,90 @@
+// What an application's processes have shut down is opened anew before another of them is started: shutdown(2) is of the socket, and so of everybody who has it, and nobody gets in any more. Processes
+// that run keep what they have.
+
+using System.Globalization;
+using Millrace.Command.Running;
+using Millrace.Listeners;
+
+namespace Millrace.Command.Serving;
+
+internal sealed partial class AppListeners
+{
+    /// <summary>Opens those anew that have been shut down.</summary>
+    /// <param name="app">Whose they are.</param>
+    /// <param name="stored">Who keeps them for the next daemon.</param>
+    /// <param name="look">See <see cref="OpenAsync"/>.</param>
+    /// <param name="happened">Is told of each.</param>
+    /// <param name="ct">Nobody waits for it any more.</param>
+    /// <returns>False: all of them listen.</returns>
+    /// <exception cref="MillraceStartException">One of them cannot be opened; the message says what to do.</exception>
+    public async Task<bool> OpenAgainAsync(string app, StoredSockets stored, PatientLook look, Action<string> happened, CancellationToken ct)
+    {
+        if (!_sockets.Exists(IsShut))
+        {
+            return false;
+        }
+        try
+        {
+            return await look.AtAsync(string.Join(", ", Shown), () => OpenAgain(app, stored, happened), ct);       // where somebody else has done so meanwhile there is nothing left to do
+        }
+        catch (StandstillException error)
+        {
+            throw new MillraceStartException(error.Message, error);
+        }
+    }
+
+    private static bool IsShut(ListenSocket socket) => !Posix.IsListening(socket.Descriptor) || Posix.HasHungUp(socket.Descriptor);
+
+    private bool OpenAgain(string app, StoredSockets stored, Action<string> happened)
+    {
+        foreach (var socket in _sockets.Where(IsShut))
+        {
+            try
+            {
+                Replace(socket, app, stored);
+            }
+            catch (MillraceStartException error)
+            {
+                throw new MillraceStartException($"{socket.Address.Url} has been shut down by its processes, and cannot be opened anew: {error.Message} Then: millrace stop {app}, millrace start {app}.", error);
+            }
+            happened($"{socket.Address.Url} had been shut down by its processes, and is opened anew");
+        }
+        return true;
+    }
+
+    private void Replace(ListenSocket socket, string app, StoredSockets stored)
+    {
+        if (socket.Address.Kind == EndPointKind.Inherited)
+        {
+            throw new MillraceStartException(string.Create(CultureInfo.InvariantCulture, $"descriptor {socket.Address.InheritedDescriptor} was opened by what has started the daemon; have that open it again."));
+        }
+        var fresh = ListenSockets.Open(socket.Address.Kind == EndPointKind.Unix ? socket.Address : PlaceOf(socket), loops: 1)[0];
+        var before = State;
+        bool isReplaced = false;
+        try
+        {
+            isReplaced = ProcessStart.With(() => TryReplace(socket, fresh));        // what a process is about to inherit stays what it is meanwhile
+        }
+        finally
+        {
+            if (!isReplaced)
+            {
+                fresh.Dispose();
+            }
+        }
+        stored.Forget(app, before);
+        stored.Keep(app, State);
+    }
+
+    // Of localhost, and of all addresses, the one end point that it is: the others are listened on.
+    private static ListenAddress PlaceOf(ListenSocket socket) => socket.Address with { Address = socket.Name.Address, Port = socket.Name.Port, AnyHost = false, Localhost = false };
+
+    // Not where they are closed: the address is another's by then.
+    private bool TryReplace(ListenSocket socket, ListenSocket fresh)
+    {
+        lock (_lock)
+        {
+            return !_isClosed && socket.TryBecome(fresh);
+        }
+    }
+}
