@@ -1,4 +1,4 @@
-// What differs between x64 and arm64: numbers of system calls that the C library has no function for, or a slower one, flags of open(2), and the layout of
+// What differs between x64 and arm64: numbers of system calls that the C library has no function for, flags of open(2), and the layout of
 // epoll_event. Everything else in SystemCalls is the same on both.
 
 using System.Runtime.InteropServices;
@@ -33,13 +33,6 @@ internal static unsafe partial class SystemCalls
         /// <summary>setgroups(2) of a single thread: the C library's function changes all of them.</summary>
         public int SYS_setgroups { get; private init; }
 
-        /// <summary>recvfrom(2) and sendto(2), which recv and send are, and epoll_pwait(2).</summary>
-        public int SYS_recvfrom { get; private init; }
-
-        public int SYS_sendto { get; private init; }
-
-        public int SYS_epoll_pwait { get; private init; }
-
         public int O_DIRECTORY { get; private init; }
 
         public int O_NOFOLLOW { get; private init; }
@@ -60,9 +53,6 @@ internal static unsafe partial class SystemCalls
                 SYS_sched_getscheduler = 145,
                 SYS_sched_setscheduler = 144,
                 SYS_setgroups = 116,
-                SYS_recvfrom = 45,
-                SYS_sendto = 44,
-                SYS_epoll_pwait = 281,
                 O_DIRECTORY = 0x1_0000,
                 O_NOFOLLOW = 0x2_0000,
                 EpollEventSize = 12,
@@ -77,9 +67,6 @@ internal static unsafe partial class SystemCalls
                 SYS_sched_getscheduler = 120,
                 SYS_sched_setscheduler = 119,
                 SYS_setgroups = 159,
-                SYS_recvfrom = 207,
-                SYS_sendto = 206,
-                SYS_epoll_pwait = 22,
                 O_DIRECTORY = 0x4000,
                 O_NOFOLLOW = 0x8000,
                 EpollEventSize = 16,

@@ -85,9 +85,6 @@ internal static unsafe partial class SystemCalls
     [LibraryImport("libc", EntryPoint = "syscall")]
     private static partial nint SystemCall(nint number, nint a, nint b, nint c, nint d, nint e);
 
-    [LibraryImport("libc", EntryPoint = "syscall")]
-    private static partial nint SystemCall(nint number, nint a, nint b, nint c, nint d, nint e, nint f);
-
     [LibraryImport("libc", EntryPoint = "fchownat")]
     private static partial int ChangeOwnerAt(int directory, byte* path, uint user, uint group, int flags);
 

@@ -11,12 +11,6 @@ namespace Millrace.Platform;
 
 internal static unsafe partial class SystemCalls
 {
-    // What each request needs. The C library's functions are cancellation points (pthreads(7)): in a process of several threads they write down twice, each time with a locked
-    // instruction, that the thread may be cancelled meanwhile, which nobody asks for here (glibc 2.36: 60 of 260 ns).
-    private static readonly nint s_receive = ArchitectureNumbers.Here.SYS_recvfrom;
-    private static readonly nint s_send = ArchitectureNumbers.Here.SYS_sendto;
-    private static readonly nint s_epollWait = ArchitectureNumbers.Here.SYS_epoll_pwait;     // without a signal mask it is epoll_wait, which arm64 does not have
-
     /// <summary>The error number of the call just made on this thread. Only meaningful right after a call that answered -1.</summary>
     public static int Errno
     {
@@ -34,7 +28,8 @@ internal static unsafe partial class SystemCalls
     public static partial int EpollCtl(int epoll, int operation, int descriptor, byte* epollEvent);
 
     /// <summary><paramref name="events"/> points at <paramref name="count"/> times <see cref="EpollEventSize"/> bytes. A timeout of -1 waits for ever.</summary>
-    public static int EpollWait(int epoll, byte* events, int count, int timeoutMs) => (int)SystemCall(s_epollWait, epoll, (nint)events, count, timeoutMs, 0, 0);
+    [LibraryImport("libc", EntryPoint = "epoll_wait")]
+    public static partial int EpollWait(int epoll, byte* events, int count, int timeoutMs);
 
     [LibraryImport("libc", EntryPoint = "eventfd")]
     public static partial int EventFd(uint initial, int flags);
@@ -62,9 +57,11 @@ internal static unsafe partial class SystemCalls
     [LibraryImport("libc", EntryPoint = "writev")]
     public static partial nint WriteV(int descriptor, IoVector* vectors, int count);
 
-    public static nint Receive(int socket, void* buffer, nint size, int flags) => SystemCall(s_receive, socket, (nint)buffer, size, flags, 0, 0);
+    [LibraryImport("libc", EntryPoint = "recv")]
+    public static partial nint Receive(int socket, void* buffer, nint size, int flags);
 
-    public static nint Send(int socket, void* buffer, nint size, int flags) => SystemCall(s_send, socket, (nint)buffer, size, flags, 0, 0);
+    [LibraryImport("libc", EntryPoint = "send")]
+    public static partial nint Send(int socket, void* buffer, nint size, int flags);
 
     [LibraryImport("libc", EntryPoint = "sendmsg")]
     public static partial nint SendMessage(int socket, MessageHeader* message, int flags);
