@@ -43,9 +43,10 @@ internal sealed class ServedFile : IDisposable
         {
             return null;
         }
+        string[]? before = folders?.Select(static folder => folder.Now).ToArray();
         if (!OperatingSystem.IsLinux())
         {
-            return OpenByPath(path, folders);
+            return OpenByPath(path, before);
         }
         using SafeFileHandle? found = Open(path, SystemCalls.O_PATH, out int why);
         if (found is null)
@@ -55,7 +56,7 @@ internal sealed class ServedFile : IDisposable
         }
         int descriptor = (int)found.DangerousGetHandle();
         string itself = SystemCalls.PathOf(descriptor);
-        if (FileFacts.Of(descriptor, out _) is not { IsFile: true } || PlaceOf(itself) is not { } place || !MayLieAt(place, folders))
+        if (FileFacts.Of(descriptor, out _) is not { IsFile: true } || PlaceOf(itself) is not { } place || !(MayLieAt(place, before) || MayLieAt(place, folders?.Select(static folder => folder.Now))))
         {
             return null;
         }
@@ -79,10 +80,14 @@ internal sealed class ServedFile : IDisposable
     /// <summary>Sends it with ranges and conditions, as <see cref="Results"/> does.</summary>
     public async Task SendAsync(HttpContext context, string type)
     {
+        // Results.Stream decides about ranges and conditions. On Millrace its read yields nothing, and only says from where: then the server sends that part itself.
         var server = context.Features.Get<IHttpResponseBodyFeature>() as IOpenFileFeature;
         await using var body = new ServedBody(_file, _length, isOnlyAskedFor: server is not null);
         var tag = new EntityTagHeaderValue(FormattableString.Invariant($"\"{_changed.ToUnixTimeMilliseconds():x}-{_length:x}\""));
+        CancellationToken aborted = context.RequestAborted;
+        context.RequestAborted = server is not null ? CancellationToken.None : aborted;     // it is said of a client that has ended its half as well, who is answered: the server knows the difference
         await Results.Stream(body, type, lastModified: _changed, entityTag: tag, enableRangeProcessing: true).ExecuteAsync(context).ConfigureAwait(false);
+        context.RequestAborted = aborted;
         if (server is not null && body.IsAskedFor)
         {
             try
@@ -106,10 +111,10 @@ internal sealed class ServedFile : IDisposable
     }
 
     // Elsewhere applications are written, and not visited.
-    private static ServedFile? OpenByPath(string path, IReadOnlyList<FolderPlace>? folders) =>
+    private static ServedFile? OpenByPath(string path, string[]? folders) =>
         RealPath.Of(path) is { } place && File.Exists(place) && MayLieAt(place, folders) ? new ServedFile(File.OpenHandle(place), place) : null;
 
-    private static bool MayLieAt(string place, IReadOnlyList<FolderPlace>? folders) => folders is null || folders.Any(folder => folder.Holds(place));
+    private static bool MayLieAt(string place, IEnumerable<string>? folders) => folders is null || folders.Any(folder => RealPath.IsBelow(place, folder));
 
     private static string? PlaceOf(string itself)
     {
@@ -117,7 +122,7 @@ internal sealed class ServedFile : IDisposable
         return place?.EndsWith(Gone, StringComparison.Ordinal) == true ? place[..^Gone.Length] : place;
     }
 
-    private static bool IsShortage(int errno) => errno is SystemCalls.EMFILE or SystemCalls.ENFILE or SystemCalls.ENOMEM;
+    private static bool IsShortage(int errno) => errno is SystemCalls.EMFILE or SystemCalls.ENFILE or SystemCalls.ENOMEM or SystemCalls.EAGAIN;     // the last: somebody has a lease on it (fcntl(2)), and is about to let it go
 
     // File systems keep times of which .NET has no word: these are the end of all time.
     private static DateTimeOffset ChangedAt(SafeFileHandle file)

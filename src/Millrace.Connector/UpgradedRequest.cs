@@ -189,7 +189,7 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
         }
     }
 
-    // A client that has ended its half alone is told of by the same token, and still listens.
+    // A client that has ended its half alone is told of by the same token, and still listens. The token fires once: of a reset behind that it says nothing.
     private static bool IsLost(RequestBound its)
     {
         using ExchangeUse use = its.Exchange.Use(its.Ticket);

@@ -73,8 +73,8 @@ internal sealed class SessionCookie
             ThrowIfEnded();
             if (_registered is null && IsHeadOpen)
             {
+                _context.Response.OnStarting(static cookie => ((SessionCookie)cookie).OnStarting(), this);      // throws where the head is made just then
                 _registered = session;
-                _context.Response.OnStarting(static cookie => ((SessionCookie)cookie).OnStarting(), this);
             }
             return _registered is not null;
         }
@@ -111,7 +111,7 @@ internal sealed class SessionCookie
         lock (_lock)
         {
             bool hadEnded = _hasEnded;
-            _hasEnded = false;
+            _hasEnded = false;      // ToCookie asks whether the head is open
             try
             {
                 Write();

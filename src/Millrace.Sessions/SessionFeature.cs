@@ -8,38 +8,29 @@ namespace Millrace.Sessions;
 
 internal sealed class SessionFeature(HttpContext context, SessionScheme scheme) : ISessionFeature
 {
-    private volatile HttpContext? _context = context;       // null: the request has ended
-    private volatile ISession? _session;
+    private static readonly object s_ended = new();
+
+    private volatile object? _session;      // null: nobody has asked for it
 
     public ISession Session
     {
-        get => _session ?? Open();
+        get => _session as ISession ?? Open();
         set => _session = value;
     }
 
     /// <summary>The request has ended.</summary>
     /// <returns>The session, if it was used.</returns>
-    public ISession? Close()
-    {
-        _context = null;
-        Interlocked.MemoryBarrier();
-        return _session;
-    }
+    public ISession? Close() => Interlocked.CompareExchange(ref _session, s_ended, null) as ISession;
 
-    // Another thread may be closing it: either that sees the session, and ends it, or it is seen here that the request has ended.
+    // Another thread may be closing it: one of the two is first.
     private ISession Open()
     {
-        if (_context is { } context)
+        object? found = _session;
+        if (found is null)
         {
-            ISession session = Interlocked.CompareExchange(ref _session, new MillraceSession(scheme, context), null) ?? _session;
-            Interlocked.MemoryBarrier();
-            if (_context is not null)
-            {
-                return session;
-            }
-            _session = null;
+            var session = new MillraceSession(scheme, context);
+            found = Interlocked.CompareExchange(ref _session, session, null) ?? session;
         }
-
-        throw new ObjectDisposedException(nameof(HttpContext), "The request has ended, and its session was not used by then.");
+        return found as ISession ?? throw new ObjectDisposedException(nameof(HttpContext), "The request has ended, and its session was not used by then.");
     }
 }

@@ -84,18 +84,32 @@ internal sealed class FreeWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<T
             call = Finish(_instance, call, began, out began);
             if (isInterrupted && !Thread.CurrentThread.IsThreadPoolThread)
             {
-                Thread.CurrentThread.Interrupt();       // a thread of the application's own, on which the call has ended
+                HandOn(call);       // a thread of the application's own, on which the call has ended: the interruption is for what comes there
+                Thread.CurrentThread.Interrupt();
+                return;
             }
             if (call is not null && count == CallsInTurnMax)
             {
-                Assign(call);
-                Wake();
+                HandOn(call);
                 return;
             }
         }
         if (MustEnd && Interlocked.Exchange(ref _isEnding, 1) == 0)        // it may have been told so, and woken, since it is idle
         {
             await EndAsync().ConfigureAwait(false);
+        }
+    }
+
+    // Nobody else wakes a worker that has a call, or is to end.
+    private void HandOn(Call<TWorker>? call)
+    {
+        if (call is not null)
+        {
+            Assign(call);
+        }
+        if (call is not null || MustEnd)
+        {
+            Wake();
         }
     }
 

@@ -1,4 +1,5 @@
-// Thread.Interrupt is for a wait of the application's. One that nothing has waited for stays with its thread, and would end the next wait there, which may be the pool's own.
+// Thread.Interrupt is for a wait of the application's. One that nothing has waited for stays with its thread, and would end the next wait there, which may be the pool's own. The server has the
+// same for its own threads (Millrace.Platform: Steady, ThreadTraits), which this package does not know.
 
 namespace Millrace.Workers;
 

@@ -102,6 +102,7 @@ internal sealed class ThreadWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat
         try
         {
             _instance = Complete(Source.MakeAsync(Dispatcher.Ending));
+            _ = Interruption.Forget();
             return true;
         }
         catch (Exception error)
@@ -240,6 +241,7 @@ internal sealed class ThreadWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat
         {
             Dispatcher.Orders.Distrust(this, error);
         }
+        _ = Interruption.Forget();
         ExecutionContext.Restore(Bare);     // what the application itself has posted has come without a context, and what it has set stays with it
         SynchronizationContext.SetSynchronizationContext(_context);
         return true;

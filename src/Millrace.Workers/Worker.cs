@@ -193,6 +193,10 @@ internal sealed class WorkerSource<TWorker>(Func<CancellationToken, Task<TWorker
         {
             return true;
         }
+        finally
+        {
+            _ = Interruption.Forget();
+        }
     }
 
     public static async Task DisposeAsync(TWorker worker)

@@ -17,6 +17,7 @@ public sealed class UnawaitedThreadTests
         var cache = new SwitchedCache();
         HttpContext? context = null;
         Task? renewal = null;
+        bool wasRefused = false;
         await using TestSite site = await TestSite.StartAsync(
             build: builder => builder.Services.AddMillraceSessionDistributedCache().AddSingleton<IDistributedCache>(cache),
             use: app =>
@@ -38,6 +39,7 @@ public sealed class UnawaitedThreadTests
                         Assert.Same(context, its);
                         cache.ReleaseAnswer();
                         await Assert.ThrowsAsync<ObjectDisposedException>(() => renewal);
+                        wasRefused = true;
                     }
                     await next();
                 });
@@ -51,6 +53,7 @@ public sealed class UnawaitedThreadTests
         Assert.Equal("-", await bob.DoAsync("get a"));
         Assert.Empty(bob.SetCookies);
         Assert.Equal("2", await alice.DoAsync("get a"));
+        Assert.True(wasRefused);
     }
 
     [Theory]
@@ -59,6 +62,7 @@ public sealed class UnawaitedThreadTests
     [InlineData("clear")]
     public async Task What_is_changed_as_its_request_ends_gives_the_next_visitor_no_cookie(string how)
     {
+        var ends = new System.Collections.Concurrent.ConcurrentQueue<Exception>();
         await using TestSite site = await TestSite.StartAsync(use: app =>
         {
             app.UseSession();
@@ -69,7 +73,7 @@ public sealed class UnawaitedThreadTests
                     ISession session = context.Session;
                     session.SetString("a", "1");
                     await context.Response.StartAsync();
-                    new Thread(() => ChangeUntilItHasEnded(session, how)).Start();
+                    new Thread(() => ends.Enqueue(ChangeUntilItHasEnded(session, how))).Start();
                 }
                 await Task.Delay(5);
                 await next();
@@ -83,9 +87,10 @@ public sealed class UnawaitedThreadTests
             await bob.DoAsync("get a");
             Assert.Empty(bob.SetCookies);
         }
+        Assert.Contains(ends, static end => end is ObjectDisposedException);
     }
 
-    private static void ChangeUntilItHasEnded(ISession session, string how)
+    private static Exception ChangeUntilItHasEnded(ISession session, string how)
     {
         try
         {
@@ -102,9 +107,9 @@ public sealed class UnawaitedThreadTests
                 }
             }
         }
-        catch (Exception)
+        catch (Exception error)     // its request has ended, or its head has been made; or the values were read just then, which nobody keeps it from
         {
-            // Its request has ended, or its head has been made; or the values were read just then, which nobody keeps it from.
+            return error;
         }
     }
 }

@@ -15,7 +15,7 @@ internal sealed partial class AppListeners
     /// <param name="look">See <see cref="OpenAsync"/>.</param>
     /// <param name="happened">Is told of each.</param>
     /// <param name="ct">Nobody waits for it any more.</param>
-    /// <returns>False: all of them listen.</returns>
+    /// <returns>False: all of them listen, or they have been closed.</returns>
     /// <exception cref="MillraceStartException">One of them cannot be opened; the message says what to do.</exception>
     public async Task<bool> OpenAgainAsync(string app, StoredSockets stored, PatientLook look, Action<string> happened, CancellationToken ct)
     {
@@ -41,22 +41,26 @@ internal sealed partial class AppListeners
         {
             try
             {
-                Replace(socket, app, stored);
+                if (!Replace(socket, app, stored))
+                {
+                    return false;
+                }
             }
             catch (MillraceStartException error)
             {
-                throw new MillraceStartException($"{socket.Address.Url} has been shut down by its processes, and cannot be opened anew: {error.Message} Then: millrace stop {app}, millrace start {app}.", error);
+                throw new MillraceStartException($"{socket.Address.Url} has been shut down by its processes, and cannot be opened anew: {error.Message} Reload the application then.", error);
             }
             happened($"{socket.Address.Url} had been shut down by its processes, and is opened anew");
         }
         return true;
     }
 
-    private void Replace(ListenSocket socket, string app, StoredSockets stored)
+    // False: they have been closed meanwhile.
+    private bool Replace(ListenSocket socket, string app, StoredSockets stored)
     {
         if (socket.Address.Kind == EndPointKind.Inherited)
         {
-            throw new MillraceStartException(string.Create(CultureInfo.InvariantCulture, $"descriptor {socket.Address.InheritedDescriptor} was opened by what has started the daemon; have that open it again."));
+            throw new MillraceStartException(string.Create(CultureInfo.InvariantCulture, $"descriptor {socket.Address.InheritedDescriptor} was opened by what has started this process, and only that can open it again (systemd: restart the .socket and the service)."));
         }
         var fresh = ListenSockets.Open(socket.Address.Kind == EndPointKind.Unix ? socket.Address : PlaceOf(socket), loops: 1)[0];
         var before = State;
@@ -72,8 +76,16 @@ internal sealed partial class AppListeners
                 fresh.Dispose();
             }
         }
-        stored.Forget(app, before);
-        stored.Keep(app, State);
+        lock (_lock)
+        {
+            isReplaced &= !_isClosed;
+        }
+        if (isReplaced)
+        {
+            stored.Forget(app, before);
+            stored.Keep(app, State);
+        }
+        return isReplaced;
     }
 
     // Of localhost, and of all addresses, the one end point that it is: the others are listened on.

@@ -35,10 +35,10 @@ internal sealed record AppStatus(
     private const long MemoryMax = 1L << 50;
     private const int ProcessesMax = 8192;
 
-    /// <summary>Since when it is in its state.</summary>
-    public DateTimeOffset StateSince { get; init; }
+    /// <summary>Since when it is in its state, which attempts to start it do not change; null from a daemon that does not say.</summary>
+    public DateTimeOffset? StateSince { get; init; }
 
-    /// <summary>Processes that do not serve: on their way, or ending what they have begun; null from a daemon that does not say.</summary>
+    /// <summary>Processes beside those that serve: ending what they have begun, or about to take the place of one; null from a daemon that does not say.</summary>
     public IReadOnlyList<ProcessStatus>? Others { get; init; }
 
     /// <summary>See <see cref="DaemonStatus.IsWhole"/>.</summary>

@@ -122,7 +122,7 @@ internal sealed record AppSaved
 
     public required AppState State { get; init; }
 
-    public DateTimeOffset StateSince { get; init; }
+    public DateTimeOffset? StateSince { get; init; }
 
     public string? Reason { get; init; }
 

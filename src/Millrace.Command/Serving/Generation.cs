@@ -65,7 +65,7 @@ internal sealed partial class Generation : IDisposable
     /// <summary>One for each of its places.</summary>
     public IReadOnlyList<AppInstance> Instances => [.. Slots.Select(static slot => slot.Current).OfType<AppInstance>()];
 
-    /// <summary>Its processes that do not serve: on their way, or ending what they have begun.</summary>
+    /// <summary>Its processes beside those that serve: ending what they have begun, or about to take the place of one.</summary>
     public IReadOnlyList<AppInstance> Others => [.. All.SelectMany(static slot => slot.All()).Except(Instances)];
 
     /// <summary>What keeps its processes to their limits, as they run now; empty where they have none.</summary>

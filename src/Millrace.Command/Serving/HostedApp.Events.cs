@@ -51,7 +51,7 @@ internal sealed partial class HostedApp
     {
         lock (_lock)
         {
-            _stateSince = State == state ? _stateSince : DateTimeOffset.UtcNow;
+            _stateSince = State == state || (_attempts > 0 && state is AppState.Starting or AppState.Waiting) ? _stateSince : DateTimeOffset.UtcNow;      // each attempt is part of the wait
             State = state;
             Reason = reason is null ? null : Sentence.Of(reason);
         }

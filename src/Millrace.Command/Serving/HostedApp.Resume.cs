@@ -21,7 +21,7 @@ internal sealed partial class HostedApp
         var app = new HostedApp(saved.Settings, folders, voice, changed)
         {
             State = saved.State,
-            _stateSince = saved.StateSince,
+            _stateSince = saved.StateSince ?? DateTimeOffset.UtcNow,
             Reason = saved.Reason is { } reason ? Sentence.Of(reason) : null,
             _generations = saved.Generations,
             _restarts = saved.Restarts,

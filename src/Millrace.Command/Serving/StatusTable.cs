@@ -27,7 +27,7 @@ internal static class StatusTable
             }
             if (i > 0 && status.Apps[i - 1].Others is { Count: > 0 } others)
             {
-                text.AppendLine($"    ending or starting: {Numbers(others)}");
+                text.AppendLine($"    also running: {Numbers(others)}");
             }
             if (i > 0 && status.Apps[i - 1].Reason is { } reason)
             {
@@ -40,7 +40,7 @@ internal static class StatusTable
     private static string[] Row(AppStatus app, DateTimeOffset now) =>
     [
         app.Name,
-        app.State is "serving" or "stopped" or "idle" || app.StateSince == default ? app.State : $"{app.State} {Span(now - app.StateSince)}",
+        app.State is "serving" or "stopped" or "idle" || app.StateSince is not { } since ? app.State : $"{app.State} {Span(now - since)}",
         app.Generation == 0 ? "-" : Number(app.Generation),
         app.Processes.Count == 0 ? "-" : Numbers(app.Processes),
         app.Processes.Count == 0 ? "-" : Span(now - app.Processes.Min(static process => process.Since)),

@@ -204,6 +204,11 @@ internal sealed partial class FastCgiProgram : IDisposable
 
     private async Task SendAsync(HttpContext context, string path)
     {
+        if (!_types.TryGetContentType(path, out string? type))
+        {
+            context.Response.StatusCode = StatusCodes.Status404NotFound;
+            return;
+        }
         using ServedFile? file = _map!.Open(path, out int errno);
         if (file is null)
         {
@@ -214,11 +219,6 @@ internal sealed partial class FastCgiProgram : IDisposable
         {
             context.Response.StatusCode = StatusCodes.Status405MethodNotAllowed;
             context.Response.Headers.Allow = "GET, HEAD";
-            return;
-        }
-        if (!_types.TryGetContentType(path, out string? type))
-        {
-            context.Response.StatusCode = StatusCodes.Status404NotFound;
             return;
         }
         await file.SendAsync(context, type).ConfigureAwait(false);

@@ -1,17 +1,9 @@
-// A folder below which files may lie. It may be a link, which is led to the next release while its site goes on.
+// A folder below which files may lie. It may be a link, which is led to the next release while its site goes on: whoever opens something there asks before and behind that.
 
 namespace Millrace.Connector;
 
 internal sealed class FolderPlace(string path)
 {
-    private volatile string _last = RealPath.Of(path) ?? path;
-
     /// <summary>Where it lies now, without links.</summary>
-    public string Now => _last = RealPath.Of(path) ?? path;
-
-    /// <summary>Whether something lies below it, or is it.</summary>
-    /// <param name="place">Without links.</param>
-    public bool Holds(string place) => IsWithin(place, _last) || IsWithin(place, Now);
-
-    private static bool IsWithin(string place, string folder) => place == folder || RealPath.IsBelow(place, folder);
+    public string Now => RealPath.Of(path) ?? path;
 }

@@ -66,9 +66,26 @@ internal sealed class ScriptMap
         return FolderAt(file, script, path.EndsWith('/'), names);
     }
 
-    /// <summary>Opens a file that has been found, and judges it: where links may not lead out of the root, whatever its path leads to by now lies below it.</summary>
+    /// <summary>Opens a file that has been found, and judges it: where links may not lead out of the root, whatever its path leads to by now lies below it, and is no script.</summary>
     /// <inheritdoc cref="ServedFile.Open"/>
-    public ServedFile? Open(string file, out int errno) => ServedFile.Open(file, _folders, out errno);
+    public ServedFile? Open(string file, out int errno)
+    {
+        ServedFile? found = ServedFile.Open(file, _folders, out errno);
+        if (found is null || _folders is null || !IsClosed(found.Place))
+        {
+            return found;
+        }
+        found.Dispose();
+        return null;
+    }
+
+    // A link below the root has no file sent that nobody gets by its own name: the text of a script, or what is hidden.
+    private bool IsClosed(string place)
+    {
+        string root = _place.Now;
+        string[] names = (RealPath.IsBelow(place, root) ? place[root.Length..] : Path.GetFileName(place)).Split('/', StringSplitOptions.RemoveEmptyEntries);
+        return IsScript(names[^1]) || names.Any(IsHidden);
+    }
 
     // An empty one where slashes stand in a row, but not for those at the beginning and the end.
     private static string[] NamesOf(string path) => path is "" or "/" ? [] : path[(path[0] == '/' ? 1 : 0)..^(path[^1] == '/' ? 1 : 0)].Split('/');
@@ -117,8 +134,17 @@ internal sealed class ScriptMap
     }
 
     // A script is opened by its program, by its name: what that leads to then is the program's to judge (open_basedir of PHP). A file is judged when it is open.
-    private ScriptTarget Allow(ScriptTarget target) =>
-        _options.FollowLinks || (RealPath.Of(target.File) is { } real && _place.Holds(real)) ? target : default;
+    private ScriptTarget Allow(ScriptTarget target)
+    {
+        if (_options.FollowLinks)
+        {
+            return target;
+        }
+        string before = _place.Now;
+        return RealPath.Of(target.File) is { } real && (IsWithin(real, before) || IsWithin(real, _place.Now)) ? target : default;
+    }
+
+    private static bool IsWithin(string real, string folder) => real == folder || RealPath.IsBelow(real, folder);
 
     private static bool IsHidden(string name) => name[0] == '.' && name != ".well-known";
 }

@@ -96,7 +96,16 @@ internal sealed class ListenSocket : IDisposable
     /// </summary>
     public bool TryBecome(ListenSocket other)
     {
-        if (Descriptor < 0 || SystemCalls.Dup3(other.Descriptor, Descriptor, SystemCalls.O_CLOEXEC) < 0)
+        int last = Descriptor < 0 ? -1 : SystemCalls.Fcntl(Descriptor, SystemCalls.F_DUPFD_CLOEXEC, 0);
+        if (last < 0)
+        {
+            return false;
+        }
+
+        // What the number has led to is closed elsewhere, with who waits in its queue and what he has sent: whoever has the socket too may have that take as long as he likes.
+        bool isReplaced = SystemCalls.Dup3(other.Descriptor, Descriptor, SystemCalls.O_CLOEXEC) >= 0;
+        ForeignDescriptor.Close(last);
+        if (!isReplaced)
         {
             return false;
         }

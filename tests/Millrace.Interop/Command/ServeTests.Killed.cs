@@ -27,6 +27,7 @@ public sealed partial class ServeTests
         {
             int process = ProcessesOf("shop", await StatusAsync()).Single();
             Assert.True(killed.Add(process));
+            Assert.Equal(process.ToString(CultureInfo.InvariantCulture), await _client.GetStringAsync(_shop + "/process"));      // it serves: a client whose request the one before took along has his next one answered before this one takes another
             await Task.Delay(200, CancellationToken.None);
             Kill(process);
             await WaitForAsync(async () => ProcessesOf("shop", await StatusAsync()).Any(id => id != process) && AppOf("shop", await StatusAsync()).GetProperty("state").GetString() == "serving");

@@ -106,7 +106,7 @@ public sealed partial class ServeTests
 
         Assert.Equal(1, reload.ExitCode);
         Assert.StartsWith($"millrace: shop: {_shop} has been shut down by its processes, and cannot be opened anew: 127.0.0.1:", reload.Error, StringComparison.Ordinal);
-        Assert.EndsWith("Then: millrace stop shop, millrace start shop.\n", reload.Error, StringComparison.Ordinal);
+        Assert.EndsWith(" Reload the application then.\n", reload.Error, StringComparison.Ordinal);
         Assert.Equal("", await TitleAsync(_blog));
         other.Stop();
         Assert.Equal((0, "shop: serving\n", ""), await DoAsync("reload", "shop"));

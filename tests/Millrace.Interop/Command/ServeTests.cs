@@ -71,6 +71,8 @@ public sealed partial class ServeTests : IAsyncLifetime
         Assert.Matches(@"^Process \d+ |^The process was ended by signal 6 before it listened\.$", shop.GetProperty("reason").GetString()!);
         await WaitForAsync(async () => (await DoAsync("logs", "shop")).Output.Contains("The database is not there.", StringComparison.Ordinal));
         Assert.Equal(HttpStatusCode.OK, (await _client.GetAsync(_blog + "/health")).StatusCode);
+        await WaitForAsync(async () => AppOf("shop", await StatusAsync()).GetProperty("events").EnumerateArray().Count(static one => one.GetProperty("what").GetString()!.StartsWith("it did not start", StringComparison.Ordinal)) > 1);
+        Assert.Equal(shop.GetProperty("stateSince").GetString(), AppOf("shop", await StatusAsync()).GetProperty("stateSince").GetString());       // each attempt is part of the wait
 
         Write(App("shop", _shop), App("blog", _blog));
         Assert.Equal(0, (await DoAsync("reload")).ExitCode);

@@ -75,6 +75,52 @@ public sealed partial class OpenedFileTests : IDisposable
         }
     }
 
+    // Who may make a link in one folder has not what lies in another sent as if it were a file like any other.
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task A_link_shows_neither_the_text_of_a_script_nor_what_is_hidden(bool onMillrace)
+    {
+        Directory.CreateDirectory(Path.Combine(_root, ".git"));
+        string[] closed = ["config.php", ".env.txt", ".git/config.txt"];
+        foreach (string name in closed)
+        {
+            await File.WriteAllTextAsync(Path.Combine(_root, name), "secret");
+            File.CreateSymbolicLink(Path.Combine(_root, $"uploads/{Path.GetFileName(name).TrimStart('.')}.txt"), Path.Combine(_root, name));
+        }
+        await using ScriptedProgram program = Sending("note.txt");
+        await using PhpApp app = await StartAsync(program, onMillrace);
+        foreach (string name in closed)
+        {
+            Assert.Equal((name, "404 "), (name, Assert.Single(await AskAsync(app, $"/uploads/{Path.GetFileName(name).TrimStart('.')}.txt", 1, static answer => answer.Text)).Key));
+        }
+    }
+
+    // A client that has ended its half waits for its answer (RFC 9112 §9.6), and the request's token has fired for it.
+    [Fact]
+    public async Task Who_has_ended_his_half_of_the_connection_has_his_file()
+    {
+        await File.WriteAllTextAsync(Path.Combine(_root, "note.txt"), "whole");
+        await using ScriptedProgram program = Sending("note.txt");
+        await using PhpApp app = await StartAsync(program, onMillrace: true, before: static its => its.Use(async (context, next) =>
+        {
+            var ended = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+            using (context.RequestAborted.Register(ended.SetResult))
+            {
+                await ended.Task.WaitAsync(TimeSpan.FromSeconds(20));
+            }
+            await next(context);
+        }));
+        using var client = new System.Net.Sockets.Socket(System.Net.Sockets.SocketType.Stream, System.Net.Sockets.ProtocolType.Tcp);
+        await client.ConnectAsync(app.EndPoint);
+        await client.SendAsync("GET /note.txt HTTP/1.1\r\nHost: localhost\r\n\r\n"u8.ToArray());
+        using var reader = new StreamReader(new System.Net.Sockets.NetworkStream(client));
+        client.Shutdown(System.Net.Sockets.SocketShutdown.Send);
+        string answer = await reader.ReadToEndAsync();
+        Assert.StartsWith("HTTP/1.1 200 ", answer, StringComparison.Ordinal);
+        Assert.EndsWith("\r\n\r\nwhole", answer, StringComparison.Ordinal);
+    }
+
     // A site is deployed so: the next release beside the last one, and the link is led there.
     [Theory]
     [MemberData(nameof(Ways))]

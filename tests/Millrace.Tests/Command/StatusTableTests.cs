@@ -35,9 +35,9 @@ public sealed class StatusTableTests
     public void Names_processes_that_are_on_their_way_or_end_what_they_have_begun()
     {
         string table = TableOf(AppIn("serving") with { Others = [ProcessOf(12), ProcessOf(13)], Reason = "why" });
-        Assert.Equal(["    ending or starting: 12,13", "    why"], table.Split('\n')[2..]);
+        Assert.Equal(["    also running: 12,13", "    why"], table.Split('\n')[2..]);
 
-        Assert.DoesNotContain("ending or starting", TableOf(AppIn("serving") with { Others = [] }), StringComparison.Ordinal);
+        Assert.DoesNotContain("also running", TableOf(AppIn("serving") with { Others = [] }), StringComparison.Ordinal);
     }
 
     [Fact]
