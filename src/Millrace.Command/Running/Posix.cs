@@ -24,8 +24,8 @@ internal static partial class Posix
     public const int SigUsr2 = 12;
     public const int SigTerm = 15;
     private const int WriteOk = 2;
-    private const short HungUp = 0x10;
-    private const short HungUpReading = 0x2000;
+    private const short HungUp = 0x10;              // POLLHUP
+    private const short HungUpReading = 0x2000;     // POLLRDHUP
     private const int GroupsMax = 65536;     // NGROUPS_MAX
     private const int PathMax = 4096;        // PATH_MAX
     private const uint Unchanged = uint.MaxValue;

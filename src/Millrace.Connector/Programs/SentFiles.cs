@@ -3,12 +3,16 @@
 
 namespace Millrace.Connector;
 
-internal sealed class SentFiles(FastCgiProgramOptions options)
+internal sealed class SentFiles
 {
-    private readonly (string Path, FolderPlace Folder)[] _roots =
-        [.. options.SendFileRoots.Select(static root => (root.Key, new FolderPlace(root.Value))).OrderByDescending(static root => root.Key.Length)];
+    private readonly (string Path, FolderPlace Folder)[] _roots;
+    private readonly FolderPlace[] _folders;
 
-    private readonly FolderPlace[] _folders = [.. options.SendFileRoots.Values.Select(static folder => new FolderPlace(folder))];
+    public SentFiles(FastCgiProgramOptions options)
+    {
+        _roots = [.. options.SendFileRoots.Select(static root => (root.Key, new FolderPlace(root.Value))).OrderByDescending(static root => root.Key.Length)];
+        _folders = Array.ConvertAll(_roots, static root => root.Folder);
+    }
 
     /// <param name="path">X-Accel-Redirect; null: none.</param>
     /// <param name="file">X-Sendfile; null: none.</param>

@@ -74,16 +74,6 @@ public sealed class OrphanedConnectionTests : IDisposable
 
     private static bool HasSaid(PhpApp app, string what) => app.Said.All.Any(line => line.Contains(what, StringComparison.Ordinal));
 
-    private static async Task UntilAsync(Func<bool> isSo)
-    {
-        var watch = Stopwatch.StartNew();
-        while (!isSo())
-        {
-            Assert.True(watch.Elapsed < TimeSpan.FromSeconds(20), "That did not come to be.");
-            await Task.Delay(20);
-        }
-    }
-
     // Nothing is waited for that only ReadTimeout would end: that is 504.
     [Theory]
     [InlineData("GET", 2, true)]
@@ -97,9 +87,9 @@ public sealed class OrphanedConnectionTests : IDisposable
         Assert.Equal(502, (await AskAsync(app, "/dies.php", method)).Status);
 
         Assert.Equal(calls, ProcessesOf("dies").Length);
-        await UntilAsync(() => app.Pool.GetStatus().Ends.GetValueOrDefault(WorkerEnd.Exited) == calls);
+        await ProcessPoolTests.UntilAsync(() => app.Pool.GetStatus().Ends.GetValueOrDefault(WorkerEnd.Exited) == calls);
         Assert.Equal(200, (await AskAsync(app, "/pid.php")).Status);
-        await UntilAsync(() => app.Said.All.Count(static line => line.StartsWith("16 ", StringComparison.Ordinal) && line.Contains("signal 9 has ended it.", StringComparison.Ordinal)) == calls);
+        await ProcessPoolTests.UntilAsync(() => app.Said.All.Count(static line => line.StartsWith("16 ", StringComparison.Ordinal) && line.Contains("signal 9 has ended it.", StringComparison.Ordinal)) == calls);
     }
 
     // What is left behind holds what the process has printed to as well: another one is there before that ends.
@@ -110,7 +100,7 @@ public sealed class OrphanedConnectionTests : IDisposable
     {
         await using PhpApp app = await StartAsync(onMillrace, Php(1));
         Task<(int Status, string Text)> waits = AskAsync(app, "/waits.php", "POST");
-        await UntilAsync(() => ProcessesOf("waits").Length == 1);
+        await ProcessPoolTests.UntilAsync(() => ProcessesOf("waits").Length == 1);
 
         using (var process = Process.GetProcessById(int.Parse(ProcessesOf("waits")[0], CultureInfo.InvariantCulture)))
         {
@@ -120,7 +110,7 @@ public sealed class OrphanedConnectionTests : IDisposable
         Assert.Equal(502, (await waits).Status);
         Assert.Equal(200, (await AskAsync(app, "/pid.php")).Status);
         await File.WriteAllTextAsync(Path.Combine(_site.Path, "go"), "");
-        await UntilAsync(() => HasSaid(app, "It goes on."));
+        await ProcessPoolTests.UntilAsync(() => HasSaid(app, "It goes on."));
     }
 
     [Theory]
@@ -134,7 +124,7 @@ public sealed class OrphanedConnectionTests : IDisposable
             (int status, string text) = await AskAsync(app, "/whole");
             Assert.Equal((200, Long), (status, text.Length));
         }
-        await UntilAsync(() => app.Pool.GetStatus().Ends.GetValueOrDefault(WorkerEnd.Exited) == 20);
+        await ProcessPoolTests.UntilAsync(() => app.Pool.GetStatus().Ends.GetValueOrDefault(WorkerEnd.Exited) == 20);
     }
 
     [Theory]
@@ -146,6 +136,6 @@ public sealed class OrphanedConnectionTests : IDisposable
 
         await Assert.ThrowsAsync<HttpRequestException>(() => AskAsync(app, "/half"));
 
-        await UntilAsync(() => HasSaid(app, "It has ended the connection in the middle of its response."));
+        await ProcessPoolTests.UntilAsync(() => HasSaid(app, "It has ended the connection in the middle of its response."));
     }
 }

@@ -52,7 +52,7 @@ public sealed class ProcessPoolTests : IDisposable
 
     private static long Ends(PhpApp app, WorkerEnd reason) => app.Pool.GetStatus().Ends.GetValueOrDefault(reason);
 
-    private static async Task UntilAsync(Func<bool> isSo)
+    internal static async Task UntilAsync(Func<bool> isSo)
     {
         var watch = Stopwatch.StartNew();
         while (!isSo())
