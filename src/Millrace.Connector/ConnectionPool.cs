@@ -20,6 +20,7 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
     private readonly List<PooledConnection> _idle = [];
     private readonly Timer _closing;
     private int _waiting;
+    private int _early;
     private bool _isDisposed;
 
     /// <summary>Whether connections are kept for programs behind MapFastCgi.</summary>
@@ -110,6 +111,24 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
             Interlocked.Decrement(ref _waiting);
         }
     }
+
+    // ---- requests whose body is still coming ----
+
+    /// <summary>
+    /// A request may have its connection before its body is there: at most half of them do. False: it waits for the body first, so that who announces one and sends none keeps nobody from the other half.
+    /// </summary>
+    public bool TryBeginEarly()
+    {
+        if (Interlocked.Increment(ref _early) <= Math.Max(1, _limits.ConnectionsMax / 2))
+        {
+            return true;
+        }
+        EndEarly();
+        return false;
+    }
+
+    /// <summary>A request that began early has ended.</summary>
+    public void EndEarly() => Interlocked.Decrement(ref _early);
 
     // ---- places of others ----
 

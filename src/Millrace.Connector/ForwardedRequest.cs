@@ -70,6 +70,29 @@ internal sealed class ForwardedRequest : IDisposable
     private async Task RunAsync()
     {
         PipeReader? body = TakeSmallBody();
+        if (body is null)
+        {
+            await RunAsync(null).ConfigureAwait(false);
+        }
+        else if (_pool.TryBeginEarly())
+        {
+            try
+            {
+                await RunAsync(body).ConfigureAwait(false);
+            }
+            finally
+            {
+                _pool.EndEarly();
+            }
+        }
+        else
+        {
+            await RunAsync(await AwaitBodyAsync(body).ConfigureAwait(false)).ConfigureAwait(false);
+        }
+    }
+
+    private async Task RunAsync(PipeReader? body)
+    {
         for (bool fresh = false; ; fresh = true)
         {
             PooledConnection connection = await _pool.RentAsync(fresh, _context.RequestAborted).ConfigureAwait(false);
@@ -189,6 +212,14 @@ internal sealed class ForwardedRequest : IDisposable
             body.AdvanceTo(read.Buffer.Start);
         }
         return body;
+    }
+
+    // What is there then goes with the head where it is all, and else as it comes.
+    private async ValueTask<PipeReader?> AwaitBodyAsync(PipeReader body)
+    {
+        ReadResult read = await body.ReadAtLeastAsync(InlineMax, _context.RequestAborted).ConfigureAwait(false);
+        body.AdvanceTo(read.Buffer.Start);
+        return TakeSmallBody();
     }
 
     private async Task UploadAsync(PooledConnection connection, PipeReader body)

@@ -25,24 +25,26 @@ internal sealed class Router : IDisposable, IRelayRoutes
     /// <param name="log">Takes sentences, and does not wait.</param>
     /// <param name="keys">By which the applications know it; null where they do not.</param>
     /// <param name="daemon">Where the daemon asks; null: nowhere.</param>
-    public Router(IReadOnlyList<Route> routes, string folder, Action<string> log, RouteKey? keys = null, DaemonsSocket? daemon = null)
+    /// <param name="limits">Connections to each application; null: the usual ones.</param>
+    public Router(IReadOnlyList<Route> routes, string folder, Action<string> log, RouteKey? keys = null, DaemonsSocket? daemon = null, ConnectionLimits? limits = null)
     {
+        limits ??= ConnectionLimits.Default;
         _daemon = daemon;
         _table = new RouteTable(routes);
         _log = new CalmLog(log);
         List<Route> apps = [.. routes.DistinctBy(static route => route.App)];
-        _upstreams = apps.ToDictionary(static route => route.App, route => MakeUpstream(route, folder, keys), StringComparer.Ordinal);
+        _upstreams = apps.ToDictionary(static route => route.App, route => MakeUpstream(route, folder, keys, limits), StringComparer.Ordinal);
         foreach (Route route in routes)
         {
             _relayRoutes.Add(route, new RelayRoute(apps.FindIndex(app => app.App == route.App), route.Path, keys?.Of(route.App)));
         }
-        Relays = new FastCgiRelays(this, [.. apps.Select(app => MakeRelay(app, folder, _upstreams[app.App].Pool))], ConnectionLimits.Default);
+        Relays = new FastCgiRelays(this, [.. apps.Select(app => MakeRelay(app, folder, _upstreams[app.App].Pool))], limits);
     }
 
-    private Upstream MakeUpstream(Route route, string folder, RouteKey? keys) => new(
+    private Upstream MakeUpstream(Route route, string folder, RouteKey? keys, ConnectionLimits limits) => new(
         keys?.Of(route.App),
-        new ConnectionPool(new UnixDomainSocketEndPoint(Path.Combine(folder, route.Socket)), ConnectionLimits.Default),
-        route.UpgradeSocket is { } socket ? new UpgradedRequest(new UnixDomainSocketEndPoint(Path.Combine(folder, socket)), ConnectionLimits.Default) : null,
+        new ConnectionPool(new UnixDomainSocketEndPoint(Path.Combine(folder, route.Socket)), limits),
+        route.UpgradeSocket is { } socket ? new UpgradedRequest(new UnixDomainSocketEndPoint(Path.Combine(folder, socket)), limits) : null,
         line => SaidBy(route.App, line));
 
     private RelayUpstream MakeRelay(Route route, string folder, ConnectionPool pool)

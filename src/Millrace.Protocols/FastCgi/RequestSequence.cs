@@ -90,10 +90,10 @@ public enum SequenceEvent : byte
     /// <summary>BEGIN_REQUEST that cannot be one (§3.3, §5.1): <see cref="RequestSequence.Fault"/>. Nothing more is to be read.</summary>
     BeginFaulty,
 
-    /// <summary>BEGIN_REQUEST for the id in progress. Nothing more is to be read.</summary>
+    /// <summary>BEGIN_REQUEST for the id in progress: <see cref="FastCgiFault.BegunTwice"/>. Nothing more is to be read.</summary>
     BegunTwice,
 
-    /// <summary>STDIN before the end of PARAMS (§5.2). Nothing more is to be read.</summary>
+    /// <summary>STDIN before the end of PARAMS (§5.2): <see cref="FastCgiFault.StdinTooEarly"/>. Nothing more is to be read.</summary>
     StdinTooEarly,
 }
 
@@ -156,7 +156,7 @@ public struct RequestSequence
     public FastCgiFault Fault { get; private set; }
 
     /// <summary>Whether nothing can be read any more: bytes that are no records, or a record that cannot be where it is.</summary>
-    public bool IsLost { get; private set; }
+    public readonly bool IsLost => Fault != FastCgiFault.None;
 
     /// <summary>Whether no record is pending: neither head, content nor padding.</summary>
     public readonly bool AtRecordStart => _reader.AtRecordStart;
@@ -177,8 +177,30 @@ public struct RequestSequence
     /// what is left of it may be coming, and that the web server knows of one at a time.</summary>
     public byte Knowledge
     {
-        readonly get => (byte)((_hasBegun ? 1 : 0) | (_isRestComing || _isStdinComing ? 2 : 0) | (_toldOneAtATime ? 4 : 0) | (_knowsOneAtATime ? 8 : 0));
-        set => (_hasBegun, _isRestComing, _toldOneAtATime, _knowsOneAtATime) = ((value & 1) != 0, (value & 2) != 0, (value & 4) != 0, (value & 8) != 0);
+        readonly get => (byte)(
+            (_hasBegun ? Known.HasBegun : Known.Nothing)
+            | (_isRestComing || _isStdinComing ? Known.RestComing : Known.Nothing)
+            | (_toldOneAtATime ? Known.ToldOneAtATime : Known.Nothing)
+            | (_knowsOneAtATime ? Known.KnowsOneAtATime : Known.Nothing));
+        set
+        {
+            var known = (Known)value;
+            _hasBegun = (known & Known.HasBegun) != 0;
+            _isRestComing = (known & Known.RestComing) != 0;
+            _toldOneAtATime = (known & Known.ToldOneAtATime) != 0;
+            _knowsOneAtATime = (known & Known.KnowsOneAtATime) != 0;
+        }
+    }
+
+    // As they go to another process, which may be of another version: none changes its value.
+    [Flags]
+    private enum Known : byte
+    {
+        Nothing = 0,
+        HasBegun = 1,
+        RestComing = 2,         // or STDIN alone: at rest they come to the same
+        ToldOneAtATime = 4,
+        KnowsOneAtATime = 8,
     }
 
     /// <summary>Bytes have come while no request was in progress: what it was told before, it knew when it sent them.</summary>
@@ -194,13 +216,6 @@ public struct RequestSequence
     {
         Debug.Assert(!HasNext, "the next request is read before the one in progress has ended");
         Debug.Assert(!IsLost, "read behind what cannot be read");
-        SequenceEvent its = ReadNext(input, progress, out consumed, out part);
-        IsLost = its is SequenceEvent.Faulty or SequenceEvent.BeginFaulty or SequenceEvent.BegunTwice or SequenceEvent.StdinTooEarly;
-        return its;
-    }
-
-    private SequenceEvent ReadNext(ReadOnlySpan<byte> input, ResponseProgress progress, out int consumed, out RecordPart part)
-    {
         ReadResult result = _reader.Read(input, out consumed, out part);
         if (result == ReadResult.Done && part.Type == RecordType.BeginRequest && !part.IsLast && BeginRequest.Check(part.RequestId, part.ContentLength) == FastCgiFault.None)
         {
@@ -231,6 +246,7 @@ public struct RequestSequence
                 _isStdinComing = false;
                 return SequenceEvent.Skipped;
             case RecordType.Stdin when isOurs && State == SequenceState.Params:
+                Fault = FastCgiFault.StdinTooEarly;
                 return SequenceEvent.StdinTooEarly;
             case RecordType.BeginRequest:
                 GatherBegin(input.Slice(part.Start, part.Length));
@@ -279,7 +295,13 @@ public struct RequestSequence
         bool isNext = IsNext(part.RequestId, progress);
         if (!isNext && !(isServed && State != SequenceState.Params && IsInstead(part.RequestId)))
         {
-            return part.RequestId == Id ? SequenceEvent.BegunTwice : SequenceEvent.Multiplexed;
+            if (part.RequestId != Id)
+            {
+                return SequenceEvent.Multiplexed;
+            }
+
+            Fault = FastCgiFault.BegunTwice;
+            return SequenceEvent.BegunTwice;
         }
 
         if (!isServed)

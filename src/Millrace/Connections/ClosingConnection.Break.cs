@@ -54,7 +54,7 @@ internal abstract partial class ClosingConnection<TKernel>
     protected void GoOn()
     {
         Debug.Assert(IsBreaking && _signSent == 0);
-        GoTo(Ending.None);
+        GoTo(Ending.None);      // first: only while it is breaking is there a way back
         _sign = BreakSign.None;
         ResetDiscarded();
         GoTo(Stage.Receiving);

@@ -101,6 +101,7 @@ internal abstract partial class ClosingConnection<TKernel>
     // A request may have come whose edge has not been seen.
     private void PostLastLook(long nowMs)
     {
+        Debug.Assert(IsSettled && Stage == Stage.Receiving, $"a last look in {Stage}");
         _overdueMs = IdleDeadlineMs;
         _lastLookMs = nowMs + 1;
         SetDeadline(_lastLookMs);
@@ -110,7 +111,7 @@ internal abstract partial class ClosingConnection<TKernel>
     /// <summary>When the connection, which the loop owns and nothing is on its way on, will have been idle for too long, or has been.</summary>
     protected long IdleDeadlineMs => AwaitsLastLook ? _overdueMs : DeadlineMs;
 
-    // No limit is so short that it could set the same deadline.
+    // Whatever comes before the look sets another deadline, and no limit is so short that it could set the same.
     private bool AwaitsLastLook => DeadlineMs == _lastLookMs;
 
     // The connection has been idle for too long, or leaves in a drain. What lies in its socket came in time; closing over it would be a reset.

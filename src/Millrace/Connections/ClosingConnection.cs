@@ -1,5 +1,5 @@
-// How a connection ends while its loop owns it: closing without a reset over its last answer. Time limits and the drain are in
-// ClosingConnection.Time.cs, a response that is not whole in ClosingConnection.Break.cs. And how its answers leave then: what the socket does
+// How a connection ends, which is its loop's to see to: closing without a reset over its last answer. Time limits and the drain, also of a connection that an exchange
+// owns, are in ClosingConnection.Time.cs, a response that is not whole is in ClosingConnection.Break.cs, and a connection that goes to another process in ClosingConnection.Move.cs. And how its answers leave then: what the socket does
 // not take is kept, and nothing more is read before it has left.
 
 using System.Diagnostics;
@@ -45,12 +45,12 @@ internal abstract partial class ClosingConnection<TKernel> : LentConnection<TKer
 
     /// <summary>
     /// The loop owns the connection: an exchange that gave it back by itself is taken note of. Whatever the loop does with a connection of its own begins with it,
-    /// but for TakeBack, which is this for one that was posted, and EndByFault, after which nobody asks any more.
+    /// but for TakeBack, which is this for one that was posted, EndByFault, after which nobody asks any more, and what comes of a queued request's wait, which no exchange can have given back.
     /// </summary>
     private protected void Settle()
     {
         Debug.Assert(_owner.IsLoops);
-        _owner.TakeBack();
+        _owner.BecomeLoops();
         if (Stage == Stage.Away)
         {
             GoTo(Stage.Receiving);

@@ -59,7 +59,7 @@ internal abstract partial class Connection<TKernel>
         {
             if (mine)
             {
-                _owner.TakeBack();
+                _owner.BecomeLoops();
                 GoTo(Stage.Receiving);
                 FinishInline(driver, exchange);
                 return true;
@@ -301,7 +301,7 @@ internal abstract partial class Connection<TKernel>
         bool hasNext = HasNextRequest;      // the word tells, and forgets it below
         Debug.Assert(_owner.IsReturning);
         Exchange = null;
-        _owner.TakeBack();
+        _owner.BecomeLoops();
         _pending = _rest ?? (HasMoreToSend ? Services.RentOutput() : null);     // an empty one: the rest is sent behind it
         _rest = null;
         if (_isBrokenOff)

@@ -1,5 +1,8 @@
 // What follows a response. The next one; and behind one that failed, before anything shows that it did, a web server that has given it up by
 // then, and goes on with the connection: HAProxy gives it to its next client when one goes away, and expects it to be there.
+//
+// Until then the request is still in progress for the sequence (Stdin or Whole), though its exchange has ended: the connection lingers, breaking, with no sign shown yet.
+// MayGoOn is that state. It ends by GoesOn (Idle, or Params of the next request), or by the sign, and the connection with it.
 
 using Millrace.Exchanges;
 using Millrace.Loops;
@@ -62,6 +65,7 @@ internal sealed partial class FastCgiConnection<TKernel>
     {
         for (int at = start; ;)
         {
+            // Its end has not been told, and its exchange, which Progress asks, is gone.
             SequenceEvent its = _sequence.Read(buffer.AsSpan(at, end - at), ResponseProgress.Awaited, out int consumed, out _);
             at += consumed;
             switch (its)

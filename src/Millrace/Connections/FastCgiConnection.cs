@@ -221,14 +221,8 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
             case SequenceEvent.Skipped:
                 Skip(part);
                 break;
-            case SequenceEvent.BeginFaulty:
+            case SequenceEvent.BeginFaulty or SequenceEvent.BegunTwice or SequenceEvent.StdinTooEarly:
                 EndForFault(Refusal.Of(_sequence.Fault));
-                return false;
-            case SequenceEvent.BegunTwice:
-                EndForFault(Refusal.BeginTwice);
-                return false;
-            case SequenceEvent.StdinTooEarly:
-                EndForFault(Refusal.StdinBeforeParamsEnd);
                 return false;
         }
 

@@ -1,6 +1,6 @@
 // An HTTP/1.1 connection, the receiving half: what becomes of its requests, one after the other. Where a head, a body and the next
-// request begin is the RequestSequence's to say, bytes are read in Protocols/Http1, what a handler sees is in Exchanges/. The
-// sending half is in Http1Connection.Respond.cs, bodies are in Http1Connection.Body.cs.
+// request begin is the RequestSequence's to say, bytes are read in Protocols/Http1, what a handler sees is in Exchanges/. What
+// the connection answers of itself is in Http1Connection.Respond.cs, bodies are in Http1Connection.Body.cs.
 
 using System.Net;
 using Millrace.Exchanges;

@@ -36,9 +36,10 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
         Stage = next;
     }
 
-    private protected void NotePeerEnd(PeerEnd seen)
+    private protected void NotePeerEnd(PeerEnd now)
     {
-        _peerEnd = seen;
+        Debug.Assert(now >= _peerEnd, "what is known of a peer's end stays known");
+        _peerEnd = now;
         TellOfPeerEnd();
     }
 

@@ -58,8 +58,8 @@ internal struct OwnershipWord
         Volatile.Write(ref _word, (int)Ownership.Lent);
     }
 
-    /// <summary>The exchange has ended: the connection is the loop's, and nothing is noted any more.</summary>
-    public void TakeBack()
+    /// <summary>The connection is the loop's, and nothing is noted any more: its exchange has ended in its turn, or has been taken back, or what was noted while the connection was the loop's is seen to.</summary>
+    public void BecomeLoops()
     {
         Debug.Assert(!IsPinned);
         Volatile.Write(ref _word, (int)Ownership.None);

@@ -193,7 +193,8 @@ internal abstract partial class SendingConnection<TKernel>
     //                 the response leaves, and for sending behind it
     //   TCP           closes behind the response, and lingers                  the same: a close would lose what comes all the same
     //
-    // Over HTTP a response whose head says `close` ends its connection so without a drain as well, and over TCP a peer that can have nothing more on its way is not lingered for.
+    // So it is where the head went before the drain. Over HTTP one that goes in it says `close`, and ends its connection as such a response does without a drain: the socket is shut for sending behind it,
+    // and what comes all the same is thrown away while the connection lingers. Over TCP a peer that can have nothing more on its way is not lingered for.
 
     // Before the peer has the whole answer, and thinks of its next request. Who sends what is left of the response, with its end.
     private void EndReceivingBehindEnd(Exchange? exchange, OutputBuffer output)

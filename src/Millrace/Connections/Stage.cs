@@ -19,7 +19,7 @@ namespace Millrace.Connections;
 
 internal enum Stage : byte
 {
-    /// <summary>Between requests, or in the middle of one that has not been given to a handler.</summary>
+    /// <summary>Between requests, in the middle of one that has not been given to a handler, or in the rest of one that has been answered.</summary>
     Receiving,
 
     /// <summary>A whole head has been read, and the limit of concurrent requests is reached.</summary>
@@ -58,7 +58,8 @@ internal enum Ending : byte
 {
     None,
 
-    /// <summary>It has answered in a drain, and is closed when its socket has been looked at.</summary>
+    /// <summary>It has answered in a drain, and is closed when its socket has been looked at. (One that was idle when the drain began has no ending: that it awaits its last look its deadline says,
+    /// <c>ClosingConnection.AwaitsLastLook</c>, which whatever comes meanwhile replaces.)</summary>
     Leaving,
 
     /// <summary>The last answer has been written.</summary>

@@ -1,18 +1,30 @@
-// How a loop ends: its connections are drained, then cut, and it stops when it has none any more.
+// How a loop ends: its connections are drained, then cut, and it stops when it has none any more. Who says so is ListenerShutdown (drain) and Engine.
 
 namespace Millrace.Loops;
 
 internal sealed partial class EventLoop<TKernel>
 {
-    private bool _draining;
-    private long _drainBegunMs;
-    private bool _cutting;
-    private bool _stopping;
+    private DrainProgress _drain;
+    private bool _stopping;         // may be said in every phase: a loop without connections has nothing to drain
 
     /// <summary>Connections are closed as they become idle: there is nobody to give them to.</summary>
-    public bool IsDraining => _draining && !MovesConnections;
+    public bool IsDraining => _drain.HasBegun && !MovesConnections;
 
-    /// <summary>While draining: closes what has become idle meanwhile, or gives it to a successor.</summary>
+    /// <summary>Watches its listeners no more, and closes connections as they become idle. Who waits in a queue stays there.</summary>
+    public void BeginDrain()
+    {
+        _drain.Begin(Kernel.NowMs);         // the turn's time may be a blocking handler old
+        LeaveListeners();
+    }
+
+    private void LeaveListeners()
+    {
+        UnwatchListeners();
+        _listeners.Clear();
+        _acceptPausedUntilMs = 0;
+    }
+
+    /// <summary>While draining: closes what has become idle meanwhile. While connections move, in a drain or before it: gives away what has become idle.</summary>
     public void DrainConnections()
     {
         _parked.ForEach(Post);
@@ -21,7 +33,7 @@ internal sealed partial class EventLoop<TKernel>
         {
             try
             {
-                connection.OnDrain(NowMs, _drainBegunMs, _cutting);
+                connection.OnDrain(NowMs, _drain.BegunMs, _drain.IsCutting);
             }
             catch (Exception error)
             {
@@ -33,7 +45,7 @@ internal sealed partial class EventLoop<TKernel>
     /// <summary>The drain time is over: cuts every connection. Those whose handler still runs close when it ends.</summary>
     public void CutConnections()
     {
-        _cutting = true;
+        _drain.Cut();
         DrainConnections();
     }
 

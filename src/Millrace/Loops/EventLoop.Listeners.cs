@@ -220,20 +220,10 @@ internal sealed partial class EventLoop<TKernel>
 
     // ---- the end of listening ----
 
-    /// <summary>Watches its listeners no more, and closes connections as they become idle. Who waits in a queue stays there.</summary>
-    public void BeginDrain()
-    {
-        _draining = true;
-        _drainBegunMs = Kernel.NowMs;       // the turn's time may be a blocking handler old
-        UnwatchListeners();
-        _listeners.Clear();
-        _acceptPausedUntilMs = 0;
-    }
-
     /// <summary>Accepts who waits in a queue that nobody watches any more: one at a time, since the handler of one may block and others wait behind it.</summary>
     private bool AcceptRest(LoopDriver driver, AcceptBacklog rest)
     {
-        if (rest.TakePutOff() || (IsReserveReached() && Services.Connections > 0 && !_cutting))
+        if (rest.TakePutOff() || (IsReserveReached() && Services.Connections > 0 && !_drain.IsCutting))
         {
             _parked.Add(rest);      // each connection that ends gives a descriptor back: the next sweep looks again
             return true;
@@ -251,7 +241,7 @@ internal sealed partial class EventLoop<TKernel>
                 return true;
             case Accepted.LoopLost:
                 return false;
-            case Accepted.Exhausted when MovesConnections && !_cutting:
+            case Accepted.Exhausted when MovesConnections && !_drain.IsCutting:
                 rest.PutOff();      // others go on with the socket, and have not been told of who waits
                 return true;
             default:

@@ -18,9 +18,7 @@ internal sealed partial class EventLoop<TKernel>
     public void BeginMove(int channel)
     {
         _successor = channel;
-        UnwatchListeners();
-        _listeners.Clear();
-        _acceptPausedUntilMs = 0;
+        LeaveListeners();
         DrainConnections();
     }
 

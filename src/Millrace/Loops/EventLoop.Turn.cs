@@ -278,7 +278,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
 
     private bool Adopt(LoopDriver driver, AcceptedSocket accepted)
     {
-        if (_cutting)
+        if (_drain.IsCutting)
         {
             Kernel.Close(accepted.Descriptor, reset: false);
             Services.RemoveConnection();

@@ -24,10 +24,8 @@ internal static class Refusal
     public const string EscapedNul = "path-escaped-nul";
     public const string DiscardLimit = "discard-limit";
     public const string Multiplexed = "multiplexed";
-    public const string BeginTwice = "begin-twice";
     public const string UnknownRole = "unknown-role";
     public const string UnknownType = "unknown-type";
-    public const string StdinBeforeParamsEnd = "stdin-before-params-end";
     public const string EndedMidRequest = "ended-mid-request";
     public const string ControlFlood = "control-flood";
 

@@ -86,7 +86,7 @@ public sealed class MeterTests : IDisposable
     [InlineData("fastcgi-version")]
     [InlineData("fastcgi-begin-length")]
     [InlineData("unknown-role")]
-    [InlineData("stdin-before-params-end")]
+    [InlineData("fastcgi-stdin-too-early")]
     [InlineData("ended-mid-request")]
     public async Task What_is_refused_is_counted_by_fault(string fault)
     {
@@ -106,7 +106,7 @@ public sealed class MeterTests : IDisposable
                     head[9] = (byte)Role.Authorizer;
                     peer.Send(head);
                     break;
-                case "stdin-before-params-end":
+                case "fastcgi-stdin-too-early":
                     peer.Send([.. head.AsSpan(0, 16), .. new FastCgiRequest("/").EndOfStdin()]);
                     break;
                 default:

@@ -140,12 +140,12 @@ public sealed class FramingTests
         FrontEnd front = bench.Connect();
         bench.Send(front, [.. Wire.BeginRequest(), .. Wire.BeginRequest()]);
         Assert.True(front.IsAtEnd);
-        Assert.Equal(1, bench.Refused("begin-twice"));
+        Assert.Equal(1, bench.Refused("fastcgi-begun-twice"));
         bench.OthersAreServed();
     });
 
     [Theory]
-    [InlineData("begin-twice")]
+    [InlineData("fastcgi-begun-twice")]
     [InlineData("fastcgi-begin-length")]
     [InlineData("fastcgi-begin-id")]
     [InlineData("fastcgi-version")]
@@ -153,7 +153,7 @@ public sealed class FramingTests
     {
         byte[] record = refusal switch
         {
-            "begin-twice" => Wire.BeginRequest(),
+            "fastcgi-begun-twice" => Wire.BeginRequest(),
             "fastcgi-begin-length" => Wire.Record(Wire.Begin, 1, new byte[7]),
             "fastcgi-begin-id" => Wire.BeginRequest(id: 0),
             _ => Wire.Record(Wire.Begin, 1, new byte[8], version: 2),

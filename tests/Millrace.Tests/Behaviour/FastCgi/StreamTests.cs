@@ -43,7 +43,7 @@ public sealed class StreamTests
         FrontEnd front = bench.Connect();
         bench.Send(front, [.. Wire.BeginRequest(), .. Wire.Record(Wire.Params, 1, Wire.Pairs(Wire.Get("/"))), .. Wire.Record(Wire.Stdin, 1, [1])]);
         Assert.True(front.IsAtEnd);
-        Assert.Equal(1, bench.Refused("stdin-before-params-end"));
+        Assert.Equal(1, bench.Refused("fastcgi-stdin-too-early"));
         bench.OthersAreServed();
     });
 

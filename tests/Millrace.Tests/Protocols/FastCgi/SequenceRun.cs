@@ -133,6 +133,7 @@ internal sealed class SequenceRun
 
             if (isEnd)
             {
+                Assert.Equal((true, its.ToString()), (_sequence.IsLost, _sequence.Fault.ToString()));
                 return false;
             }
 
