@@ -24,6 +24,8 @@ internal sealed class ForwardedRequest : IDisposable
     private readonly ResponseHead _head = new();
     private readonly ResponseEnd _end = new();
     private Task? _upload;
+    private ReadResult? _ahead;     // of the body, before there was a connection for it
+    private int _isEarly;
     private long _written;
     private volatile bool _uploadIsOver;
     private volatile ExceptionDispatchInfo? _uploadFailure;     // the client's doing, as its body's reader says
@@ -58,7 +60,14 @@ internal sealed class ForwardedRequest : IDisposable
         }
     }
 
-    public void Dispose() => _writer.Dispose();
+    public void Dispose()
+    {
+        _writer.Dispose();
+        if (_ahead is { } ahead)
+        {
+            _context.Request.BodyReader.AdvanceTo(ahead.Buffer.Start, ahead.Buffer.End);      // nobody was there to take it
+        }
+    }
 
     private void WriteParameters(RelayRoute route)
     {
@@ -76,18 +85,28 @@ internal sealed class ForwardedRequest : IDisposable
         }
         else if (_pool.TryBeginEarly())
         {
+            _isEarly = 1;
             try
             {
                 await RunAsync(body).ConfigureAwait(false);
             }
             finally
             {
-                _pool.EndEarly();
+                EndEarly();
             }
         }
         else
         {
             await RunAsync(await AwaitBodyAsync(body).ConfigureAwait(false)).ConfigureAwait(false);
+        }
+    }
+
+    // The body is there, or nobody waits for it any more.
+    private void EndEarly()
+    {
+        if (Interlocked.Exchange(ref _isEarly, 0) == 1)
+        {
+            _pool.EndEarly();
         }
     }
 
@@ -198,15 +217,8 @@ internal sealed class ForwardedRequest : IDisposable
         PipeReader body = request.BodyReader;
         if (body.TryRead(out ReadResult read))
         {
-            if (read.IsCompleted && read.Buffer.Length <= InlineMax)
+            if (TryWriteWhole(body, read))
             {
-                _writer.BeginStream(RecordType.Stdin);
-                foreach (ReadOnlyMemory<byte> piece in read.Buffer)
-                {
-                    _writer.Append(piece.Span);
-                }
-                body.AdvanceTo(read.Buffer.End);
-                _writer.EndStream(RecordType.Stdin);
                 return null;
             }
             body.AdvanceTo(read.Buffer.Start);
@@ -214,12 +226,32 @@ internal sealed class ForwardedRequest : IDisposable
         return body;
     }
 
+    private bool TryWriteWhole(PipeReader body, in ReadResult read)
+    {
+        if (!read.IsCompleted || read.Buffer.Length > InlineMax)
+        {
+            return false;
+        }
+        _writer.BeginStream(RecordType.Stdin);
+        foreach (ReadOnlyMemory<byte> piece in read.Buffer)
+        {
+            _writer.Append(piece.Span);
+        }
+        body.AdvanceTo(read.Buffer.End);
+        _writer.EndStream(RecordType.Stdin);
+        return true;
+    }
+
     // What is there then goes with the head where it is all, and else as it comes.
     private async ValueTask<PipeReader?> AwaitBodyAsync(PipeReader body)
     {
         ReadResult read = await body.ReadAtLeastAsync(InlineMax, _context.RequestAborted).ConfigureAwait(false);
-        body.AdvanceTo(read.Buffer.Start);
-        return TakeSmallBody();
+        if (TryWriteWhole(body, read))
+        {
+            return null;
+        }
+        _ahead = read;      // it has been looked at, and cannot be given back to be read once more
+        return body;
     }
 
     private async Task UploadAsync(PooledConnection connection, PipeReader body)
@@ -234,7 +266,8 @@ internal sealed class ForwardedRequest : IDisposable
                 {
                     await Turns.LetOthers();
                 }
-                ReadResult read = await body.ReadAsync(CancellationToken.None).ConfigureAwait(false);
+                ReadResult read = _ahead ?? await body.ReadAsync(CancellationToken.None).ConfigureAwait(false);
+                _ahead = null;
                 if (read.IsCanceled)
                 {
                     body.AdvanceTo(read.Buffer.Start);
@@ -261,6 +294,7 @@ internal sealed class ForwardedRequest : IDisposable
                 if (isLast)
                 {
                     _uploadIsOver = true;
+                    EndEarly();
                     return;
                 }
             }

@@ -74,6 +74,15 @@ internal static class Served
             await Task.Delay(1_000);
             return "slow";
         });
+        app.MapGet("/long/{mb:int}", static async (HttpContext context, int mb) =>
+        {
+            byte[] part = new byte[65_536];
+            context.Response.ContentLength = (long)mb << 20;
+            for (int i = 0; i < mb * 16; i++)
+            {
+                await context.Response.Body.WriteAsync(part);
+            }
+        });
         app.MapPost("/count", static async (HttpContext context) =>
         {
             context.Features.GetRequiredFeature<IHttpMaxRequestBodySizeFeature>().MaxRequestBodySize = null;

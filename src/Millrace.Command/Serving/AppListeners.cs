@@ -20,6 +20,7 @@ internal sealed partial class AppListeners : IDisposable
     private const int DescriptorsEach = 8;
     private const int PassedOnMax = 64;      // of each queue: those who come while it is looked through are told to others
     private const int GiveAgainMs = 5;
+    private const int UnsentMax = 128 * 1024;
     private const int AcceptingMax = 4;      // threads that may have come to wait
     private static readonly TimeSpan s_givePatience = TimeSpan.FromSeconds(5);
     private static readonly TimeSpan s_filePatience = TimeSpan.FromSeconds(5);
@@ -157,6 +158,10 @@ internal sealed partial class AppListeners : IDisposable
                 var kept = stored.Take(settings.Name, address);
                 listeners._sockets.AddRange(kept.Count > 0 ? kept : ListenSockets.Open(address, loops: 1));
             }
+            if (settings.IsRouter)
+            {
+                listeners._sockets.ForEach(BoundUnsent);
+            }
             return listeners;
         }
         catch
@@ -165,6 +170,12 @@ internal sealed partial class AppListeners : IDisposable
             throw;
         }
     }
+
+    // A connection of a router takes no megabytes of an answer ahead of its client, as the kernel would let it: it would hear of room for more only when a third of that had gone, and an
+    // application whose answer waits for so long takes its client for one that has stopped reading. What has been sent and is on its way is not bound by this, so that speed is not.
+    // Accepted connections have it from the socket that is listened on. Unix sockets and inherited ones of another kind have no such option, and need none.
+    private static void BoundUnsent(ListenSocket socket) =>
+        _ = SystemCalls.SetSocketOption(socket.Descriptor, SystemCalls.IPPROTO_TCP, SystemCalls.TCP_NOTSENT_LOWAT, UnsentMax);
 
     /// <summary>Addresses of copies of the descriptors, for a server in this process, which closes them.</summary>
     public string Copy() => string.Join(';', _sockets.Select(static socket => Inherited(socket.Address, Copy(socket.Descriptor))));

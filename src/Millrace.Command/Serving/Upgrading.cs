@@ -46,13 +46,24 @@ internal sealed class Upgrading(CommandImage image, CommandConsole console, Serv
         {
             return new ControlAnswer(false, "The daemon is about to become another program, or has only just begun.");
         }
-        if (await image.WhyNotAsync(daemon.State.Write()) is { } why)
+        bool isBegun = false;
+        try
         {
-            Volatile.Write(ref _isUnderWay, 0);
-            console.Steady.Say($"the upgrade is not begun, and all goes on as it was: {why}");
-            return new ControlAnswer(false, why);
+            if (await image.WhyNotAsync(daemon.State.Write()) is { } why)
+            {
+                console.Steady.Say($"the upgrade is not begun, and all goes on as it was: {why}");
+                return new ControlAnswer(false, why);
+            }
+            await daemon.WaitUntilQuietAsync();
+            isBegun = true;
         }
-        await daemon.WaitUntilQuietAsync();
+        finally
+        {
+            if (!isBegun)
+            {
+                Volatile.Write(ref _isUnderWay, 0);     // whatever has failed: the next one may be asked for
+            }
+        }
         daemon.UpgradeFailure = null;
         _ = Task.Run(() => UpgradeAsync(daemon));
         return new ControlAnswer(true, "the daemon becomes the program that is installed now");

@@ -2,7 +2,7 @@
 // no byte that was sent is lost. The loop's side only. What each web server makes of which end is in docs/decisions/0018.
 //
 // A peer that meets the sign of the break together with the bytes before it may throw those away (Chromium, nginx), or, before it
-// has begun to pass them on, take them for whole (lighttpd). So the sign comes a moment after the peer has taken everything.
+// has begun to pass them on, take them for whole (lighttpd). So there is a moment before the sign, and as many more as the peer needs to take everything.
 
 using System.Diagnostics;
 using Millrace.Exchanges;

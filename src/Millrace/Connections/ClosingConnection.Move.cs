@@ -7,7 +7,7 @@ namespace Millrace.Connections;
 
 internal abstract partial class ClosingConnection<TKernel>
 {
-    /// <summary>Nothing has come of a next request, and nothing of an earlier one is missing: another reader can begin at the next byte.</summary>
+    /// <summary>Nothing has come of a next request, and another reader can begin at the next byte: what may still come of one that has been answered it knows by <see cref="Knowledge"/>.</summary>
     protected abstract bool IsAtRest { get; }
 
     /// <summary>What a reader that begins there must know: bits of the protocol's own. Set on a connection that another server has served before.</summary>

@@ -31,7 +31,7 @@ internal abstract partial class ClosingConnection<TKernel> : LentConnection<TKer
     /// <summary>Whether anything has come of a request that is not answered, or of a record for nobody. Over FastCGI a request that has arrived counts until it has ended; over HTTP it counts while bytes of it are missing, also of one that has been answered.</summary>
     protected abstract bool IsMidRequest { get; }
 
-    /// <summary>The last request has been answered, and the rest of it may still come: nothing else is in the middle of arriving.</summary>
+    /// <summary>The last request has been answered, and the rest of it may still come. (Over FastCGI the record that has begun may be the next one's.)</summary>
     protected abstract bool IsRestComing { get; }
 
     /// <summary>The exchange is over: what of the protocol's state belonged to it.</summary>

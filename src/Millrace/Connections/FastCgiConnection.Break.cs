@@ -1,8 +1,9 @@
 // What follows a response. The next one; and behind one that failed, before anything shows that it did, a web server that has given it up by
 // then, and goes on with the connection: HAProxy gives it to its next client when one goes away, and expects it to be there.
 //
-// Until then the request is still in progress for the sequence (Stdin or Whole), though its exchange has ended: the connection lingers, breaking, with no sign shown yet.
-// MayGoOn is that state. It ends by GoesOn (Idle, or Params of the next request), or by the sign, and the connection with it.
+// MayGoOn is true of such a connection from the end of the exchange on, while the rest of the response is still being sent as well; bytes are looked at for it when all is sent and the connection lingers,
+// with no sign shown. The request stays in progress for the sequence (Stdin or Whole), though its exchange has ended. It ends by GoesOn (Idle, or Params of the next request), or by the sign, and the connection
+// with it. In a drain there is only the sign.
 
 using Millrace.Exchanges;
 using Millrace.Loops;

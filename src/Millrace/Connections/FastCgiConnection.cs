@@ -23,7 +23,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
 {
     private RequestSequence _sequence;      // the loop's; an exchange reads it as it ends (KeepsOpen, HasNextRequest), and what the loop changes meanwhile it has pinned or noted
     private bool _endsAtRecord;      // the response that failed: all of its last record is in the output
-    private bool _isGivenUp;         // ... and nobody waited for it any more when it did
+    private bool _isGivenUp;         // ... and nobody waited for it any more when it did: what was given up is broken only where half a file, or a write that nobody has awaited, lies before the end
 
     private GatheredBytes _query;    // GET_VALUES that comes in pieces
 
@@ -86,7 +86,11 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
     protected override bool Process(LoopDriver driver, byte[] buffer, int start, int end)
     {
         Debug.Assert(!_isDispatched);
-        _sequence.NoteRead();
+        if (buffer == driver.Input)
+        {
+            _sequence.NoteRead();       // what was held came before
+        }
+
         bool wasRestComing = IsRestComing;
         while (start < end && !IsClosed)
         {
@@ -107,7 +111,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
             }
 
             // Not behind a head: its request has the driver's output, and lies in the buffer.
-            if (!HasHead && driver.Output.Length > OutputBuffer.SendAt)
+            if (!HasHead && !IsClosed && driver.Output.Length > OutputBuffer.SendAt)
             {
                 SendDriverOutput(driver);
                 if (Stage == Stage.Sending)

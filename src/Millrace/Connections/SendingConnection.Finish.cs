@@ -191,10 +191,11 @@ internal abstract partial class SendingConnection<TKernel>
     //               its body is whole                                      ... is not
     //   Unix socket   the socket is shut for receiving before the end of       stays until the rest has come, or the peer has been quiet
     //                 the response leaves, and for sending behind it
-    //   TCP           closes behind the response, and lingers                  the same: a close would lose what comes all the same
+    //   TCP           the socket is looked at once more behind the response:   closes behind the response, and lingers: a close would lose what comes
+    //                 what lies there is served, else it is closed             all the same
     //
     // So it is where the head went before the drain. Over HTTP one that goes in it says `close`, and ends its connection as such a response does without a drain: the socket is shut for sending behind it,
-    // and what comes all the same is thrown away while the connection lingers. Over TCP a peer that can have nothing more on its way is not lingered for.
+    // and what comes all the same is thrown away while the connection lingers.
 
     // Before the peer has the whole answer, and thinks of its next request. Who sends what is left of the response, with its end.
     private void EndReceivingBehindEnd(Exchange? exchange, OutputBuffer output)

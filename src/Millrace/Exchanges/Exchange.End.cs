@@ -4,7 +4,7 @@
 //   a time limit has passed                           504: the peer still waits
 //   the body ended too early, or is otherwise refused its status: a peer that has only finished sending still listens
 //   the peer has aborted it by a record               END_REQUEST alone, and the connection goes on
-//   the peer has gone, or has finished sending        nothing, and the connection ends; hosting sees 499, which is no status of HTTP and never leaves
+//   the peer has gone, or has finished sending        nothing (over FastCGI, where it may still read, the sign of a broken response), and the connection ends; hosting sees 499, which is no status of HTTP and never leaves
 
 using System.Diagnostics.CodeAnalysis;
 using Microsoft.AspNetCore.Http;

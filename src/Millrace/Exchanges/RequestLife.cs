@@ -69,7 +69,7 @@ internal struct RequestLife(ExchangeServices services)
     private RequestPhase _phase;
     private ICancelListener? _listener;                 // told as well; under the lock
 
-    /// <summary>Nobody waits for the response any more, useless or given up: its bytes are dropped.</summary>
+    /// <summary>Nobody waits for the response any more, useless or given up: what is written from now on is dropped.</summary>
     public readonly bool IsUnwanted => _worth != ResponseWorth.Wanted;
 
     /// <summary>Nothing of the response reaches anybody: nor would that of a next request on its connection.</summary>

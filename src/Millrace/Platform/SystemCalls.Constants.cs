@@ -65,6 +65,7 @@ internal static unsafe partial class SystemCalls
     public const int TCP_NODELAY = 1;
     public const int TCP_QUICKACK = 12;
     public const int TCP_USER_TIMEOUT = 18;
+    public const int TCP_NOTSENT_LOWAT = 25;
     public const int IPPROTO_IPV6 = 41;
     public const int IPV6_V6ONLY = 26;
 

@@ -2,7 +2,9 @@
 
 using System.Globalization;
 using System.Net;
+using System.Net.Sockets;
 using System.Net.WebSockets;
+using System.Text;
 using Millrace.Interop.FrontEnds;
 
 namespace Millrace.Interop.Command;
@@ -104,6 +106,28 @@ public sealed partial class ServeTests
         using var nowhere = await SendAsync("x", "/elsewhere");
         Assert.Equal(HttpStatusCode.NotFound, nowhere.StatusCode);
         await WaitForAsync(async () => (await DoAsync("logs", "front")).Output.Contains("ill: ", StringComparison.Ordinal));
+    }
+
+    // The kernel would keep megabytes for it, and tell the router of room when a third of them has gone: the application, which waits meanwhile, must not take it for one that has stopped.
+    [Fact]
+    public async Task A_client_that_reads_slowly_has_all_of_a_large_answer()
+    {
+        const int Megabytes = 6;
+        const int EachTime = 25_000;
+        WriteShared(On("slow", "\"environment\": { \"Millrace__SendTimeout\": \"00:00:02\" }"));
+        await StartAsync();
+        using var client = new Socket(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp) { ReceiveBufferSize = 32 * 1024, ReceiveTimeout = 20_000 };
+        await client.ConnectAsync(IPAddress.Loopback, new Uri(_shop).Port);
+        await client.SendAsync(Encoding.ASCII.GetBytes($"GET /long/{Megabytes} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+
+        long read = 0;
+        byte[] part = new byte[EachTime];
+        for (int count; (count = client.Receive(part)) > 0; read += count)
+        {
+            await Task.Delay(100);
+        }
+
+        Assert.InRange(read, Megabytes << 20, (Megabytes << 20) + 1_000);
     }
 
     [Fact]

@@ -300,6 +300,15 @@ public sealed class AbortTests
         }
     }
 
+    // ... but one that has not had the answer when it sends them waits for each.
+    [Fact]
+    public void What_has_not_been_told_is_not_known_FastCGI_4_1() => RunTwo(static () => { }, static bench =>
+    {
+        FrontEnd front = bench.Connect();
+        bench.Send(front, [.. Ask("FCGI_MPXS_CONNS"), .. Enumerable.Range(1, 3).SelectMany(static id => Wire.Request("/next", id: id))]);
+        Assert.Equal([(1, "next"), (2, "next"), (3, "next")], front.Ended.Select(static ended => (ended.Id, ended.BodyText)));
+    });
+
     // ... while the handler of the first one went on and heeded nothing. One after the other they would hold up whoever waits for the last.
     [Theory]
     [InlineData(false, false)]

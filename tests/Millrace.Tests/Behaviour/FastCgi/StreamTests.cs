@@ -304,4 +304,19 @@ public sealed class StreamTests
                 Assert.True(front.IsAtEnd);
             });
     }
+
+    // The record that is one too many comes just when the answers to those before it are to be sent.
+    [Fact]
+    public void Nothing_is_sent_on_a_connection_that_has_just_been_closed_MaxDiscardBytes() => FastCgiBench.Run(
+        static bench =>
+        {
+            FrontEnd front = bench.Connect();
+            bench.Send(front, [.. Enumerable.Repeat(Wire.Record(99, 0, []), AnswersInOneSend + 1).SelectMany(static record => record)]);
+            Assert.Equal(1, bench.Refused("discard-limit"));
+            Assert.True(front.IsAtEnd);
+            bench.OthersAreServed();
+        },
+        new MillraceOptions { Loops = 1, MaxDiscardBytes = AnswersInOneSend * 8 });
+
+    private const int AnswersInOneSend = 32 * 1024 / 16;
 }
