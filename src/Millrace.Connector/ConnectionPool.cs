@@ -20,7 +20,6 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
     private readonly List<PooledConnection> _idle = [];
     private readonly Timer _closing;
     private int _waiting;
-    private int _early;
     private bool _isDisposed;
 
     /// <summary>Whether connections are kept for programs behind MapFastCgi.</summary>
@@ -50,6 +49,8 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
         _endPoint = endPoint;
         _limits = limits;
         _places = new SemaphoreSlim(limits.ConnectionsMax);
+        EarlyBodies = new SemaphoreSlim(Math.Max(1, limits.ConnectionsMax / 2));
+        PartialBodies = new SemaphoreSlim(Math.Max(1, limits.ConnectionsMax * 4 / 10));
         _closing = new Timer(static pool => ((ConnectionPool)pool!).CloseOld(), this, limits.IdleTimeout / 4, limits.IdleTimeout / 4);
     }
 
@@ -115,20 +116,25 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
     // ---- requests whose body is still coming ----
 
     /// <summary>
-    /// A request may have its connection before its body is there: at most half of them do. False: it waits for the body first, so that who announces one and sends none keeps nobody from the other half.
+    /// A place for each request that has its connection before any of its body need be there: half of the connections. Who finds none waits for the body first, so that who announces one and sends none
+    /// keeps nobody from the other half.
     /// </summary>
-    public bool TryBeginEarly()
-    {
-        if (Interlocked.Increment(ref _early) <= Math.Max(1, _limits.ConnectionsMax / 2))
-        {
-            return true;
-        }
-        EndEarly();
-        return false;
-    }
+    public SemaphoreSlim EarlyBodies { get; }
 
-    /// <summary>A request that began early has ended.</summary>
-    public void EndEarly() => Interlocked.Decrement(ref _early);
+    /// <summary>
+    /// A place for each other request whose body has begun to come: four tenths of the connections, so that who sends a part of a body and no more keeps nobody from the last tenth who has sent all of it.
+    /// </summary>
+    public SemaphoreSlim PartialBodies { get; }
+
+    /// <summary>A place of <see cref="PartialBodies"/>, which the request gives back when its body has come.</summary>
+    /// <exception cref="ConnectorException">There is none.</exception>
+    public async ValueTask BeginPartialBodyAsync(CancellationToken ct)
+    {
+        if (!await PartialBodies.WaitAsync(_limits.ConnectTimeout, ct).ConfigureAwait(false))
+        {
+            throw new ConnectorException(ConnectorFault.Busy, $"Of the {_limits.ConnectionsMax} connections to {_endPoint}, those for requests whose body is still coming are in use.");
+        }
+    }
 
     // ---- places of others ----
 

@@ -102,13 +102,9 @@ internal sealed class FastCgiRelay<TKernel> : LoopRelay, ISweptRelay
             body.AdvanceTo(read.Buffer.Start);
             return false;
         }
-        _request.BeginStream(RecordType.Stdin);
-        foreach (ReadOnlyMemory<byte> piece in read.Buffer)
-        {
-            _request.Append(piece.Span);
-        }
+        _request.WriteBody(read.Buffer);
+        _request.EndEmptyStream(RecordType.Stdin);
         body.AdvanceTo(read.Buffer.End);
-        _request.EndStream(RecordType.Stdin);
         return true;
     }
 

@@ -25,7 +25,7 @@ internal sealed class ForwardedRequest : IDisposable
     private readonly ResponseEnd _end = new();
     private Task? _upload;
     private ReadResult? _ahead;     // of the body, before there was a connection for it
-    private int _isEarly;
+    private SemaphoreSlim? _bodyPlaces;     // where it has one as long as its body is coming
     private long _written;
     private volatile bool _uploadIsOver;
     private volatile ExceptionDispatchInfo? _uploadFailure;     // the client's doing, as its body's reader says
@@ -79,36 +79,31 @@ internal sealed class ForwardedRequest : IDisposable
     private async Task RunAsync()
     {
         PipeReader? body = TakeSmallBody();
-        if (body is null)
+        if (body is not null && _pool.EarlyBodies.Wait(0, CancellationToken.None))
         {
-            await RunAsync(null).ConfigureAwait(false);
+            _bodyPlaces = _pool.EarlyBodies;
         }
-        else if (_pool.TryBeginEarly())
+        else if (body is not null && await AwaitBodyAsync(body).ConfigureAwait(false))
         {
-            _isEarly = 1;
-            try
-            {
-                await RunAsync(body).ConfigureAwait(false);
-            }
-            finally
-            {
-                EndEarly();
-            }
+            body = null;
         }
-        else
+        else if (body is not null)
         {
-            await RunAsync(await AwaitBodyAsync(body).ConfigureAwait(false)).ConfigureAwait(false);
+            await _pool.BeginPartialBodyAsync(_context.RequestAborted).ConfigureAwait(false);
+            _bodyPlaces = _pool.PartialBodies;
+        }
+        try
+        {
+            await RunAsync(body).ConfigureAwait(false);
+        }
+        finally
+        {
+            LeaveBodyPlace();
         }
     }
 
     // The body is there, or nobody waits for it any more.
-    private void EndEarly()
-    {
-        if (Interlocked.Exchange(ref _isEarly, 0) == 1)
-        {
-            _pool.EndEarly();
-        }
-    }
+    private void LeaveBodyPlace() => Interlocked.Exchange(ref _bodyPlaces, null)?.Release();
 
     private async Task RunAsync(PipeReader? body)
     {
@@ -232,26 +227,22 @@ internal sealed class ForwardedRequest : IDisposable
         {
             return false;
         }
-        _writer.BeginStream(RecordType.Stdin);
-        foreach (ReadOnlyMemory<byte> piece in read.Buffer)
-        {
-            _writer.Append(piece.Span);
-        }
+        _writer.WriteBody(read.Buffer);
+        _writer.EndEmptyStream(RecordType.Stdin);
         body.AdvanceTo(read.Buffer.End);
-        _writer.EndStream(RecordType.Stdin);
         return true;
     }
 
-    // What is there then goes with the head where it is all, and else as it comes.
-    private async ValueTask<PipeReader?> AwaitBodyAsync(PipeReader body)
+    // True: it is small, is there, and goes with the head.
+    private async ValueTask<bool> AwaitBodyAsync(PipeReader body)
     {
         ReadResult read = await body.ReadAtLeastAsync(InlineMax, _context.RequestAborted).ConfigureAwait(false);
         if (TryWriteWhole(body, read))
         {
-            return null;
+            return true;
         }
         _ahead = read;      // it has been looked at, and cannot be given back to be read once more
-        return body;
+        return false;
     }
 
     private async Task UploadAsync(PooledConnection connection, PipeReader body)
@@ -274,15 +265,7 @@ internal sealed class ForwardedRequest : IDisposable
                     return;
                 }
                 ReadOnlySequence<byte> piece = read.Buffer.Length > StdinMax ? read.Buffer.Slice(0, StdinMax) : read.Buffer;
-                if (!piece.IsEmpty)
-                {
-                    writer.BeginStream(RecordType.Stdin);
-                    foreach (ReadOnlyMemory<byte> bytes in piece)
-                    {
-                        writer.Append(bytes.Span);
-                    }
-                    writer.Pause();
-                }
+                writer.WriteBody(piece);
                 bool isLast = read.IsCompleted && piece.Length == read.Buffer.Length;
                 body.AdvanceTo(piece.End);
                 if (isLast)
@@ -294,7 +277,7 @@ internal sealed class ForwardedRequest : IDisposable
                 if (isLast)
                 {
                     _uploadIsOver = true;
-                    EndEarly();
+                    LeaveBodyPlace();
                     return;
                 }
             }

@@ -1,5 +1,6 @@
 // Records of one request on their way to a responder (FastCGI 1.0 §3.3), gathered so that as many as possible leave with one send.
 
+using System.Buffers;
 using Millrace.Platform;
 using Millrace.Protocols.FastCgi;
 
@@ -88,6 +89,17 @@ internal sealed class RecordWriter : IDisposable
             return;
         }
         _ = CloseRecord();
+    }
+
+    /// <summary>A piece of a body, as records of STDIN; nothing where it is empty, since a record without content would end the stream.</summary>
+    public void WriteBody(in ReadOnlySequence<byte> piece)
+    {
+        BeginStream(RecordType.Stdin);
+        foreach (ReadOnlyMemory<byte> bytes in piece)
+        {
+            Append(bytes.Span);
+        }
+        Pause();
     }
 
     /// <summary>Ends the stream that has been begun (§3.3: by a record without content).</summary>

@@ -20,6 +20,8 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
         HeaderNames.Trailer, HeaderNames.Expect, HeaderNames.Host, "Proxy", "HTTP2-Settings", RoutedBy.Field,
     };
 
+    private static readonly TimeSpan s_lookAgain = TimeSpan.FromSeconds(1);
+
     private readonly HttpMessageInvoker _client = new(new SocketsHttpHandler
     {
         ConnectCallback = async (_, ct) => await ConnectAsync(endPoint, ct).ConfigureAwait(false),
@@ -174,22 +176,36 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
         }
         await using Stream ours = await context.Features.GetRequiredFeature<IHttpUpgradeFeature>().UpgradeAsync().ConfigureAwait(false);
         using var lost = new CancellationTokenSource();
-        await using (context.RequestAborted.UnsafeRegister(
-            static state =>
-            {
-                var (its, lost) = ((RequestBound, CancellationTokenSource))state!;
-                if (IsLost(its))
-                {
-                    lost.Cancel();
-                }
-            },
-            ((RequestBound)context.Features.GetRequiredFeature<IHttpRequestFeature>(), lost)).ConfigureAwait(false))
+        using var over = new CancellationTokenSource();
+        Task watching = WatchAsync((RequestBound)context.Features.GetRequiredFeature<IHttpRequestFeature>(), lost, context.RequestAborted, over.Token);
+        try
         {
             await Tunnel.CarryAsync(ours, theirs, link, lost.Token).ConfigureAwait(false);
         }
+        finally
+        {
+            await over.CancelAsync().ConfigureAwait(false);
+            await watching.ConfigureAwait(false);
+        }
     }
 
-    // A client that has ended its half alone is told of by the same token, and still listens. The token fires once: of a reset behind that it says nothing.
+    // A client that has ended its half alone is told of by the same token, and still listens. The token fires once: a reset behind that is seen by looking.
+    private static async Task WatchAsync(RequestBound its, CancellationTokenSource lost, CancellationToken left, CancellationToken over)
+    {
+        using (var either = CancellationTokenSource.CreateLinkedTokenSource(left, over))
+        {
+            await Task.Delay(Timeout.InfiniteTimeSpan, either.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        }
+        while (!over.IsCancellationRequested && !IsLost(its))
+        {
+            await Task.Delay(s_lookAgain, over).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        }
+        if (!over.IsCancellationRequested)
+        {
+            await lost.CancelAsync().ConfigureAwait(false);
+        }
+    }
+
     private static bool IsLost(RequestBound its)
     {
         using ExchangeUse use = its.Exchange.Use(its.Ticket);

@@ -30,7 +30,8 @@ internal sealed partial class HostedApp : IAsyncDisposable
     private readonly UpgradeGate _gate = new();
     private readonly TaskCompletionSource _addressesClosed = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private readonly Action _changed;
-    private Generation? _coming;        // its processes may have been told to accept
+    private Generation? _coming;
+    private bool _mayServe;     // its processes may have been told to accept
     private Task? _watching;
     private AppListeners? _listeners;
     private HeldResponder? _held;
@@ -187,27 +188,25 @@ internal sealed partial class HostedApp : IAsyncDisposable
     private async Task<string?> TryStartAsync()
     {
         Generation? next = null;
-        bool mayServe = false;
         using var wanted = WhileWanted();
         var settings = Settings;        // a process that is put in the place of another is what that one was
         try
         {
             var (app, code) = await _code.FindAsync(settings, ++_generations, wanted.Token);
-            next = new Generation(SettingOf(_generations, settings, app, code), _scaled ?? settings.Instances);
+            (_coming, _mayServe) = (next = new Generation(SettingOf(_generations, settings, app, code), _scaled ?? settings.Instances), false);
             await next.StartAsync(settles: _current is not null, wanted.Token);
             SayLimits(next);
             await LetGoAsync();
-            mayServe = true;
-            _coming = next;
+            _mayServe = true;
             _changed();
             await next.ListenAsync(wanted.Token);
             await LeaveDoorAsync();
         }
         catch (Exception error)     // whatever it is: the application is as it was, and can be asked again
         {
-            if (mayServe)
+            if (next is not null && _mayServe)
             {
-                _ = Retire(next!, hasSuccessor: _current is not null);       // of its processes some may accept: what they serve is answered first
+                _ = Retire(next, hasSuccessor: _current is not null);       // of its processes some may accept: what they serve is answered first
             }
             else
             {

@@ -11,6 +11,7 @@ internal sealed class InstanceHealth(AppSettings settings)
 {
     private const int WarmUpRoundsMax = 20;
     private static readonly TimeSpan s_askAgain = TimeSpan.FromMilliseconds(100);
+    private static readonly TimeSpan s_endPatience = TimeSpan.FromSeconds(5);
 
     /// <summary>Waits until it is healthy and warm.</summary>
     /// <exception cref="InstanceException">It is not, and will not be; or its time to start is over.</exception>
@@ -41,9 +42,9 @@ internal sealed class InstanceHealth(AppSettings settings)
         {
             await Task.Delay(s_askAgain, ct);
             ThrowIfEnded(instance);
-            if (settings.Health is { } path && !IsRight(await instance.AskAsync(path, settings.StartTimeout, ct)))
+            if (settings.Health is { } path && await instance.AskAsync(path, settings.StartTimeout, ct) is var status && !IsRight(status))
             {
-                ThrowIfEnded(instance);
+                await ThrowIfEndingAsync(instance, status);
                 throw new InstanceException($"Process {instance.ProcessId} did not stay well: {await WhyNotReadyAsync(instance)}.");
             }
         }
@@ -115,9 +116,9 @@ internal sealed class InstanceHealth(AppSettings settings)
             long begun = Stopwatch.GetTimestamp();
             foreach (string path in settings.WarmUp)
             {
-                if (await instance.AskAsync(path, settings.StartTimeout, ct, AnswerReading.WarmUpBytesMax) is not { } status || status >= 500)
+                if (await instance.AskAsync(path, settings.StartTimeout, ct, AnswerReading.WarmUpBytesMax) is var status && status is null or >= 500)
                 {
-                    ThrowIfEnded(instance);
+                    await ThrowIfEndingAsync(instance, status);
                     throw new InstanceException($"The warm-up path {path} has failed.");
                 }
             }
@@ -128,6 +129,16 @@ internal sealed class InstanceHealth(AppSettings settings)
             }
             before = took;
         }
+    }
+
+    // The connections of a process that crashes end before it does, by as long as the system takes to write its memory down: its end says more than theirs.
+    private static async Task ThrowIfEndingAsync(AppInstance instance, int? status)
+    {
+        if (status is null)
+        {
+            await Task.WhenAny(instance.Exited, Task.Delay(s_endPatience));
+        }
+        ThrowIfEnded(instance);
     }
 
     private static void ThrowIfEnded(AppInstance instance)

@@ -84,7 +84,7 @@ internal sealed partial class ProgramRequest
         {
             if (read.IsCompleted && read.Buffer.Length <= PieceMax)
             {
-                _writer.AppendPiece(read.Buffer);
+                _writer.WriteBody(read.Buffer);
                 body.AdvanceTo(read.Buffer.End);
                 _writer.EndEmptyStream(RecordType.Stdin);
                 return null;
@@ -109,7 +109,7 @@ internal sealed partial class ProgramRequest
                     return;
                 }
                 ReadOnlySequence<byte> piece = read.Buffer.Length > PieceMax ? read.Buffer.Slice(0, PieceMax) : read.Buffer;
-                writer.AppendPiece(piece);
+                writer.WriteBody(piece);
                 bool isLast = read.IsCompleted && piece.Length == read.Buffer.Length;
                 body.AdvanceTo(piece.End);
                 if (isLast)

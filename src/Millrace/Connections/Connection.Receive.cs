@@ -117,8 +117,14 @@ internal abstract partial class Connection<TKernel>
                 _readable = true;
                 return LookWhileWaiting(driver);
             default:
-                // While output waits nothing is read: the event that tells of room for it tells of this as well (epoll(7)).
-                return !MayReadOn || Receive(driver);
+                // While output or held bytes wait nothing is read: whoever goes on behind them looks.
+                if (!MayReadOn)
+                {
+                    _readable = true;
+                    return true;
+                }
+
+                return Receive(driver);
         }
     }
 

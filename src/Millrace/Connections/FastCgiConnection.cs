@@ -176,7 +176,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
             case SequenceEvent.NeedMore:
                 return false;
             case SequenceEvent.Faulty:
-                EndForFault(Refusal.Of(_sequence.Fault), detail: "");      // bytes that are no records: that is all there is to say
+                EndForFault(driver, Refusal.Of(_sequence.Fault), detail: "");      // bytes that are no records: that is all there is to say
                 return false;
             case SequenceEvent.Begun:
                 BeginParams();
@@ -219,14 +219,14 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
                 AnswerValues(driver, buffer.AsSpan(at, part.Length), isWhole: part.IsFirst);
                 break;
             case SequenceEvent.UnknownType:
-                Skip(part);
+                Skip(driver, part);
                 RefuseType(driver, part.Type);
                 break;
             case SequenceEvent.Skipped:
-                Skip(part);
+                Skip(driver, part);
                 break;
             case SequenceEvent.BeginFaulty or SequenceEvent.BegunTwice or SequenceEvent.StdinTooEarly:
-                EndForFault(Refusal.Of(_sequence.Fault));
+                EndForFault(driver, Refusal.Of(_sequence.Fault));
                 return false;
         }
 
@@ -312,11 +312,11 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
     }
 
     // Records for requests that are over or never began, and types that have no meaning here: skipped, but not without end.
-    private void Skip(in RecordPart part)
+    private void Skip(LoopDriver driver, in RecordPart part)
     {
         if (!CountDiscarded(part.Length + (part.IsFirst ? RecordHeader.Size : 0)))
         {
-            EndForFault(Refusal.DiscardLimit);
+            EndForFault(driver, Refusal.DiscardLimit);
         }
     }
 
@@ -332,8 +332,8 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
         return Dispatch(driver, Exchange);
     }
 
-    /// <summary>The connection is of no further use: framing or sequence is lost.</summary>
-    private void EndForFault(string refusal, string? detail = null)
+    /// <summary>The connection is of no further use: framing or sequence is lost, or too much comes for nobody. What has been answered leaves.</summary>
+    private void EndForFault(LoopDriver driver, string refusal, string? detail = null)
     {
         Loop.Counters.Refused(refusal);
         if (IsRunning)
@@ -342,9 +342,18 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
             Exchange!.Body.Break(new IOException($"The front server broke the FastCGI protocol{detail ?? $" ({refusal})"}."));
             BreakOffNow(Exchange);
         }
-        else
+        else if (driver.Output.IsEmpty)
         {
             Close(reset: false);
+        }
+        else
+        {
+            if (_sequence.State != SequenceState.Idle)
+            {
+                DropRequest(driver);
+            }
+
+            CloseWhenSent();
         }
     }
 
@@ -353,6 +362,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
     {
         _isDispatched = false;
         _sequence.Drop();
+        ResetDiscarded();
         SetDeadline(Options.IdleTimeout);
         _params.Drop();
         if (Exchange is { } exchange)

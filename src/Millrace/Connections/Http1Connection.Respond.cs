@@ -13,11 +13,11 @@ internal sealed partial class Http1Connection<TKernel>
 {
     private ServerLines Lines => ServerLines.At(Loop.NowMs, Options.AddServerHeader);
 
-    // On another thread than the loop's a body that ends just now may be taken for one that is open: then the response says that the connection ends, and it does.
+    // As KeepsOpen. On another thread than the loop's a body that ends just now may be taken for one that is open: then the response says that the connection ends, and it does.
     public override bool EndsBehind(Exchange exchange, out long nowMs)
     {
         nowMs = exchange.IsInline ? Loop.NowMs : Loop.Kernel.NowMs;
-        return EndsSoon || (_sequence.IsBodyOpen && !CanDrain(exchange));
+        return EndsSoon || !CanDrain(exchange);
     }
 
     protected override bool WriteLast(Exchange? exchange, OutputBuffer output, OutputBuffer last) => _frames.WriteLast(exchange, output, last);

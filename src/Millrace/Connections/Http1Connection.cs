@@ -251,7 +251,7 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
     private void Begin(LoopDriver driver, Http1Head reader, byte[] source, int origin, int length, byte[]? assembly)
     {
         _frames.Begin(is11: reader.Version == HttpVersion.Http11, keepAlive: reader.KeepAlive && reader.Form != TargetForm.Authority);
-        _offersUpgrade = reader.IsUpgrade && !reader.IsChunked && reader.ContentLength <= 0;
+        _offersUpgrade = reader.IsUpgrade && reader.Form != TargetForm.Authority && !reader.IsChunked && reader.ContentLength <= 0;
         _expectsContinue = reader.ExpectsContinue;
         _continueSent = _bodyWanted = false;
         Exchange exchange = driver.RentExchange();

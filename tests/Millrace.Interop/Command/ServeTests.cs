@@ -235,7 +235,9 @@ public sealed partial class ServeTests : IAsyncLifetime
         await StartAsync();
 
         Write(App("shop", _shop, """ "environment": { "TITLE": "new", "FAULT": "crashes" } """).Replace("100ms", "2s", StringComparison.Ordinal));
-        var reload = await DoAsync("reload");
+        var reloading = DoAsync("reload");
+        await WaitForAsync(async () => ProcessesOf("shop", await StatusAsync(), "others").Any());
+        var reload = await reloading;
 
         Assert.Matches(@"^millrace: shop: Process \d+ was ended by signal 6\.\n$", reload.Error);
         Assert.Equal("old", await _client.GetStringAsync(_shop + "/title"));

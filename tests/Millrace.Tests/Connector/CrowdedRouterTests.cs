@@ -128,6 +128,24 @@ public sealed class CrowdedRouterTests : IAsyncLifetime
         silent.ForEach(static one => one.Dispose());
     }
 
+    // 32 KB of it have come, and no more do.
+    [Fact]
+    public void A_tenth_of_the_connections_is_left_to_those_whose_body_is_there_whole()
+    {
+        List<Socket> silent = [.. Enumerable.Range(0, 3 * Places).Select(_ => Begin(Head(100_000), new string('x', 60_000)))];
+        Assert.True(SpinWait.SpinUntil(() => Volatile.Read(ref _begun) >= Places - 1, 10_000));
+
+        for (int i = 0; i < 10; i++)
+        {
+            Assert.StartsWith("HTTP/1.1 200 ", AnswerTo("GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"), StringComparison.Ordinal);
+            Assert.Contains("<3>", AnswerTo(Head(3), "abc"), StringComparison.Ordinal);
+        }
+
+        Assert.Equal(Places - 1 + 10, Volatile.Read(ref _begun));
+        Assert.StartsWith("HTTP/1.1 503 ", AnswerTo(Head(100_000), new string('x', 60_000)), StringComparison.Ordinal);
+        silent.ForEach(static one => one.Dispose());
+    }
+
     // An answer may take its time: behind its body a request is one of those whose bodies are there.
     [Fact]
     public void Requests_whose_body_has_come_count_no_more()

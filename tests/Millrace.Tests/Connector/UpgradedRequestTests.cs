@@ -8,6 +8,7 @@ using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.HttpOverrides;
 using Millrace.Command.Routing;
+using Millrace.Platform;
 using Millrace.StartupHooks;
 using Millrace.Tests.Hosting;
 using Millrace.Tests.Stress;
@@ -164,6 +165,7 @@ public sealed class UpgradedRequestTests : IAsyncLifetime
     [Fact]
     public async Task Who_is_lost_behind_a_switch_takes_an_application_along_that_takes_nothing()
     {
+        Task deafLeft = NextDeafLeft();
         using TcpClient client = await SwitchAsync("/deaf");
         client.Client.SendTimeout = 1_000;
         client.Client.LingerState = new LingerOption(true, 0);
@@ -182,11 +184,68 @@ public sealed class UpgradedRequestTests : IAsyncLifetime
 
         client.Dispose();
 
-        await s_deafLeft.Task.WaitAsync(TimeSpan.FromSeconds(20), Ended);
+        await deafLeft.WaitAsync(TimeSpan.FromSeconds(20), Ended);
+    }
+
+    // Who has ended his half alone still listens, until he is lost. The application is told of neither as long as it has not taken what was said before.
+    [Fact]
+    public async Task Who_is_lost_behind_the_end_of_his_half_takes_an_application_along_that_takes_nothing()
+    {
+        int taken;
+        _ = NextDeafLeft();
+        using (TcpClient first = await SwitchAsync("/deaf"))
+        {
+            taken = await SayAsync(first, int.MaxValue);
+        }
+
+        Task deafLeft = NextDeafLeft();
+        using TcpClient client = await SwitchAsync("/deaf");
+        client.Client.LingerState = new LingerOption(true, 0);
+        Assert.Equal(taken - 64 * 1024, await SayAsync(client, taken - 64 * 1024));     // the end of the half comes behind it to the router, and no further
+        client.Client.Shutdown(SocketShutdown.Send);
+        await Task.Delay(2_500, Ended);
+        Assert.False(deafLeft.IsCompleted);
+
+        client.Dispose();
+
+        await deafLeft.WaitAsync(TimeSpan.FromSeconds(20), Ended);
+    }
+
+    // Says so much, or until nothing is taken for a while. The answer is how much of it has been taken.
+    private static async Task<int> SayAsync(TcpClient client, int bytes)
+    {
+        int said = 0;
+        client.Client.Blocking = false;
+        for (int waited = 0; waited < 100 && (said < bytes || Unsent(client.Client) > 0); waited++)
+        {
+            int before = said;
+            while (said < bytes && Unsent(client.Client) < 64 * 1024)
+            {
+                said += client.Client.Send(new byte[Math.Min(16 * 1024, bytes - said)]);
+            }
+
+            waited = said > before ? 0 : waited;
+            await Task.Delay(10, Ended);
+        }
+
+        return said - Unsent(client.Client);
+    }
+
+    private static unsafe int Unsent(Socket socket)
+    {
+        int count = 0;
+        Assert.Equal(0, SystemCalls.Ioctl((int)socket.Handle, SystemCalls.SIOCOUTQ, &count));
+        return count;
+    }
+
+    private static Task NextDeafLeft()
+    {
+        s_deafLeft = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        return s_deafLeft.Task;
     }
 
     private static readonly TaskCompletionSource s_left = new(TaskCreationOptions.RunContinuationsAsynchronously);
-    private static readonly TaskCompletionSource s_deafLeft = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private static volatile TaskCompletionSource s_deafLeft = null!;
 
     // Behind the head of the answer.
     private async Task<TcpClient> SwitchAsync(string path)

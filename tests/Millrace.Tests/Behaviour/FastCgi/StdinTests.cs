@@ -54,6 +54,63 @@ public sealed class StdinTests
             bench.StillServes(front);
         });
 
+    // Each may be another client's.
+    [Fact]
+    public void What_is_thrown_away_is_counted_for_each_refused_request_by_itself_MaxDiscardBytes() => FastCgiBench.Run(
+        static bench =>
+        {
+            FrontEnd front = bench.Connect();
+            bench.Send(front, [.. Wire.Request("/taken")]);
+            for (int i = 0; i < 3; i++)
+            {
+                bench.Send(front, Wire.Request("/../refused", "POST", new byte[900]));
+            }
+
+            Assert.Equal([200, 400, 400, 400], front.Ended.Select(static answer => answer.Status));
+            Assert.Equal(0, bench.Refused("discard-limit"));
+            bench.StillServes(front);
+        },
+        new MillraceOptions { Loops = 1, MaxDiscardBytes = 1_000 });
+
+    [Fact]
+    public void The_answer_of_a_refused_request_leaves_though_too_much_comes_behind_it_MaxDiscardBytes() => FastCgiBench.Run(
+        static bench =>
+        {
+            FrontEnd front = bench.Connect();
+            bench.Send(front, Wire.Request("/../refused", "POST", new byte[1_100]));
+            Assert.Equal(400, Assert.Single(front.Ended).Status);
+            Assert.Equal(1, bench.Refused("discard-limit"));
+            Assert.True(front.IsAtEnd);
+        },
+        new MillraceOptions { Loops = 1, MaxDiscardBytes = 1_000 });
+
+    [Fact]
+    public void The_answer_of_a_refused_request_leaves_though_what_comes_behind_it_is_no_record_FastCGI_3_3() => FastCgiBench.Run(static bench =>
+    {
+        FrontEnd front = bench.Connect();
+        bench.Send(front, [.. Wire.Request("/../refused"), .. new byte[100]]);
+        Assert.Equal(400, Assert.Single(front.Ended).Status);
+        Assert.Equal(1, bench.Refused("fastcgi-version"));
+        Assert.True(front.IsAtEnd);
+    });
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void A_request_whose_bytes_are_lost_is_not_run_though_what_was_answered_before_it_leaves_FastCGI_3_3(bool hasHead)
+    {
+        byte[] part = [.. Post(("CONTENT_LENGTH", "100")), .. Wire.Record(Wire.Stdin, 1, new byte[50])];
+        FastCgiBench.Run(bench =>
+        {
+            FrontEnd front = bench.Connect();
+            bench.Send(front, [.. Wire.Record(Wire.GetValues, 0, Wire.Pairs(("FCGI_MAX_CONNS", ""))), .. hasHead ? part : part[..40], .. new byte[600]]);
+            Assert.Single(front.Management);
+            Assert.Empty(front.Ended);
+            Assert.Equal(0, bench.Simulation.Handler.Started);
+            Assert.True(front.IsAtEnd);
+        });
+    }
+
     [Fact]
     public void STDIN_that_goes_on_behind_its_end_is_thrown_away_but_not_without_bound_MaxDiscardBytes()
     {

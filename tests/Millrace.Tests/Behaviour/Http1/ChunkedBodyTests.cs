@@ -220,6 +220,19 @@ public sealed class ChunkedBodyTests
         },
         static options => options.MaxRequestBodySize = 1_000);
 
+    // All of it comes at once to a handler that waits for it: what the head of the answer says of the connection, and what becomes of that, is one thing.
+    [Fact]
+    public void A_body_over_the_limit_whose_end_comes_with_it_is_refused_by_an_answer_that_tells_what_becomes_of_the_connection_RFC9112_9_6() => HttpBench.Run(
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            bench.Send(peer, Head);
+            bench.Send(peer, $"{1_001:x}\r\n{new string('x', 1_001)}\r\n0\r\n\r\n");
+            Assert.Equal((413, true), (Assert.Single(peer.Answers).Status, peer.Answers[0].Closes));
+            Assert.True(peer.IsAtEnd);
+        },
+        static options => options.MaxRequestBodySize = 1_000);
+
     [Fact]
     public void A_body_that_looks_like_a_request_is_a_body_RFC9112_6_3()
     {

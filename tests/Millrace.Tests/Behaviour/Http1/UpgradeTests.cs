@@ -226,6 +226,17 @@ public sealed class UpgradeTests
             Assert.Equal((200, "as ever", false), (answer.Status, answer.BodyText, answer.Closes));
         });
 
+    // Behind it comes another protocol already, or nothing.
+    [Fact]
+    public void A_CONNECT_is_offered_no_switch_RFC9110_9_3_6() => HttpBench.RunHosted(
+        static context =>
+        {
+            context.Response.StatusCode = context.Features.GetRequiredFeature<IHttpUpgradeFeature>().IsUpgradableRequest ? 500 : 405;
+            return Task.CompletedTask;
+        },
+        static bench =>
+            Assert.Equal(405, bench.Ask(bench.Connect(), "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\nConnection: upgrade\r\nUpgrade: chat/1\r\n\r\n").Status));
+
     [Fact]
     public void A_switch_that_cannot_begin_leaves_a_response_as_any_other_and_its_place_to_the_next_RFC9110_7_8() => HttpBench.RunHosted(
         static async context =>

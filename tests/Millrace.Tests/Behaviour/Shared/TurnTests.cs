@@ -7,6 +7,8 @@ namespace Millrace.Tests.Behaviour.Shared;
 
 public abstract class TurnTests(Way way) : SharedTests(way)
 {
+    private const int ReadSize = 32 * 1024;
+
     [Fact]
     public void A_body_that_comes_faster_than_it_is_worked_on_does_not_keep_the_loop_from_others()
     {
@@ -86,7 +88,6 @@ public abstract class TurnTests(Way way) : SharedTests(way)
     [Fact]
     public void A_request_behind_a_full_read_is_answered_though_the_handler_before_it_was_handed_over_and_ended_at_once()
     {
-        const int ReadSize = 32 * 1024;
         SharedBench? on = null;
         Run(
             AtOnce(call =>
@@ -112,6 +113,44 @@ public abstract class TurnTests(Way way) : SharedTests(way)
                 bench.Settle();
                 Assert.Equal(1, bench.Simulation.Loops[0].Loop.Counters.HandOvers);
                 Assert.Equal(["/blocks", "/behind"], caller.Answers.Select(static answer => answer.BodyText));
+            });
+    }
+
+    // They come while a connection with more requests than a turn has makes way for others, and nothing but the server itself remembers them.
+    [Fact]
+    public void A_request_that_comes_while_those_before_it_wait_for_the_next_turn_is_answered()
+    {
+        SharedBench? on = null;
+        Caller? caller = null;
+        int handled = 0;
+        Run(
+            AtOnce(call =>
+            {
+                if (call.Path == "/blocks")
+                {
+                    on!.Simulation.Services.Monitor.Look();
+                    on.Simulation.Services.Monitor.Look();
+                }
+
+                if (++handled == 100)
+                {
+                    caller!.Socket.ClientSend(caller.Request("/late"));
+                    _ = caller.Socket.Deliver(int.MaxValue);
+                }
+
+                call.WriteText(call.Path);
+            }),
+            bench =>
+            {
+                on = bench;
+                caller = bench.Connect();
+                byte[] all = [.. caller.Request("/blocks"), .. Enumerable.Range(0, 140).SelectMany(i => caller.Request("/" + i))];
+                Assert.InRange(all.Length, 0, ReadSize - 1);
+                caller.Socket.ClientSend(all);
+                Assert.Equal(all.Length, caller.Socket.Deliver(int.MaxValue));
+                bench.Settle();
+                Assert.Equal(1, bench.Simulation.Loops[0].Loop.Counters.HandOvers);
+                Assert.Equal(["/blocks", .. Enumerable.Range(0, 140).Select(static i => "/" + i), "/late"], caller.Answers.Select(static answer => answer.BodyText));
             });
     }
 
