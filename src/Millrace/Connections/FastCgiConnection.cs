@@ -111,7 +111,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
             }
 
             // Not behind a head: its request has the driver's output, and lies in the buffer.
-            if (!HasHead && !IsClosed && driver.Output.Length > OutputBuffer.SendAt)
+            if (!HasHead && driver.Output.Length > OutputBuffer.SendAt)
             {
                 SendDriverOutput(driver);
                 if (Stage == Stage.Sending)
