@@ -203,13 +203,12 @@ internal sealed class ForwardedRequest : IDisposable
     // A body that is there already goes with the head. Null: there is nothing left to send.
     private PipeReader? TakeSmallBody()
     {
-        HttpRequest request = _context.Request;
-        if (_context.Features.Get<IHttpRequestBodyDetectionFeature>() is { CanHaveBody: false } || request.ContentLength == 0)
+        if (!_context.MayHaveBody())
         {
             _writer.EndEmptyStream(RecordType.Stdin);
             return null;
         }
-        PipeReader body = request.BodyReader;
+        PipeReader body = _context.Request.BodyReader;
         if (body.TryRead(out ReadResult read))
         {
             if (TryWriteWhole(body, read))

@@ -20,6 +20,16 @@ internal static class ServerBody
             || body.Assembly == request.HttpContext.RequestServices?.GetService<IServer>()?.GetType().Assembly;
     }
 
+    /// <summary>Whether anything may come of it. Over FastCGI without a length only its end tells that it is empty: what the feature says before that is as applications expect it, and may be wrong.</summary>
+    public static bool MayHaveBody(this HttpContext context) =>
+        context.Request.ContentLength != 0 && (context.Features.Get<IHttpRequestBodyDetectionFeature>() is not { CanHaveBody: false } detection || (detection is RequestBound its && IsComing(its)));
+
+    private static bool IsComing(RequestBound its)
+    {
+        using ExchangeUse use = its.Exchange.Use(its.Ticket);
+        return its.Exchange.Head.IsFastCgi && its.Exchange.Body.State != BodyState.Complete;
+    }
+
     /// <summary>Whether nobody has replaced it, or anything of the response: Kestrel's features are one object, and Millrace's are.</summary>
     public static bool HasServersResponse(this HttpContext context) => ReferenceEquals(context.Features.Get<IHttpResponseBodyFeature>(), context.Features.Get<IHttpResponseFeature>());
 }

@@ -146,7 +146,7 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
         {
             if (GoesOn(name) && !name.Contains('_', StringComparison.Ordinal) && !name.Equals(HeaderNames.ContentLength, StringComparison.OrdinalIgnoreCase))
             {
-                _ = request.Headers.TryAddWithoutValidation(name, values.ToArray());
+                Add(request, name, values.ToArray());
             }
         }
         _ = request.Headers.TryAddWithoutValidation(HeaderNames.Host, asked.Headers.Host.ToArray());     // a name that is none for a URI is the application's to judge
@@ -157,6 +157,16 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
         request.Headers.Connection.Add("Upgrade");
         _ = request.Headers.TryAddWithoutValidation(HeaderNames.Upgrade, asked.Headers.Upgrade.ToArray());
         return request;
+    }
+
+    // The framework's client has those that tell of a body (Content-Type, Expires) beside a body alone.
+    private static void Add(HttpRequestMessage request, string name, string?[] values)
+    {
+        if (!request.Headers.TryAddWithoutValidation(name, values))
+        {
+            request.Content ??= new ByteArrayContent([]);
+            _ = request.Content.Headers.TryAddWithoutValidation(name, values);
+        }
     }
 
     // The target may be an absolute one, whose host is the request's already (RFC 9112 §3.2.2).

@@ -18,31 +18,31 @@ internal sealed partial class ProgramRequest
     // Not that of the process, which the application has in common with it.
     private static readonly ArrayPool<byte> s_takenPool = ArrayPool<byte>.Create(TakenInMemoryMax, 64);
 
-    private bool HasBody => _context.Features.Get<IHttpRequestBodyDetectionFeature>() is not { CanHaveBody: false } && _context.Request.ContentLength != 0;
-
     // A program reads as many bytes as CONTENT_LENGTH says: a body is taken in first where the visitor has not said its length, or it is another one by now.
     private async ValueTask<long?> ReadLengthAsync(bool takesBodyFirst)
     {
         HttpRequest request = _context.Request;
-        if (!HasBody)
+        if (!_context.MayHaveBody())
         {
             return request.ContentLength;
         }
         bool isKnown = request.ContentLength is not null && request.HasServersBody();
-        return isKnown && !takesBodyFirst ? request.ContentLength : await TakeBodyAsync(isKnown).ConfigureAwait(false);
-    }
-
-    private async ValueTask<long> TakeBodyAsync(bool isKnown)
-    {
-        HttpRequest request = _context.Request;
         if (isKnown && request.BodyReader.TryRead(out ReadResult read))
         {
             request.BodyReader.AdvanceTo(read.Buffer.Start);
             if (read.IsCompleted)
             {
-                return read.Buffer.Length;      // it is all there
+                return read.Buffer.Length;      // it is all there, or what somebody has left of it
             }
         }
+        return isKnown && !takesBodyFirst ? request.ContentLength
+            : await TakeBodyAsync().ConfigureAwait(false) is > 0 and long length ? length
+            : request.ContentLength is null ? null : 0;
+    }
+
+    private async ValueTask<long> TakeBodyAsync()
+    {
+        HttpRequest request = _context.Request;
         if (request.Body.CanSeek)
         {
             request.Body.Position = 0;      // somebody may have read of it
@@ -74,7 +74,7 @@ internal sealed partial class ProgramRequest
     // A body that is there already goes with the head. Null: there is nothing left to send.
     private PipeReader? TakeSmallBody()
     {
-        if (!HasBody)
+        if (!_context.MayHaveBody())
         {
             _writer.EndEmptyStream(RecordType.Stdin);
             return null;
@@ -84,6 +84,7 @@ internal sealed partial class ProgramRequest
         {
             if (read.IsCompleted && read.Buffer.Length <= PieceMax)
             {
+                ThrowIfShort(read.Buffer.Length);
                 _writer.WriteBody(read.Buffer);
                 body.AdvanceTo(read.Buffer.End);
                 _writer.EndEmptyStream(RecordType.Stdin);
@@ -94,10 +95,20 @@ internal sealed partial class ProgramRequest
         return body;
     }
 
+    // The program waits for as much as it has been told, whatever the end of STDIN says (PHP does), and nothing else ends it.
+    private void ThrowIfShort(long sent)
+    {
+        if (_announced is { } announced && sent < announced)
+        {
+            throw new InvalidOperationException($"Of the {announced} bytes of the request's body {sent} are left: something before MapFastCgi has read of it. Call Request.EnableBuffering() there, and set Request.Body.Position back to 0.");
+        }
+    }
+
     private async Task UploadAsync(PooledConnection connection, PipeReader body)
     {
         using var writer = new RecordWriter();
         CancellationToken stop = StopToken;
+        long sent = 0;
         try
         {
             while (true)
@@ -110,10 +121,12 @@ internal sealed partial class ProgramRequest
                 }
                 ReadOnlySequence<byte> piece = read.Buffer.Length > PieceMax ? read.Buffer.Slice(0, PieceMax) : read.Buffer;
                 writer.WriteBody(piece);
+                sent += piece.Length;
                 bool isLast = read.IsCompleted && piece.Length == read.Buffer.Length;
                 body.AdvanceTo(piece.End);
                 if (isLast)
                 {
+                    ThrowIfShort(sent);
                     writer.EndEmptyStream(RecordType.Stdin);
                 }
                 NoteLife();     // the visitor's pace is the server's to judge

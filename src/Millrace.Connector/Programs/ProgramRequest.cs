@@ -33,6 +33,7 @@ internal sealed partial class ProgramRequest : IDisposable
     private CancellationTokenSource? _stopping;     // of a connection whose end is waited for; null: it is closed to stop
     private bool _hasAnswered;
     private long _written;
+    private long? _announced;       // bytes of the body, to the program
     private bool _dropsBody;
     private volatile bool _uploadIsOver;
     private volatile ExceptionDispatchInfo? _uploadFailure;     // the visitor's doing, as the body's reader says
@@ -72,8 +73,8 @@ internal sealed partial class ProgramRequest : IDisposable
     {
         _dropsBody = _context.Request.Method == HttpMethods.Head;
         _writer.WriteBegin(keepsConnection);
-        long? length = await ReadLengthAsync(takesBodyFirst).ConfigureAwait(false);
-        ProgramVariables.Write(_writer, _context, _options, prefix, target, length, Given);
+        _announced = await ReadLengthAsync(takesBodyFirst).ConfigureAwait(false);
+        ProgramVariables.Write(_writer, _context, _options, prefix, target, _announced, Given);
         _body = TakeSmallBody();
     }
 
