@@ -100,7 +100,7 @@ internal sealed partial class ProgramRequest
     {
         if (_announced is { } announced && sent < announced)
         {
-            throw new InvalidOperationException($"Of the {announced} bytes of the request's body {sent} are left: something before MapFastCgi has read of it. Call Request.EnableBuffering() there, and set Request.Body.Position back to 0.");
+            throw new InvalidOperationException($"Of the {announced} bytes of the request's body {sent} are left: something before MapFastCgi has read of it. Have the request buffered there, and set Request.Body.Position back to 0.");
         }
     }
 
