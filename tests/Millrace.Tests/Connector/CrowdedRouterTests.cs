@@ -172,7 +172,15 @@ public sealed class CrowdedRouterTests : IAsyncLifetime
         busy.Send(new byte[40_000]);
 
         byte[] part = new byte[4096];
-        Assert.StartsWith("HTTP/1.1 503 ", Encoding.ASCII.GetString(part, 0, busy.Receive(part)), StringComparison.Ordinal);
+        string refusal = "";
+        while (!refusal.EndsWith("\r\n0\r\n\r\n", StringComparison.Ordinal))     // its last chunk may come by itself
+        {
+            int count = busy.Receive(part);
+            Assert.NotEqual(0, count);
+            refusal += Encoding.ASCII.GetString(part, 0, count);
+        }
+
+        Assert.StartsWith("HTTP/1.1 503 ", refusal, StringComparison.Ordinal);
         _go.SetResult();
         busy.Send("GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"u8);
         Assert.StartsWith("HTTP/1.1 200 ", Receive(busy), StringComparison.Ordinal);
