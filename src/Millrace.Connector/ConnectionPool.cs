@@ -128,7 +128,7 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
 
     /// <summary>A place of <see cref="PartialBodies"/>, which the request gives back when its body has come.</summary>
     /// <exception cref="ConnectorException">There is none.</exception>
-    public async ValueTask BeginPartialBodyAsync(CancellationToken ct)
+    public async ValueTask WaitForPartialBodyAsync(CancellationToken ct)
     {
         if (!await PartialBodies.WaitAsync(_limits.ConnectTimeout, ct).ConfigureAwait(false))
         {

@@ -79,27 +79,30 @@ internal sealed class ForwardedRequest : IDisposable
     private async Task RunAsync()
     {
         PipeReader? body = TakeSmallBody();
-        if (body is not null && _pool.EarlyBodies.Wait(0, CancellationToken.None))
-        {
-            _bodyPlaces = _pool.EarlyBodies;
-        }
-        else if (body is not null && await AwaitBodyAsync(body).ConfigureAwait(false))
-        {
-            body = null;
-        }
-        else if (body is not null)
-        {
-            await _pool.BeginPartialBodyAsync(_context.RequestAborted).ConfigureAwait(false);
-            _bodyPlaces = _pool.PartialBodies;
-        }
+        _bodyPlaces = body is null ? null : await TakeBodyPlaceAsync(body).ConfigureAwait(false);
         try
         {
-            await RunAsync(body).ConfigureAwait(false);
+            await RunAsync(_bodyPlaces is null ? null : body).ConfigureAwait(false);
         }
         finally
         {
             LeaveBodyPlace();
         }
+    }
+
+    // Null: the body needs none. It was small, has come meanwhile, and goes with the head.
+    private async ValueTask<SemaphoreSlim?> TakeBodyPlaceAsync(PipeReader body)
+    {
+        if (_pool.EarlyBodies.Wait(0, CancellationToken.None))
+        {
+            return _pool.EarlyBodies;
+        }
+        if (await AwaitBodyAsync(body).ConfigureAwait(false))
+        {
+            return null;
+        }
+        await _pool.WaitForPartialBodyAsync(_context.RequestAborted).ConfigureAwait(false);
+        return _pool.PartialBodies;
     }
 
     // The body is there, or nobody waits for it any more.

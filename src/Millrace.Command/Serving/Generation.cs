@@ -66,7 +66,13 @@ internal sealed partial class Generation : IDisposable
     public IReadOnlyList<AppInstance> Instances => [.. Slots.Select(static slot => slot.Current).OfType<AppInstance>()];
 
     /// <summary>Its processes beside those that serve: ending what they have begun, or about to take the place of one.</summary>
-    public IReadOnlyList<AppInstance> Others => [.. All.SelectMany(static slot => slot.All()).Except(Instances)];
+    public IReadOnlyList<AppInstance> Others => [.. Processes.Except(Instances)];
+
+    /// <summary>All of them.</summary>
+    public IReadOnlyList<AppInstance> Processes => [.. All.SelectMany(static slot => slot.All())];
+
+    /// <summary>Its processes may have been told to accept.</summary>
+    public bool MayServe { get; set; }
 
     /// <summary>What keeps its processes to their limits, as they run now; empty where they have none.</summary>
     public string Limits => string.Join(" | ", Instances.Select(static instance => instance.Limits.ToString()).Where(static limits => limits.Length > 0).Distinct());

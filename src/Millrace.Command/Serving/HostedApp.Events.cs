@@ -31,7 +31,7 @@ internal sealed partial class HostedApp
                     _events.All)
                 {
                     StateSince = _stateSince,
-                    Others = ProcessStatus.Of([.. current?.Others ?? [], .. _coming is { } coming && coming != current ? coming.Instances.Concat(coming.Others) : [], .. _retiring.SelectMany(static generation => generation.Others)]),
+                    Others = ProcessStatus.Of([.. current?.Others ?? [], .. _coming is { } coming && coming != current ? coming.Processes : [], .. _retiring.SelectMany(static generation => generation.Others)]),
                 };
             }
         }

@@ -160,7 +160,7 @@ internal sealed partial class HostedApp
                     IsBuildStale = isStale,
                     Listeners = _listeners?.State,
                     Current = _current?.State,
-                    Leaving = [.. (_coming is { } coming && _mayServe ? _retiring.Append(coming) : _retiring).Select(static generation => generation.State)],
+                    Leaving = [.. (_coming is { MayServe: true } coming ? _retiring.Append(coming) : _retiring).Select(static generation => generation.State)],
                     Events = _events.All,
                     Output = Output.Last(int.MaxValue),
                     Printed = Output.Printed,

@@ -31,7 +31,6 @@ internal sealed partial class HostedApp : IAsyncDisposable
     private readonly TaskCompletionSource _addressesClosed = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private readonly Action _changed;
     private Generation? _coming;
-    private bool _mayServe;     // its processes may have been told to accept
     private Task? _watching;
     private AppListeners? _listeners;
     private HeldResponder? _held;
@@ -193,18 +192,18 @@ internal sealed partial class HostedApp : IAsyncDisposable
         try
         {
             var (app, code) = await _code.FindAsync(settings, ++_generations, wanted.Token);
-            (_coming, _mayServe) = (next = new Generation(SettingOf(_generations, settings, app, code), _scaled ?? settings.Instances), false);
+            _coming = next = new Generation(SettingOf(_generations, settings, app, code), _scaled ?? settings.Instances);
             await next.StartAsync(settles: _current is not null, wanted.Token);
             SayLimits(next);
             await LetGoAsync();
-            _mayServe = true;
+            next.MayServe = true;
             _changed();
             await next.ListenAsync(wanted.Token);
             await LeaveDoorAsync();
         }
         catch (Exception error)     // whatever it is: the application is as it was, and can be asked again
         {
-            if (next is not null && _mayServe)
+            if (next is { MayServe: true })
             {
                 _ = Retire(next, hasSuccessor: _current is not null);       // of its processes some may accept: what they serve is answered first
             }

@@ -44,7 +44,7 @@ internal sealed class InstanceHealth(AppSettings settings)
             ThrowIfEnded(instance);
             if (settings.Health is { } path && await instance.AskAsync(path, settings.StartTimeout, ct) is var status && !IsRight(status))
             {
-                await ThrowIfEndingAsync(instance, status);
+                await ThrowIfEndingAsync(instance, status, ct);
                 throw new InstanceException($"Process {instance.ProcessId} did not stay well: {await WhyNotReadyAsync(instance)}.");
             }
         }
@@ -118,7 +118,7 @@ internal sealed class InstanceHealth(AppSettings settings)
             {
                 if (await instance.AskAsync(path, settings.StartTimeout, ct, AnswerReading.WarmUpBytesMax) is var status && status is null or >= 500)
                 {
-                    await ThrowIfEndingAsync(instance, status);
+                    await ThrowIfEndingAsync(instance, status, ct);
                     throw new InstanceException($"The warm-up path {path} has failed.");
                 }
             }
@@ -132,11 +132,11 @@ internal sealed class InstanceHealth(AppSettings settings)
     }
 
     // The connections of a process that crashes end before it does, by as long as the system takes to write its memory down: its end says more than theirs.
-    private static async Task ThrowIfEndingAsync(AppInstance instance, int? status)
+    private static async Task ThrowIfEndingAsync(AppInstance instance, int? status, CancellationToken ct)
     {
         if (status is null)
         {
-            await Task.WhenAny(instance.Exited, Task.Delay(s_endPatience));
+            await Task.WhenAny(instance.Exited, Task.Delay(s_endPatience, ct));
         }
         ThrowIfEnded(instance);
     }

@@ -35,9 +35,12 @@ internal sealed partial class ProgramRequest
                 return read.Buffer.Length;      // it is all there, or what somebody has left of it
             }
         }
-        return isKnown && !takesBodyFirst ? request.ContentLength
-            : await TakeBodyAsync().ConfigureAwait(false) is > 0 and long length ? length
-            : request.ContentLength is null ? null : 0;
+        if (isKnown && !takesBodyFirst)
+        {
+            return request.ContentLength;
+        }
+        long length = await TakeBodyAsync().ConfigureAwait(false);
+        return length == 0 && request.ContentLength is null ? null : length;
     }
 
     private async ValueTask<long> TakeBodyAsync()
@@ -84,9 +87,10 @@ internal sealed partial class ProgramRequest
         {
             if (read.IsCompleted && read.Buffer.Length <= PieceMax)
             {
-                ThrowIfShort(read.Buffer.Length);
                 _writer.WriteBody(read.Buffer);
+                long length = read.Buffer.Length;
                 body.AdvanceTo(read.Buffer.End);
+                ThrowIfShort(length);
                 _writer.EndEmptyStream(RecordType.Stdin);
                 return null;
             }

@@ -1,8 +1,6 @@
 // A body over FastCGI without CONTENT_LENGTH, as a web server passes on what comes to it in chunks, whose first byte comes behind the head: it goes to the end of STDIN (FastCGI 1.0 §5.3), and
 // nothing that a head says or does not say makes it an empty one on its way through a router or MapFastCgi.
 
-using System.Net.Sockets;
-using System.Text;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http;
 using Microsoft.Extensions.DependencyInjection;
@@ -65,25 +63,12 @@ public sealed class LateBodyTests : IAsyncLifetime
             : await HostedApp.StartAsync(its => its.MapFastCgi("/{**path}", "unix:" + app), address: address);
         (string, string)[] more = type is null ? [] : [("CONTENT_TYPE", type)];
 
-        using Socket socket = new(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified) { ReceiveTimeout = 20_000 };
-        await socket.ConnectAsync(new UnixDomainSocketEndPoint(_folder.PathOf("front.sock")));
-        socket.Send([.. Wire.BeginRequest(keep: false), .. Wire.Stream(Wire.Params, 1, Wire.Pairs(Wire.Get("/length", method, more)))]);
+        using FastCgiPeer peer = front.Connect();
+        peer.Send([.. Wire.BeginRequest(), .. Wire.Stream(Wire.Params, 1, Wire.Pairs(Wire.Get("/length", method, more)))]);
         await Task.Delay(50);
-        socket.Send(Wire.Stream(Wire.Stdin, 1, new byte[length]));
+        peer.Send(Wire.Stream(Wire.Stdin, 1, new byte[length]));
 
-        Assert.Contains($"<{length} of ", Receive(socket), StringComparison.Ordinal);
-    }
-
-    private static string Receive(Socket socket)
-    {
-        var all = new StringBuilder();
-        byte[] part = new byte[4096];
-        for (int count; (count = socket.Receive(part)) > 0;)
-        {
-            all.Append(Encoding.Latin1.GetString(part, 0, count));
-        }
-
-        return all.ToString();
+        Assert.StartsWith($"<{length} of ", peer.Receive().Text, StringComparison.Ordinal);
     }
 
     // Somebody before the endpoint has read of it, and has not put it back.
