@@ -45,7 +45,7 @@ internal static class AppTarget
         {
             throw CommandFailure.Usage($"There is no '{target}'. {Choices}");
         }
-        var projects = FoundNames.Of(Directory.EnumerateFiles(target, "*.??proj").Where(f => Path.GetExtension(f) is ".csproj" or ".fsproj" or ".vbproj"));
+        var projects = FoundNames.Of(FilesIn(target, "*.??proj").Where(f => Path.GetExtension(f) is ".csproj" or ".fsproj" or ".vbproj"));
         return projects.Count switch
         {
             0 => null,
@@ -95,7 +95,7 @@ internal static class AppTarget
     private static string AssemblyIn(string folder)
     {
         const string suffix = ".runtimeconfig.json";
-        var assemblies = FoundNames.Of(Directory.EnumerateFiles(folder, "*" + suffix).Select(static settings => settings[..^suffix.Length] + ".dll"));
+        var assemblies = FoundNames.Of(FilesIn(folder, "*" + suffix).Select(static settings => settings[..^suffix.Length] + ".dll"));
         return assemblies.Count switch
         {
             0 => throw CommandFailure.Usage($"'{folder}' holds neither a project nor a published application. {Choices}"),
@@ -103,6 +103,20 @@ internal static class AppTarget
             _ => throw CommandFailure.Usage($"'{folder}' holds {assemblies.Count} applications. Name one: {assemblies}."),
         };
     }
+
+    private static IEnumerable<string> FilesIn(string folder, string pattern)
+    {
+        try
+        {
+            return Directory.EnumerateFiles(folder, pattern);
+        }
+        catch (UnauthorizedAccessException)
+        {
+            throw Closed(folder);
+        }
+    }
+
+    private static CommandFailure Closed(string path) => new(ExitCode.Failure, $"{path} may not be read. Let it be (chmod, chown): `namei -l {path}` shows who may, from the root on.");
 
     // As `dotnet` reads it: with comments, and a mark of the byte order.
     private static JsonElement Read(string settings)
@@ -113,7 +127,11 @@ internal static class AppTarget
             using var json = JsonDocument.Parse(PlainFile.ReadText(settings), new JsonDocumentOptions { CommentHandling = JsonCommentHandling.Skip });
             options = Member(json.RootElement, "runtimeOptions") is { ValueKind: JsonValueKind.Object } found ? found.Clone() : default;
         }
-        catch (Exception error) when (error is IOException or UnauthorizedAccessException)
+        catch (UnauthorizedAccessException)
+        {
+            throw Closed(settings);
+        }
+        catch (IOException error)
         {
             throw new CommandFailure(ExitCode.Failure, $"{settings} cannot be read: {error.Message}.");
         }

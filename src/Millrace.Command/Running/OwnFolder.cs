@@ -20,6 +20,13 @@ internal sealed unsafe class OwnFolder : IDisposable
     /// <summary>For a process that inherits it: whoever has it goes on from here, whatever stands on the way.</summary>
     public int Descriptor => _descriptor;
 
+    /// <summary>Whether a path leads to it now.</summary>
+    public bool IsAt(string path) => FileFacts.At(path, out _) is { } its && FileFacts.Of(_descriptor, out _) is { } own && its.IsSame(own);
+
+    /// <summary>Is another one from now on, under the number that it had: who is given that need not be told.</summary>
+    /// <returns>False: it is what it was.</returns>
+    public bool Become(OwnFolder other) => SystemCalls.Dup3(other._descriptor, _descriptor, SystemCalls.O_CLOEXEC) >= 0;
+
     /// <summary>The names of what is in it.</summary>
     public IEnumerable<string> Names => Directory.GetFileSystemEntries(SystemCalls.PathOf(_descriptor)).Select(static path => Path.GetFileName(path));
 

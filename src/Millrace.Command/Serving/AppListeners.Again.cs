@@ -1,5 +1,5 @@
-// What an application's processes have shut down is opened anew before another of them is started: shutdown(2) is of the socket, and so of everybody who has it, and nobody gets in any more. Processes
-// that run keep what they have.
+// What an application's processes have shut down is opened anew before another of them is started: shutdown(2) is of the socket, and so of everybody who has it, and nobody gets in any more. So is what
+// lay in the folder of shared sockets, and has been removed. Processes that run keep what they have.
 
 using System.Globalization;
 using Millrace.Command.Running;
@@ -9,23 +9,26 @@ namespace Millrace.Command.Serving;
 
 internal sealed partial class AppListeners
 {
-    /// <summary>Opens those anew that have been shut down.</summary>
+    /// <summary>Whether routers do not find it: somebody has removed its socket.</summary>
+    public bool IsLost(DaemonFolders folders) => _sockets.Exists(socket => IsLost(socket, folders));
+
+    /// <summary>Opens those anew that have been shut down, or lost.</summary>
     /// <param name="app">Whose they are.</param>
-    /// <param name="stored">Who keeps them for the next daemon.</param>
+    /// <param name="folders">Where the daemon makes its own; they are stored there for the next one.</param>
     /// <param name="look">See <see cref="OpenAsync"/>.</param>
     /// <param name="happened">Is told of each.</param>
     /// <param name="ct">Nobody waits for it any more.</param>
     /// <returns>False: all of them listen, or they have been closed.</returns>
     /// <exception cref="MillraceStartException">One of them cannot be opened; the message says what to do.</exception>
-    public async Task<bool> OpenAgainAsync(string app, StoredSockets stored, PatientLook look, Action<string> happened, CancellationToken ct)
+    public async Task<bool> OpenAgainAsync(string app, DaemonFolders folders, PatientLook look, Action<string> happened, CancellationToken ct)
     {
-        if (!_sockets.Exists(IsShut))
+        if (!_sockets.Exists(socket => IsGone(socket, folders)))
         {
             return false;
         }
         try
         {
-            return await look.AtAsync(string.Join(", ", Shown), () => OpenAgain(app, stored, happened), ct);       // where somebody else has done so meanwhile there is nothing left to do
+            return await look.AtAsync(string.Join(", ", Shown), () => OpenAgain(app, folders, happened), ct);       // where somebody else has done so meanwhile there is nothing left to do
         }
         catch (StandstillException error)
         {
@@ -35,33 +38,40 @@ internal sealed partial class AppListeners
 
     private static bool IsShut(ListenSocket socket) => !Posix.IsListening(socket.Descriptor) || Posix.HasHungUp(socket.Descriptor);
 
-    private bool OpenAgain(string app, StoredSockets stored, Action<string> happened)
+    // In the daemon's own folder, which nobody else has any business in.
+    private static bool IsLost(ListenSocket socket, DaemonFolders folders) => folders.IsShared(socket.Address) && socket.HasLostFile;
+
+    private static bool IsGone(ListenSocket socket, DaemonFolders folders) => IsShut(socket) || IsLost(socket, folders);
+
+    private bool OpenAgain(string app, DaemonFolders folders, Action<string> happened)
     {
-        foreach (var socket in _sockets.Where(IsShut))
+        foreach (var socket in _sockets.Where(socket => IsGone(socket, folders)))
         {
+            string how = IsShut(socket) ? "shut down by its processes" : "removed by somebody";
             try
             {
-                if (!Replace(socket, app, stored))
+                if (!Replace(socket, app, folders))
                 {
                     return false;
                 }
             }
-            catch (MillraceStartException error)
+            catch (Exception error) when (error is MillraceStartException or CommandFailure)
             {
-                throw new MillraceStartException($"{socket.Address.Url} has been shut down by its processes, and cannot be opened anew: {error.Message} Reload the application then.", error);
+                throw new MillraceStartException($"{socket.Address.Url} has been {how}, and cannot be opened anew: {error.Message} Reload the application then.", error);
             }
-            happened($"{socket.Address.Url} had been shut down by its processes, and is opened anew");
+            happened($"{socket.Address.Url} had been {how}, and is opened anew");
         }
         return true;
     }
 
     // False: they have been closed meanwhile.
-    private bool Replace(ListenSocket socket, string app, StoredSockets stored)
+    private bool Replace(ListenSocket socket, string app, DaemonFolders folders)
     {
         if (socket.Address.Kind == EndPointKind.Inherited)
         {
             throw new MillraceStartException(string.Create(CultureInfo.InvariantCulture, $"descriptor {socket.Address.InheritedDescriptor} was opened by what has started this process, and only that can open it again (systemd: restart the .socket and the service)."));
         }
+        _ = folders.IsShared(socket.Address) ? folders.Shared : null;
         var fresh = ListenSockets.Open(socket.Address.Kind == EndPointKind.Unix ? socket.Address : PlaceOf(socket), loops: 1)[0];
         var before = State;
         bool isReplaced = false;
@@ -82,8 +92,8 @@ internal sealed partial class AppListeners
         }
         if (isReplaced)
         {
-            stored.Forget(app, before);
-            stored.Keep(app, State);
+            folders.Stored.Forget(app, before);
+            folders.Stored.Keep(app, State);
         }
         return isReplaced;
     }

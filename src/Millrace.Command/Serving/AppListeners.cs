@@ -20,7 +20,7 @@ internal sealed partial class AppListeners : IDisposable
     private const int DescriptorsEach = 8;
     private const int PassedOnMax = 64;      // of each queue: those who come while it is looked through are told to others
     private const int GiveAgainMs = 5;
-    private const int UnsentMax = 128 * 1024;
+    private const int UnsentMax = 32 * 1024;
     private const int AcceptingMax = 4;      // threads that may have come to wait
     private static readonly TimeSpan s_givePatience = TimeSpan.FromSeconds(5);
     private static readonly TimeSpan s_filePatience = TimeSpan.FromSeconds(5);

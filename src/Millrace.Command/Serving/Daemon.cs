@@ -70,6 +70,7 @@ internal sealed partial class Daemon : IAsyncDisposable
     /// <summary>Starts all applications at the same time, or has those go on that were there before. One that does not start keeps no other from it.</summary>
     public async Task StartAsync()
     {
+        _ = Task.Run(FindLostAsync);
         if (_apps.Count > 0)
         {
             await Task.WhenAll(_apps.Select(static app => app.GoOnServingAsync()));

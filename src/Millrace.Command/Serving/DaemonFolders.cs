@@ -1,6 +1,7 @@
 // Where a daemon keeps what it makes. The folder of its sockets is there before it listens, that of snapshots when the first application needs one.
 
 using Millrace.Command.Running;
+using Millrace.Listeners;
 using Millrace.Platform;
 
 namespace Millrace.Command.Serving;
@@ -14,6 +15,7 @@ internal sealed class DaemonFolders(DaemonPlaces places) : IDisposable
     private readonly HashSet<string> _goOn = [];
     private string? _snapshots;
     private OwnFolder? _shared;
+    private bool _isSharedAnew;
 
     /// <summary>Of sockets: closed to others. Made again where whoever tidies up has removed it, so that there can be further processes.</summary>
     /// <exception cref="CommandFailure">It cannot be made, or what is there is not to be trusted.</exception>
@@ -30,7 +32,10 @@ internal sealed class DaemonFolders(DaemonPlaces places) : IDisposable
     /// <summary>Its name below <see cref="Sockets"/>.</summary>
     public const string SharedName = "shared";
 
-    /// <summary>Of the sockets that lead from routers to applications, below the others: nobody passes those, but a router has this one's descriptor.</summary>
+    /// <summary>
+    /// Of the sockets that lead from routers to applications, below the others: nobody passes those, but a router has this one's descriptor. Made again where somebody has removed it; routers that run have
+    /// the one before.
+    /// </summary>
     /// <exception cref="CommandFailure">It cannot be made.</exception>
     public OwnFolder Shared
     {
@@ -38,10 +43,35 @@ internal sealed class DaemonFolders(DaemonPlaces places) : IDisposable
         {
             lock (_lock)
             {
-                return _shared ??= MakeShared();
+                if (_shared is null)
+                {
+                    return _shared = MakeShared();
+                }
+                if (!_shared.IsAt(SharedPath))
+                {
+                    using var again = MakeShared();
+                    _isSharedAnew |= ProcessStart.With(() => _shared.Become(again));      // what a process is about to inherit stays what it is meanwhile
+                }
+                return _shared;
             }
         }
     }
+
+    /// <summary>Whether a socket lies there.</summary>
+    public bool IsShared(ListenAddress address) => address.Kind == EndPointKind.Unix && Path.GetDirectoryName(address.Path) == SharedPath;
+
+    /// <summary>Whether <see cref="Shared"/> has been made again since this was asked last: routers that were started before do not find who listens there.</summary>
+    public bool TakeSharedAnew()
+    {
+        lock (_lock)
+        {
+            (bool isAnew, _isSharedAnew) = (_isSharedAnew, false);
+            return isAnew;
+        }
+    }
+
+    /// <summary>Where <see cref="Shared"/> is.</summary>
+    public string SharedPath => Path.Combine(Path.GetDirectoryName(places.Control)!, SharedName);
 
     /// <summary>What is kept of sockets while there is no daemon.</summary>
     public StoredSockets Stored { get; set; } = StoredSockets.None;
@@ -93,7 +123,7 @@ internal sealed class DaemonFolders(DaemonPlaces places) : IDisposable
         }
         catch (IOException error)
         {
-            throw new CommandFailure(ExitCode.Failure, $"{Sockets}/{SharedName} cannot be made: {error.Message}");
+            throw new CommandFailure(ExitCode.Failure, $"{SharedPath} cannot be made: {error.Message}");
         }
     }
 }

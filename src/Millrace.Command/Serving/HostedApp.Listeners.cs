@@ -18,6 +18,9 @@ internal sealed partial class HostedApp
         return DisposeAsync().AsTask();
     }
 
+    /// <summary>Whether routers do not find it any more, though it could serve.</summary>
+    public bool IsLost => State is AppState.Serving or AppState.Idle && _listeners?.IsLost(_folders) == true;
+
     /// <summary>Has whoever keeps them for the next daemon keep its addresses.</summary>
     public void KeepAddresses() => _folders.Stored.Keep(Settings.Name, _listeners?.State);
 
@@ -44,7 +47,7 @@ internal sealed partial class HostedApp
         }
     }
 
-    private Task<bool> OpenAgainAsync(CancellationToken ct) => _listeners!.OpenAgainAsync(Settings.Name, _folders.Stored, Addresses, Happened, ct);
+    private Task<bool> OpenAgainAsync(CancellationToken ct) => _listeners!.OpenAgainAsync(Settings.Name, _folders, Addresses, Happened, ct);
 
     private async Task CloseListenersAsync()
     {

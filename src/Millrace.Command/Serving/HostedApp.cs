@@ -85,6 +85,9 @@ internal sealed partial class HostedApp : IAsyncDisposable
         return await DeployOnceAsync();
     });
 
+    /// <summary>Puts its next generation in the place of the one that serves, or waits for its visitors; where none does, nothing.</summary>
+    public Task<string?> RenewAsync() => DoAsync(async () => State is AppState.Serving or AppState.Idle ? await DeployOnceAsync() : null);
+
     /// <summary>Ends its processes, and closes its addresses.</summary>
     public Task<string?> StopAsync() => DoInsteadAsync(StopNowAsync);
 
@@ -347,8 +350,6 @@ internal sealed partial class HostedApp : IAsyncDisposable
         }
         generation.Dispose();
     }
-
-    // ---- 503 ----
 
     private async Task HoldOnAsync() => _held ??= _listeners is not null && _heldBefore.IsCompleted ? await HeldResponder.StartAsync(_listeners) : null;
 

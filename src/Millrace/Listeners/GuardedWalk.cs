@@ -130,7 +130,7 @@ internal sealed unsafe class GuardedWalk(uint user, string file) : IDisposable
         if (facts.User != 0 && facts.User != user && Accounts.IsMapped(facts.User))
         {
             throw new MillraceStartException(
-                $"{place}, on the way to {file}, belongs to user {facts.User}, who could put another file in the place of the socket; choose a directory that belongs to {Trusted} (such as one under /run), or run this process as that user.");
+                $"{place}, on the way to {file}, belongs to user {facts.User}, who could put another file in its place; choose a directory that belongs to {Trusted} (such as one under /run), or run this process as that user.");
         }
     }
 
@@ -139,7 +139,7 @@ internal sealed unsafe class GuardedWalk(uint user, string file) : IDisposable
         if (facts.IsWritableByOthers && !facts.Mode.HasFlag(UnixFileMode.StickyBit))
         {
             throw new MillraceStartException(
-                $"{place}, on the way to {file}, has mode {facts.ModeText}: others may write there, and could put another file in the place of the socket; take that right from them (chmod go-w {place}), or choose a directory that nobody but {Trusted} may write to (such as one under /run).");
+                $"{place}, on the way to {file}, has mode {facts.ModeText}: others may write there, and could put another file in its place; take that right from them (chmod go-w {place}), or choose a directory that nobody but {Trusted} may write to (such as one under /run).");
         }
     }
 

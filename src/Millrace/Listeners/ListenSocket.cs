@@ -41,6 +41,9 @@ internal sealed class ListenSocket : IDisposable
     /// <summary>Which file goes with it (<see cref="FileFacts.Identity"/>); null where none does.</summary>
     public string? FileIdentity => _file?.Facts.Identity;
 
+    /// <summary>Somebody has removed the file that goes with it: nobody finds it any more.</summary>
+    public bool HasLostFile => _file is { IsMissing: true };
+
     /// <summary>The loop this one is for, in [0, loops), or -1 for all of them.</summary>
     public int Loop { get; }
 

@@ -113,7 +113,7 @@ public sealed partial class ServeTests
     public async Task A_client_that_reads_slowly_has_all_of_a_large_answer()
     {
         const int Megabytes = 6;
-        const int SlowlyAtFirst = 2 << 20;
+        const int SlowlyAtFirst = 250_000;      // of 25,000 bytes a second
         WriteShared(On("slow", "\"environment\": { \"Millrace__SendTimeout\": \"00:00:02\" }"));
         await StartAsync();
         using var client = new Socket(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp) { ReceiveBufferSize = 32 * 1024, ReceiveTimeout = 20_000 };
@@ -121,8 +121,8 @@ public sealed partial class ServeTests
         await client.SendAsync(Encoding.ASCII.GetBytes($"GET /long/{Megabytes} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
 
         long read = 0;
-        byte[] part = new byte[25_000];
-        for (int count; (count = client.Receive(part)) > 0; read += count)
+        byte[] part = new byte[64 * 1024];
+        for (int count; (count = client.Receive(part, 0, read < SlowlyAtFirst ? 2_500 : part.Length, SocketFlags.None)) > 0; read += count)
         {
             await Task.Delay(read < SlowlyAtFirst ? 100 : 0);
         }

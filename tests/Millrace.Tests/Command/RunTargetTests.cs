@@ -23,6 +23,27 @@ public sealed class RunTargetTests : IDisposable
         Assert.Equal(project, AppTarget.FindProject(project));
     }
 
+    [Theory]
+    [InlineData("")]
+    [InlineData("Shop.runtimeconfig.json")]
+    public void What_may_not_be_read_is_named_and_its_cure(string closed)
+    {
+        if (!OperatingSystem.IsLinux() || OtherUser.Find("nobody") is not { } nobody)
+        {
+            return;     // there are no rights but one's own
+        }
+
+        Add("Shop.runtimeconfig.json", WebApp);
+        Add("Shop.dll", "");
+        File.SetUnixFileMode(_folder.FullName, (UnixFileMode)0x1ED);
+        string path = closed.Length == 0 ? _folder.FullName : Path.Combine(_folder.FullName, closed);
+        File.SetUnixFileMode(path, UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.UserExecute);
+
+        var failure = Assert.Throws<CommandFailure>(() => OtherUser.Read(nobody, () => (AppTarget.FindProject(_folder.FullName), AppTarget.FindApp(_folder.FullName))));
+
+        Assert.Equal($"{path} may not be read. Let it be (chmod, chown): `namei -l {path}` shows who may, from the root on.", failure.Message);
+    }
+
     [Fact]
     public void Folder_with_two_projects_is_refused_by_name()
     {
