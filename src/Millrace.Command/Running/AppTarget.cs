@@ -116,7 +116,7 @@ internal static class AppTarget
         }
     }
 
-    private static CommandFailure Closed(string path) => new(ExitCode.Failure, $"{path} may not be read. Let it be (chmod, chown): `namei -l {path}` shows who may, from the root on.");
+    private static CommandFailure Closed(string path) => new(ExitCode.Failure, $"{path} may not be read. Allow it (chmod, chown): `namei -l {path}` shows who may, from the root on.");
 
     // As `dotnet` reads it: with comments, and a mark of the byte order.
     private static JsonElement Read(string settings)

@@ -36,11 +36,18 @@ internal sealed unsafe class OwnFolder : IDisposable
 
     /// <summary>Makes a folder in it, closed to others, unless it is there.</summary>
     /// <exception cref="IOException">It cannot be made.</exception>
-    public OwnFolder Make(string name)
+    public OwnFolder Make(string name) => Make(name, out _);
+
+    /// <summary>The same.</summary>
+    /// <param name="name">Of the folder.</param>
+    /// <param name="isNew">It was not there.</param>
+    /// <exception cref="IOException">It cannot be made.</exception>
+    public OwnFolder Make(string name, out bool isNew)
     {
         fixed (byte* at = FileFacts.Encode(name))
         {
-            if (SystemCalls.MakeDirectoryAt(_descriptor, at, OwnMode) < 0 && SystemCalls.Errno != SystemCalls.EEXIST)
+            isNew = SystemCalls.MakeDirectoryAt(_descriptor, at, OwnMode) == 0;
+            if (!isNew && SystemCalls.Errno != SystemCalls.EEXIST)
             {
                 throw Failure(name);
             }

@@ -9,6 +9,11 @@ namespace Millrace.Command.Serving;
 
 internal sealed partial class AppListeners
 {
+    private volatile int _way;
+
+    /// <summary>Another number behind each time that something lost has been opened anew: processes that were started before do not listen there.</summary>
+    public int Way => _way;
+
     /// <summary>Whether routers do not find it: somebody has removed its socket.</summary>
     public bool IsLost(DaemonFolders folders) => _sockets.Exists(socket => IsLost(socket, folders));
 
@@ -47,7 +52,8 @@ internal sealed partial class AppListeners
     {
         foreach (var socket in _sockets.Where(socket => IsGone(socket, folders)))
         {
-            string how = IsShut(socket) ? "shut down by its processes" : "removed by somebody";
+            bool isLost = IsLost(socket, folders);
+            string how = isLost ? "removed by somebody" : "shut down by its processes";
             try
             {
                 if (!Replace(socket, app, folders))
@@ -59,6 +65,7 @@ internal sealed partial class AppListeners
             {
                 throw new MillraceStartException($"{socket.Address.Url} has been {how}, and cannot be opened anew: {error.Message} Reload the application then.", error);
             }
+            _way += isLost ? 1 : 0;
             happened($"{socket.Address.Url} had been {how}, and is opened anew");
         }
         return true;

@@ -8,17 +8,22 @@ internal sealed partial class Daemon
     private static readonly TimeSpan s_lostMin = TimeSpan.FromSeconds(2);
     private static readonly TimeSpan s_lostMax = TimeSpan.FromMinutes(1);
 
+    private readonly Dictionary<HostedApp, Mend> _mends = [];       // of those that were lost a while ago
+
+    /// <param name="Task">What has been begun.</param>
+    /// <param name="NextMs">When it may be begun again.</param>
+    /// <param name="Pause">How long that is; twice as long behind each.</param>
+    private sealed record Mend(Task Task, long NextMs, TimeSpan Pause);
+
     private async Task FindLostAsync()
     {
-        TimeSpan period = s_lostMin;
         try
         {
-            _ = _apps.Any(static app => app.Settings.IsRouter) ? TryOpenShared() : null;     // the one that routers have, where they were there before this daemon
             while (true)
             {
-                await Task.Delay(period, _ending.Token);
-                TimeSpan longer = period * 2 < s_lostMax ? period * 2 : s_lostMax;       // where it does not help, or is removed again and again
-                period = await MendAsync() ? longer : s_lostMin;
+                await Task.Delay(s_lostMin, _ending.Token);
+                Array.ForEach([.. _mends.Keys.Except(_apps)], gone => _mends.Remove(gone));
+                Array.ForEach([.. _apps], MendIfLost);
             }
         }
         catch (OperationCanceledException)
@@ -27,38 +32,24 @@ internal sealed partial class Daemon
         }
     }
 
-    // False: nothing is lost.
-    private async Task<bool> MendAsync()
+    // Nobody waits for another one's start. One that does not come about, or whose socket is removed again and again, is tried less and less often.
+    private void MendIfLost(HostedApp app)
     {
-        HostedApp[] lost = [.. _apps.Where(static app => app.IsLost)];
-        if (lost.Length > 0 && TryOpenShared() is { } why)
+        long now = Environment.TickCount64;
+        _mends.TryGetValue(app, out var before);
+        if (before is not null && (!before.Task.IsCompleted || now < before.NextMs))
         {
-            _console.Steady.Say($"sockets of {Names(lost)} have been removed, and cannot be made again: {why}");
-            return true;
+            return;
         }
-        HostedApp[] routers = _folders.TakeSharedAnew() ? [.. _apps.Where(static app => app.Settings.IsRouter)] : [];
-        if (lost.Length + routers.Length == 0)
+        if (app.IsLost)
         {
-            return false;
+            TimeSpan pause = before is null ? s_lostMin : before.Pause * 2 < s_lostMax ? before.Pause * 2 : s_lostMax;
+            _console.Steady.Say($"sockets have been removed from {_folders.SharedPath}: {app.Settings.Name} gets new ones");
+            _mends[app] = new Mend(Task.Run(app.RenewAsync), now + (long)pause.TotalMilliseconds, pause);
         }
-        _console.Steady.Say($"sockets have been removed from {_folders.SharedPath}: the next generations of {Names([.. lost, .. routers])} are on their way, with new ones");
-        await Task.WhenAll(lost.Concat(routers).Select(static app => app.RenewAsync()));
-        return true;
-    }
-
-    // The answer is why it cannot be.
-    private string? TryOpenShared()
-    {
-        try
+        else if (before is not null && now > before.NextMs + (long)s_lostMax.TotalMilliseconds)
         {
-            _ = _folders.Shared;
-            return null;
-        }
-        catch (CommandFailure error)
-        {
-            return error.Message;
+            _mends.Remove(app);
         }
     }
-
-    private static string Names(IEnumerable<HostedApp> apps) => string.Join(", ", apps.Select(static app => app.Settings.Name));
 }

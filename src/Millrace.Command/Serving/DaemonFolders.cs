@@ -12,10 +12,11 @@ internal sealed class DaemonFolders(DaemonPlaces places) : IDisposable
     private const string Cure = "It was there when the daemon was started: put it back, or start the daemon again.";
 
     private readonly Lock _lock = new();
+    private readonly Lock _sharing = new();
     private readonly HashSet<string> _goOn = [];
     private string? _snapshots;
     private OwnFolder? _shared;
-    private bool _isSharedAnew;
+    private volatile int _sharedWay;
 
     /// <summary>Of sockets: closed to others. Made again where whoever tidies up has removed it, so that there can be further processes.</summary>
     /// <exception cref="CommandFailure">It cannot be made, or what is there is not to be trusted.</exception>
@@ -41,34 +42,32 @@ internal sealed class DaemonFolders(DaemonPlaces places) : IDisposable
     {
         get
         {
-            lock (_lock)
+            lock (_sharing)
             {
+                if (_shared?.IsAt(SharedPath) == true)
+                {
+                    return _shared;
+                }
+                var folder = MakeShared(out bool isNew);
                 if (_shared is null)
                 {
-                    return _shared = MakeShared();
+                    _sharedWay += isNew ? 1 : 0;        // else routers may have it that were there before this daemon
+                    return _shared = folder;
                 }
-                if (!_shared.IsAt(SharedPath))
+                using (folder)
                 {
-                    using var again = MakeShared();
-                    _isSharedAnew |= ProcessStart.With(() => _shared.Become(again));      // what a process is about to inherit stays what it is meanwhile
+                    _sharedWay += ProcessStart.With(() => _shared.Become(folder)) ? 1 : 0;     // what a process is about to inherit stays what it is meanwhile
+                    return _shared;
                 }
-                return _shared;
             }
         }
     }
 
+    /// <summary>Another number for another <see cref="Shared"/>: what was started with another one does not find who listens there.</summary>
+    public int SharedWay => _sharedWay;
+
     /// <summary>Whether a socket lies there.</summary>
     public bool IsShared(ListenAddress address) => address.Kind == EndPointKind.Unix && Path.GetDirectoryName(address.Path) == SharedPath;
-
-    /// <summary>Whether <see cref="Shared"/> has been made again since this was asked last: routers that were started before do not find who listens there.</summary>
-    public bool TakeSharedAnew()
-    {
-        lock (_lock)
-        {
-            (bool isAnew, _isSharedAnew) = (_isSharedAnew, false);
-            return isAnew;
-        }
-    }
 
     /// <summary>Where <see cref="Shared"/> is.</summary>
     public string SharedPath => Path.Combine(Path.GetDirectoryName(places.Control)!, SharedName);
@@ -112,12 +111,12 @@ internal sealed class DaemonFolders(DaemonPlaces places) : IDisposable
 
     public void Dispose() => Groups.Dispose();
 
-    private OwnFolder MakeShared()
+    private OwnFolder MakeShared(out bool isNew)
     {
         try
         {
             using var sockets = OwnFolder.Open(Sockets);
-            var shared = sockets.Make(SharedName);
+            var shared = sockets.Make(SharedName, out isNew);
             shared.LetPass();
             return shared;
         }

@@ -147,6 +147,9 @@ internal sealed record AppSaved
     /// <summary>Why it is held then.</summary>
     public string QueueReason { get; init; } = "";
 
+    /// <summary>Its processes were started before sockets of shared addresses were opened anew: they are to be replaced.</summary>
+    public bool IsOnOtherWay { get; init; }
+
     /// <summary>The code that was deployed last; null: nobody looks for changes of it.</summary>
     public string? Code { get; init; }
 

@@ -71,6 +71,9 @@ internal sealed partial class Generation : IDisposable
     /// <summary>All of them.</summary>
     public IReadOnlyList<AppInstance> Processes => [.. All.SelectMany(static slot => slot.All())];
 
+    /// <summary>Which way led from routers to applications before its processes were started (<see cref="HostedApp"/>).</summary>
+    public int Way { get; set; }
+
     /// <summary>Its processes may have been told to accept.</summary>
     public bool MayServe { get; set; }
 

@@ -18,8 +18,16 @@ internal sealed partial class HostedApp
         return DisposeAsync().AsTask();
     }
 
-    /// <summary>Whether routers do not find it any more, though it could serve.</summary>
-    public bool IsLost => State is AppState.Serving or AppState.Idle && _listeners?.IsLost(_folders) == true;
+    /// <summary>Whether routers do not find it any more, or it is one and does not find its applications, because somebody has removed sockets.</summary>
+    public bool IsLost => State is AppState.Serving or AppState.Idle or AppState.Held && (_listeners?.IsLost(_folders) == true || IsOnOtherWay);
+
+    private bool IsOnOtherWay => _current is { } current && current.Way != Way;
+
+    // From routers to applications: another number, another way.
+    private int Way => Settings.IsRouter ? _folders.SharedWay : _listeners?.Way ?? 0;
+
+    /// <summary>Where it is lost: has its next generation, or what stands in for it, be found. The answer is why that has not come about, or null.</summary>
+    public Task<string?> RenewAsync() => DoAsync(async () => !IsLost ? null : State == AppState.Held ? await TryOpenAsync() : await BeginOnceAsync());
 
     /// <summary>Has whoever keeps them for the next daemon keep its addresses.</summary>
     public void KeepAddresses() => _folders.Stored.Keep(Settings.Name, _listeners?.State);
@@ -34,10 +42,9 @@ internal sealed partial class HostedApp
                 _listeners = await AppListeners.OpenAsync(Settings, _folders, Addresses, which: null, wanted.Token);
                 KeepAddresses();
             }
-            else if (await OpenAgainAsync(wanted.Token) && _held is not null)
+            else if (await OpenAgainAsync(wanted.Token))
             {
-                await LetGoAsync();     // it has copies of what was shut down
-                await HoldOnAsync();
+                return await StandInAgainAsync();
             }
             return null;
         }
@@ -45,6 +52,19 @@ internal sealed partial class HostedApp
         {
             return error is OperationCanceledException ? WhyGivenUp : error.Message;
         }
+    }
+
+    // Who stands in for processes has copies of what was shut down, or lost.
+    private async Task<string?> StandInAgainAsync()
+    {
+        if (_held is not null)
+        {
+            await LetGoAsync();
+            await HoldOnWithPageAsync();
+        }
+        bool hadDoorman = _doorman is not null;
+        await LeaveDoorAsync();
+        return hadDoorman ? await TryWaitAtDoorAsync() : null;
     }
 
     private Task<bool> OpenAgainAsync(CancellationToken ct) => _listeners!.OpenAgainAsync(Settings.Name, _folders, Addresses, Happened, ct);

@@ -124,7 +124,7 @@ internal sealed partial class HostedApp
         }
         _current = null;
         _code.LeaveUnwatched();
-        _ = Retire(generation, hasSuccessor: true);
+        _ = _leaving.Add(generation, hasSuccessor: true);
         Become(AppState.Idle, reason: null, $"nobody has come for {Duration.Text(idle)}: its processes end, and the next visitor starts it");
         return null;
     }

@@ -24,8 +24,6 @@ internal sealed partial class HostedApp
             _stateSince = saved.StateSince ?? DateTimeOffset.UtcNow,
             Reason = saved.Reason is { } reason ? Sentence.Of(reason) : null,
             _generations = saved.Generations,
-            _restarts = saved.Restarts,
-            _recycles = saved.Recycles,
             _attempts = saved.Attempts,
             _scaled = saved.Scaled,
             _isHeldOnRequest = saved.IsHeldOnRequest,
@@ -38,8 +36,12 @@ internal sealed partial class HostedApp
         app.Output.Resume(saved.Pipes, saved.Output, saved.Printed);
         app._code.Resume(saved.Settings, saved.Code, saved.IsBuildStale);
         app._current = saved.Current is { } current ? app.Resume(current) : null;
+        if (app._current is { } its)
+        {
+            its.Way = saved.IsOnOtherWay ? -1 : app.Way;
+        }
         app._limitsSaid = app._current?.Limits ?? "";
-        app._retiring.AddRange(saved.Leaving.Select(app.Resume));
+        app._leaving.Resume(saved.Leaving.Select(app.Resume), (saved.Restarts, saved.Recycles));
         app._doorman = saved.Kept is { } kept ? Doorman.Resume(app._listeners!, app.Ring, kept) : null;
         return app;
     }
@@ -47,11 +49,7 @@ internal sealed partial class HostedApp
     /// <summary>Goes on where it was; once, of one that is resumed.</summary>
     public async Task GoOnServingAsync()
     {
-        foreach (var generation in _retiring.ToArray())
-        {
-            generation.GoOnLeaving(generation.HasSuccessor);
-            _draining.Add(Task.Run(() => DrainAsync(generation, generation.HasSuccessor)));
-        }
+        _leaving.GoOn();
         if (_current is { } current)
         {
             current.GoOnServing();
@@ -148,19 +146,20 @@ internal sealed partial class HostedApp
                     StateSince = _stateSince,
                     Reason = Reason,
                     Generations = _generations,
-                    Restarts = _restarts,
-                    Recycles = _recycles,
+                    Restarts = _leaving.Gone.Restarts,
+                    Recycles = _leaving.Gone.Recycles,
                     Attempts = _attempts,
                     Scaled = _scaled,
                     IsHeldOnRequest = _isHeldOnRequest,
                     Page = _page,
                     QueueUntil = _queueUntil,
                     QueueReason = _queueReason,
+                    IsOnOtherWay = IsOnOtherWay,
                     Code = code,
                     IsBuildStale = isStale,
                     Listeners = _listeners?.State,
                     Current = _current?.State,
-                    Leaving = [.. (_coming is { MayServe: true } coming ? _retiring.Append(coming) : _retiring).Select(static generation => generation.State)],
+                    Leaving = [.. (_coming is { MayServe: true } coming ? _leaving.All.Append(coming) : _leaving.All).Select(static generation => generation.State)],
                     Events = _events.All,
                     Output = Output.Last(int.MaxValue),
                     Printed = Output.Printed,

@@ -24,8 +24,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
     private readonly SemaphoreSlim _one = new(1);
     private readonly CancellationTokenSource _ending = new();
     private readonly Lock _lock = new();
-    private readonly List<Task> _draining = [];
-    private readonly List<Generation> _retiring = [];
+    private readonly LeavingGenerations _leaving = new();
     private readonly AppCode _code;
     private readonly UpgradeGate _gate = new();
     private readonly TaskCompletionSource _addressesClosed = new(TaskCreationOptions.RunContinuationsAsynchronously);
@@ -37,8 +36,6 @@ internal sealed partial class HostedApp : IAsyncDisposable
     private Task _heldBefore = Task.CompletedTask;      // one that does not end is followed by none
     private Generation? _current;
     private int _generations;
-    private int _restarts;
-    private int _recycles;
     private int _attempts;
     private int _deployments;
     private Task? _ended;
@@ -85,9 +82,6 @@ internal sealed partial class HostedApp : IAsyncDisposable
         return await DeployOnceAsync();
     });
 
-    /// <summary>Puts its next generation in the place of the one that serves, or waits for its visitors; where none does, nothing.</summary>
-    public Task<string?> RenewAsync() => DoAsync(async () => State is AppState.Serving or AppState.Idle ? await DeployOnceAsync() : null);
-
     /// <summary>Ends its processes, and closes its addresses.</summary>
     public Task<string?> StopAsync() => DoInsteadAsync(StopNowAsync);
 
@@ -104,10 +98,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
     public void Kill()
     {
         _current?.KillAll();
-        lock (_lock)
-        {
-            _retiring.ForEach(static generation => generation.KillAll());
-        }
+        _leaving.KillAll();
     }
 
     /// <summary>Ends, once it is stopped for good, when its addresses may be another's. What is in progress goes on.</summary>
@@ -195,7 +186,8 @@ internal sealed partial class HostedApp : IAsyncDisposable
         try
         {
             var (app, code) = await _code.FindAsync(settings, ++_generations, wanted.Token);
-            _coming = next = new Generation(SettingOf(_generations, settings, app, code), _scaled ?? settings.Instances);
+            _ = settings.IsRouter ? _folders.Shared : null;
+            _coming = next = new Generation(SettingOf(_generations, settings, app, code), _scaled ?? settings.Instances) { Way = Way };
             await next.StartAsync(settles: _current is not null, wanted.Token);
             SayLimits(next);
             await LetGoAsync();
@@ -208,7 +200,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
         {
             if (next is { MayServe: true })
             {
-                _ = Retire(next, hasSuccessor: _current is not null);       // of its processes some may accept: what they serve is answered first
+                _ = _leaving.Add(next, hasSuccessor: _current is not null);       // of its processes some may accept: what they serve is answered first
             }
             else
             {
@@ -223,7 +215,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
         _changed();
         _ = WatchAsync(next);
         _ = settings is { OnDemand: true, Idle: { } idle } ? StopWhenIdleAsync(next, idle) : null;
-        await (before is null ? Task.CompletedTask : Retire(before, hasSuccessor: true));      // whoever is told that this serves, and looks, finds no other
+        await (before is null ? Task.CompletedTask : _leaving.Add(before, hasSuccessor: true));      // whoever is told that this serves, and looks, finds no other
         return null;
     }
 
@@ -320,35 +312,8 @@ internal sealed partial class HostedApp : IAsyncDisposable
     {
         var before = _current;
         _current = null;
-        _ = before is null ? null : Retire(before, hasSuccessor);
-        if (wait)
-        {
-            await Task.WhenAll(_draining);
-        }
-    }
-
-    // Ends when it takes nobody any more whom its successor could.
-    private Task<Task> Retire(Generation generation, bool hasSuccessor)
-    {
-        lock (_lock)
-        {
-            _retiring.Add(generation);
-        }
-        _draining.RemoveAll(static task => task.IsCompleted);
-        _draining.Add(Task.Run(() => DrainAsync(generation, hasSuccessor)));
-        return Task.WhenAny(generation.Left, _draining[^1]);
-    }
-
-    private async Task DrainAsync(Generation generation, bool hasSuccessor)
-    {
-        await generation.DrainAsync(hasSuccessor);
-        lock (_lock)
-        {
-            _retiring.Remove(generation);
-            _restarts += generation.Restarts;
-            _recycles += generation.Recycles;
-        }
-        generation.Dispose();
+        _ = before is null ? null : _leaving.Add(before, hasSuccessor);
+        await (wait ? _leaving.Ended : Task.CompletedTask);
     }
 
     private async Task HoldOnAsync() => _held ??= _listeners is not null && _heldBefore.IsCompleted ? await HeldResponder.StartAsync(_listeners) : null;

@@ -137,6 +137,7 @@ internal sealed class InstanceHealth(AppSettings settings)
         if (status is null)
         {
             await Task.WhenAny(instance.Exited, Task.Delay(s_endPatience, ct));
+            ct.ThrowIfCancellationRequested();
         }
         ThrowIfEnded(instance);
     }

@@ -41,8 +41,8 @@ internal sealed class ListenSocket : IDisposable
     /// <summary>Which file goes with it (<see cref="FileFacts.Identity"/>); null where none does.</summary>
     public string? FileIdentity => _file?.Facts.Identity;
 
-    /// <summary>Somebody has removed the file that goes with it: nobody finds it any more.</summary>
-    public bool HasLostFile => _file is { IsMissing: true };
+    /// <summary>Of a Unix socket: its path leads to nothing, or to another file, so that nobody finds it any more.</summary>
+    public bool HasLostFile => FileFacts.At(Address.Path!, out int errno) is { } its ? _file is { } own && !own.Facts.IsSame(its) : errno is SystemCalls.ENOENT or SystemCalls.ENOTDIR;
 
     /// <summary>The loop this one is for, in [0, loops), or -1 for all of them.</summary>
     public int Loop { get; }

@@ -1,41 +1,41 @@
 // Somebody tidies up where the daemon has its sockets.
 
+using System.Net;
+
 namespace Millrace.Interop.Command;
 
 public sealed partial class ServeTests
 {
+    private string Sockets => Path.GetDirectoryName(Control)!;
+
     [Theory]
-    [InlineData("shared")]
-    [InlineData("shared/blog.app.sock")]
-    [InlineData("")]
-    public async Task Who_removes_the_sockets_of_a_shared_address_keeps_nobody_from_its_applications_for_long(string what)
+    [InlineData("shared", false)]
+    [InlineData("shared", true)]
+    [InlineData("shared/blog.app.sock", false)]
+    [InlineData("", false)]
+    public async Task Who_removes_the_sockets_of_a_shared_address_keeps_nobody_from_its_applications_for_long(string what, bool moves)
     {
-        WriteShared(On("blog", "\"host\": \"blog.example\"", "\"environment\": { \"TITLE\": \"Blog\" }"), On("idle", "\"host\": \"idle.example\"", "\"onDemand\": true", "\"environment\": { \"TITLE\": \"Idle\" }"), On("rest", "\"environment\": { \"TITLE\": \"Rest\" }"));
+        WriteShared(On("blog", "\"host\": \"blog.example\"", "\"environment\": { \"TITLE\": \"Blog\" }"), On("idle", "\"host\": \"idle.example\"", "\"onDemand\": true", "\"environment\": { \"TITLE\": \"Idle\" }"), On("held", "\"host\": \"held.example\""), On("rest", "\"environment\": { \"TITLE\": \"Rest\" }"));
         var daemon = await StartAsync("idle: waits for its first visitor");
-        await WaitForStatusAsync("front", "serving");
-        await WaitForStatusAsync("blog", "serving");
-        await WaitForStatusAsync("rest", "serving");
+        await WaitForServingAsync("front", "blog", "held", "rest");
+        string page = Path.Combine(_directory.Path, "sorry.html");
+        await System.IO.File.WriteAllTextAsync(page, "<p>Later</p>");
+        Assert.Equal((0, "held: held\n", ""), await DoAsync("hold", "held", "--page", page));
         Assert.Equal("Blog", await AskAsync("blog.example", "/title"));
         int before = ProcessesOf("rest", await StatusAsync()).Single();
-        string removed = Path.Combine(Path.GetDirectoryName(Control)!, what);
 
-        if (System.IO.File.Exists(removed))
-        {
-            System.IO.File.Delete(removed);
-        }
-        else
-        {
-            Directory.Delete(removed, recursive: true);
-        }
+        string removed = Path.Combine(Sockets, what);
+        Action remove = moves ? () => Directory.Move(removed, Sockets + "-old") : System.IO.File.Exists(removed) ? () => System.IO.File.Delete(removed) : () => Directory.Delete(removed, recursive: true);
+        remove();
 
-        // Whatever is replaced from then on is found: the routers, and every application, also one that had no process.
-        await WaitForAsync(async () => System.IO.File.Exists(Path.Combine(Path.GetDirectoryName(Control)!, "shared/blog.app.sock")) && await IsAnsweredAsync("blog.example") && await IsAnsweredAsync("idle.example") && await IsAnsweredAsync("other.example"));
+        // Whatever is replaced from then on is found: the routers, and every application, also one that has no process.
+        await WaitForAsync(async () => System.IO.File.Exists(Path.Combine(Sockets, "shared/blog.app.sock")) && await IsAnsweredAsync("blog.example", "Blog") && await IsAnsweredAsync("idle.example", "Idle") && await IsAnsweredAsync("other.example", "Rest") && await IsAnsweredAsync("held.example", "<p>Later</p>"));
         if (what.Length == 0)
         {
             daemon.Signal(SigHup);
             await WaitForAsync(() => Task.FromResult(System.IO.File.Exists(Control)));
         }
-        await WaitForStatusAsync("blog", "serving");
+        await WaitForServingAsync("front", "blog", "idle", "rest");
         foreach (string app in (string[])["blog", "idle", "front"])
         {
             Assert.Equal((0, $"{app}: serving\n", ""), await DoAsync("reload", app));
@@ -46,9 +46,72 @@ public sealed partial class ServeTests
         Assert.Equal(what == "shared/blog.app.sock", ProcessesOf("rest", await StatusAsync()).Single() == before);      // whom it does not concern is left alone
     }
 
-    private async Task<bool> IsAnsweredAsync(string host)
+    // The socket is opened anew for the one that takes the place of a process; the other one does not listen there.
+    [Fact]
+    public async Task A_generation_of_which_one_process_has_the_new_socket_is_replaced_as_a_whole()
     {
-        using var answer = await SendAsync(host, "/title");
-        return answer.IsSuccessStatusCode;
+        WriteShared(On("blog", "\"instances\": 2"));
+        await StartAsync();
+        int[] before = [.. ProcessesOf("blog", await StatusAsync())];
+
+        System.IO.File.Delete(Path.Combine(Sockets, "shared/blog.app.sock"));
+        Kill(before[0]);
+
+        await WaitForAsync(async () => ProcessesOf("blog", await StatusAsync()) is var now && now.Count() == 2 && !now.Intersect(before).Any());
+        Assert.Equal("", await AskAsync("x", "/title"));
+    }
+
+    // What has been replaced by nothing is tried again, though there is a socket by now.
+    [Fact]
+    public async Task One_whose_next_generation_does_not_start_is_found_again_as_soon_as_it_does()
+    {
+        string ends = Path.Combine(_directory.Path, "ends");
+        WriteShared(On("blog", $"\"environment\": {{ \"ENDS_WHILE\": \"{ends}\" }}"));
+        await StartAsync();
+        await System.IO.File.WriteAllTextAsync(ends, "");
+
+        System.IO.File.Delete(Path.Combine(Sockets, "shared/blog.app.sock"));
+
+        await WaitForAsync(async () => AppOf("blog", await StatusAsync()).GetProperty("events").EnumerateArray().Any(static happened => happened.GetProperty("what").GetString()!.StartsWith("the next generation did not come about", StringComparison.Ordinal)));
+        System.IO.File.Delete(ends);
+        await WaitForAsync(() => IsAnsweredAsync("x", ""));
+    }
+
+    [Fact]
+    public async Task What_is_removed_before_the_daemon_becomes_another_program_is_found_by_that()
+    {
+        WriteShared(On("blog"));
+        await StartAsync();
+        Directory.Delete(Path.Combine(Sockets, "shared"), recursive: true);
+
+        Assert.Equal(0, (await DoAsync("upgrade")).ExitCode);
+
+        await WaitForAsync(() => IsAnsweredAsync("x", ""));
+        Assert.Equal(0, (await DoAsync("reload", "blog")).ExitCode);
+        Assert.Equal("", await AskAsync("x", "/title"));
+    }
+
+    private async Task WaitForServingAsync(params string[] apps)
+    {
+        foreach (string app in apps)
+        {
+            await WaitForStatusAsync(app, "serving");
+        }
+    }
+
+    private async Task<bool> IsAnsweredAsync(string host, string text)
+    {
+        using var limit = new CancellationTokenSource(TimeSpan.FromSeconds(10));
+        using var request = new HttpRequestMessage(HttpMethod.Get, _shop + "/title");
+        request.Headers.Host = host;
+        try
+        {
+            using var answer = await _client.SendAsync(request, limit.Token);
+            return answer.StatusCode != HttpStatusCode.BadGateway && await answer.Content.ReadAsStringAsync(limit.Token) == text;
+        }
+        catch (OperationCanceledException)
+        {
+            return false;
+        }
     }
 }

@@ -41,7 +41,7 @@ public sealed class RunTargetTests : IDisposable
 
         var failure = Assert.Throws<CommandFailure>(() => OtherUser.Read(nobody, () => (AppTarget.FindProject(_folder.FullName), AppTarget.FindApp(_folder.FullName))));
 
-        Assert.Equal($"{path} may not be read. Let it be (chmod, chown): `namei -l {path}` shows who may, from the root on.", failure.Message);
+        Assert.Equal($"{path} may not be read. Allow it (chmod, chown): `namei -l {path}` shows who may, from the root on.", failure.Message);
     }
 
     [Fact]
