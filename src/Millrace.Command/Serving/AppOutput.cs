@@ -14,6 +14,9 @@ internal sealed class AppOutput(Func<string, ValueTask> write)
     /// <summary>Characters of a line that are kept.</summary>
     public const int LineMax = 8192;
 
+    /// <summary>Pipes that are read: two of each process, and of each that has ended while something that it has started goes on.</summary>
+    public const int PipesMax = 512;
+
     private readonly Lock _lock = new();
     private readonly Queue<string> _lines = [];
     private readonly List<Action<string>> _followers = [];
@@ -37,17 +40,26 @@ internal sealed class AppOutput(Func<string, ValueTask> write)
         await write(line);
     }
 
-    /// <summary>From now on prints what comes through a pipe, as long as anybody has its other end: a process, or what that has started and left behind.</summary>
+    /// <summary>
+    /// From now on prints what comes through a pipe, as long as anybody has its other end: a process, or what that has started and left behind. Of more than <see cref="PipesMax"/> the oldest is closed.
+    /// </summary>
     /// <param name="pipe">The end that is read.</param>
     /// <param name="before">What has been read of it already, and not been printed.</param>
     public OutputPump Attach(PipeStream pipe, byte[] before)
     {
         var pump = new OutputPump(pipe, before, AddAsync);
+        OutputPump? oldest = null;
         lock (_lock)
         {
             _pumps.RemoveAll(static its => its.Ended.IsCompleted);
             _pumps.Add(pump);
+            if (_pumps.Count > PipesMax)
+            {
+                oldest = _pumps[0];
+                _pumps.RemoveAt(0);
+            }
         }
+        oldest?.Dispose();
         pump.Begin();
         return pump;
     }

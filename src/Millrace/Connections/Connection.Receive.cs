@@ -291,15 +291,15 @@ internal abstract partial class Connection<TKernel>
             {
                 return false;
             }
-
-            if (!MayReadOn)
-            {
-                return true;
-            }
         }
         else if (Stage == Stage.Lingering && MayGoOn && !ProcessAll(driver, [], 0, 0))
         {
             return false;
+        }
+
+        if (!MayReadOn)
+        {
+            return true;
         }
 
         if (_readable || _peerEnd == PeerEnd.Seen || _receivingEnded)

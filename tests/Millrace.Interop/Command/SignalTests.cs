@@ -35,7 +35,7 @@ public sealed class SignalTests : IDisposable
         await app.WaitForOutputAsync("listens on ");
         int command = int.Parse((await File.ReadAllTextAsync($"/proc/{app.Id}/task/{app.Id}/children")).Split(' ')[0], System.Globalization.CultureInfo.InvariantCulture);
         using var over = new CancellationTokenSource();
-        Task<int>[] clients = [.. Enumerable.Range(0, Clients).Select(_ => Task.Run(() => AskUntil(over.Token)))];
+        Task<int>[] clients = [.. Enumerable.Range(0, Clients).Select(_ => Task.Factory.StartNew(() => AskUntil(over.Token), CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default))];
         for (int i = 0; i < 5; i++)
         {
             await Task.Delay(100);

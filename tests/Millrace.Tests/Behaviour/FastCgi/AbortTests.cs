@@ -437,6 +437,59 @@ public sealed class AbortTests
             });
     }
 
+    // Its end finds no room, and waits for some as well: what has come meanwhile is read when that has left.
+    [Theory]
+    [InlineData("fastcgi://127.0.0.1:9000")]
+    [InlineData("fastcgi://unix:/run/simulated.sock")]
+    public void Where_the_end_of_a_request_that_was_given_up_finds_no_room_the_next_one_waits_for_it_FastCGI_5_4(string address)
+    {
+        const int Room = 500;
+        for (int size = 1; size <= 4 * Room; size++)        // of some of them the rest fills the socket
+        {
+            FastCgiBench? current = null;
+            FastCgiBench.Run(
+                async (request, response) =>
+                {
+                    if (request.Path != "/")
+                    {
+                        response.WriteText("GET " + request.Path);
+                        return;
+                    }
+
+                    Exchange exchange = current!.Simulation.Handler.Current!;
+                    response.ContentLength = 1_000_000;
+                    _ = response.WriteAsync(Plan.Bytes("half", 0, size)).AsTask();
+                    exchange.Gate.Enter(exchange.Ticket);
+                    _ = exchange.Complete().AsTask();
+                    exchange.Gate.ExitForGood(exchange.Ticket);
+                    await Bench.Cancelled(request.Aborted);
+                    throw new OperationCanceledException();
+                },
+                bench =>
+                {
+                    current = bench;
+                    bench.Simulation.World.SendCapacityMax = Room;
+                    FrontEnd front = bench.Connect();
+                    bench.Reads = false;
+                    bench.Send(front, Wire.Request("/"));
+                    bench.Send(front, Abort());
+                    bench.Send(front, Wire.Request("/next"));
+                    for (int i = 0; i < 8; i++)
+                    {
+                        _ = front.Read(10 * Room);
+                        bench.Pass(TimeSpan.FromMilliseconds(1));
+                    }
+
+                    bench.Reads = true;
+                    bench.Pass(TimeSpan.FromMilliseconds(200));
+                    Assert.Equal(["GET /next"], front.Ended.Skip(1).Select(static ended => ended.BodyText));
+                    Assert.Equal(Plan.Bytes("half", 0, size), front.Ended[0].Body.ToArray());
+                    bench.StillServes(front);
+                },
+                address: address);
+        }
+    }
+
     // The application completes the response and goes on for long: whoever has aborted it has its END_REQUEST as soon as it takes it.
     [Theory]
     [InlineData("silent", true, true)]
