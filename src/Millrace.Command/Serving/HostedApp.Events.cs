@@ -17,21 +17,22 @@ internal sealed partial class HostedApp
             var current = _current;
             lock (_lock)
             {
+                var leaving = _leaving.Now;
                 return new AppStatus(
                     Settings.Name,
                     State.ToString().ToLowerInvariant(),
                     Reason,
                     [.. (_listeners?.Shown ?? Settings.Urls).Where(url => !Settings.SharedUrls.Any(own => ServeFileReader.Bare(own) == ServeFileReader.Bare(url))), .. Settings.SharedAs.Select(static place => place.ToString())],
                     current?.Number ?? 0,
-                    _leaving.Gone.Restarts + (current?.Restarts ?? 0),
-                    _leaving.Gone.Recycles + (current?.Recycles ?? 0),
+                    leaving.Restarts + (current?.Restarts ?? 0),
+                    leaving.Recycles + (current?.Recycles ?? 0),
                     current?.Limits is { Length: > 0 } limits ? limits : null,
                     current is null ? null : Traffic.Traffic,
                     ProcessStatus.Of(current?.Instances ?? []),
                     _events.All)
                 {
                     StateSince = _stateSince,
-                    Others = ProcessStatus.Of([.. current?.Others ?? [], .. _coming is { } coming && coming != current ? coming.Processes : [], .. _leaving.All.SelectMany(static generation => generation.Others)]),
+                    Others = ProcessStatus.Of([.. current?.Others ?? [], .. _coming is { } coming && coming != current ? coming.Processes : [], .. leaving.All.SelectMany(static generation => generation.Others)]),
                 };
             }
         }

@@ -62,9 +62,12 @@ internal sealed partial class HostedApp
             await LetGoAsync();
             await HoldOnWithPageAsync();
         }
-        bool hadDoorman = _doorman is not null;
+        if (_doorman is null)
+        {
+            return null;
+        }
         await LeaveDoorAsync();
-        return hadDoorman ? await TryWaitAtDoorAsync() : null;
+        return await TryWaitAtDoorAsync();
     }
 
     private Task<bool> OpenAgainAsync(CancellationToken ct) => _listeners!.OpenAgainAsync(Settings.Name, _folders, Addresses, Happened, ct);

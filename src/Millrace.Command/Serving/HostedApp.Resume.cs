@@ -139,6 +139,7 @@ internal sealed partial class HostedApp
             var (code, isStale) = _code.State;
             lock (_lock)
             {
+                var leaving = _leaving.Now;
                 return new AppSaved
                 {
                     Settings = Settings,
@@ -146,8 +147,8 @@ internal sealed partial class HostedApp
                     StateSince = _stateSince,
                     Reason = Reason,
                     Generations = _generations,
-                    Restarts = _leaving.Gone.Restarts,
-                    Recycles = _leaving.Gone.Recycles,
+                    Restarts = leaving.Restarts,
+                    Recycles = leaving.Recycles,
                     Attempts = _attempts,
                     Scaled = _scaled,
                     IsHeldOnRequest = _isHeldOnRequest,
@@ -159,7 +160,7 @@ internal sealed partial class HostedApp
                     IsBuildStale = isStale,
                     Listeners = _listeners?.State,
                     Current = _current?.State,
-                    Leaving = [.. (_coming is { MayServe: true } coming ? _leaving.All.Append(coming) : _leaving.All).Select(static generation => generation.State)],
+                    Leaving = [.. (_coming is { MayServe: true } coming ? leaving.All.Append(coming) : leaving.All).Select(static generation => generation.State)],
                     Events = _events.All,
                     Output = Output.Last(int.MaxValue),
                     Printed = Output.Printed,

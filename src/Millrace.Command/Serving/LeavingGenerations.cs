@@ -7,21 +7,19 @@ internal sealed class LeavingGenerations
     private readonly Lock _lock = new();
     private readonly List<Generation> _all = [];
     private readonly List<Task> _draining = [];
+    private (int Restarts, int Recycles) _gone;
 
-    /// <summary>Those that have not gone.</summary>
-    public IReadOnlyList<Generation> All
+    /// <summary>Those that have not gone, and the restarts and recycles of those that have: of one moment, in which each is one or the other.</summary>
+    public (IReadOnlyList<Generation> All, int Restarts, int Recycles) Now
     {
         get
         {
             lock (_lock)
             {
-                return [.. _all];
+                return ([.. _all], _gone.Restarts, _gone.Recycles);
             }
         }
     }
-
-    /// <summary>Restarts and recycles of those that have gone.</summary>
-    public (int Restarts, int Recycles) Gone { get; private set; }
 
     /// <summary>Ends when all that were here have gone.</summary>
     public Task Ended
@@ -39,7 +37,7 @@ internal sealed class LeavingGenerations
     public void Resume(IEnumerable<Generation> leaving, (int Restarts, int Recycles) gone)
     {
         _all.AddRange(leaving);
-        Gone = gone;
+        _gone = gone;
     }
 
     /// <summary>Once, of those that are resumed.</summary>
@@ -68,7 +66,7 @@ internal sealed class LeavingGenerations
     /// <summary>Ends their processes at once.</summary>
     public void KillAll()
     {
-        foreach (var generation in All)
+        foreach (var generation in Now.All)
         {
             generation.KillAll();
         }
@@ -88,7 +86,7 @@ internal sealed class LeavingGenerations
         lock (_lock)
         {
             _all.Remove(generation);
-            Gone = (Gone.Restarts + generation.Restarts, Gone.Recycles + generation.Recycles);
+            _gone = (_gone.Restarts + generation.Restarts, _gone.Recycles + generation.Recycles);
         }
         generation.Dispose();
     }

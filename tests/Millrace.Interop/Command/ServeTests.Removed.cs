@@ -25,8 +25,18 @@ public sealed partial class ServeTests
         int before = ProcessesOf("rest", await StatusAsync()).Single();
 
         string removed = Path.Combine(Sockets, what);
-        Action remove = moves ? () => Directory.Move(removed, Sockets + "-old") : System.IO.File.Exists(removed) ? () => System.IO.File.Delete(removed) : () => Directory.Delete(removed, recursive: true);
-        remove();
+        if (moves)
+        {
+            Directory.Move(removed, Sockets + "-old");
+        }
+        else if (System.IO.File.Exists(removed))
+        {
+            System.IO.File.Delete(removed);
+        }
+        else
+        {
+            Directory.Delete(removed, recursive: true);
+        }
 
         // Whatever is replaced from then on is found: the routers, and every application, also one that has no process.
         await WaitForAsync(async () => System.IO.File.Exists(Path.Combine(Sockets, "shared/blog.app.sock")) && await IsAnsweredAsync("blog.example", "Blog") && await IsAnsweredAsync("idle.example", "Idle") && await IsAnsweredAsync("other.example", "Rest") && await IsAnsweredAsync("held.example", "<p>Later</p>"));

@@ -402,6 +402,15 @@ public sealed class AbortTests
         Assert.Equal(1, bench.Refused("head-timeout"));
     });
 
+    // The response, as its handler completes it before it ends itself.
+    private static ValueTask CompleteResponse(Exchange exchange)
+    {
+        exchange.Gate.Enter(exchange.Ticket);
+        ValueTask sent = exchange.Complete();
+        exchange.Gate.ExitForGood(exchange.Ticket);
+        return sent;
+    }
+
     // Nothing has shown by then that it is broken, and nobody waits for it any more.
     [Fact]
     public void A_response_that_ended_too_short_has_an_end_when_ABORT_follows_before_the_end_of_its_handler_FastCGI_5_4()
@@ -419,9 +428,7 @@ public sealed class AbortTests
                 response.ContentLength = 1_000;
                 response.WriteText("half");
                 await response.FlushAsync();
-                exchange.Gate.Enter(exchange.Ticket);
-                ValueTask sent = exchange.Complete();
-                exchange.Gate.ExitForGood(exchange.Ticket);
+                ValueTask sent = CompleteResponse(exchange);
                 await sent;
                 await Bench.Cancelled(request.Aborted);
                 throw new OperationCanceledException();
@@ -456,12 +463,9 @@ public sealed class AbortTests
                         return;
                     }
 
-                    Exchange exchange = current!.Simulation.Handler.Current!;
                     response.ContentLength = 1_000_000;
                     _ = response.WriteAsync(Plan.Bytes("half", 0, size)).AsTask();
-                    exchange.Gate.Enter(exchange.Ticket);
-                    _ = exchange.Complete().AsTask();
-                    exchange.Gate.ExitForGood(exchange.Ticket);
+                    _ = CompleteResponse(current!.Simulation.Handler.Current!).AsTask();
                     await Bench.Cancelled(request.Aborted);
                     throw new OperationCanceledException();
                 },
@@ -530,10 +534,7 @@ public sealed class AbortTests
                     await Bench.Cancelled(request.Aborted);
                 }
 
-                Exchange exchange = current!.Simulation.Handler.Current!;
-                exchange.Gate.Enter(exchange.Ticket);
-                ValueTask sent = exchange.Complete();
-                exchange.Gate.ExitForGood(exchange.Ticket);
+                ValueTask sent = CompleteResponse(current!.Simulation.Handler.Current!);
                 await sent;
                 await over.Task;
                 isOver = true;
