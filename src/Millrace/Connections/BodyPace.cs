@@ -50,7 +50,7 @@ internal struct BodyPace
         if (!isAwaited && _pausedSinceMs == 0)
         {
             _sinceMs += nowMs - _lookedMs;
-            _lastMs += nowMs - _lookedMs;
+            _lastMs = Math.Min(nowMs, _lastMs + nowMs - _lookedMs);     // behind a process that stood still bytes may be as young as the look
         }
 
         _lookedMs = nowMs;

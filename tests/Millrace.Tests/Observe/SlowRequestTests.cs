@@ -118,6 +118,7 @@ public sealed partial class SlowRequestTests : IDisposable
     public async Task The_end_of_a_drain_says_how_many_requests_ended_and_how_many_were_cut()
     {
         using var entered = new SemaphoreSlim(0);
+        using var over = new CancellationTokenSource();
         var gate = new TaskCompletionSource();
         await using MillraceServer server = await Start(
             async (request, response) =>
@@ -125,7 +126,7 @@ public sealed partial class SlowRequestTests : IDisposable
                 entered.Release();
                 await (request.Path == "/stuck" ? Task.Delay(Timeout.Infinite, request.Aborted) : gate.Task);
             },
-            new MillraceOptions { Loops = 2, DrainTimeout = TimeSpan.FromSeconds(1) });
+            new MillraceOptions { Loops = 2, DrainTimeout = TimeSpan.FromHours(5) });
         FastCgiPeer[] peers = [.. Enumerable.Range(0, 4).Select(_ => FastCgiPeer.Connect(server.Addresses[0]))];
         for (int i = 0; i < peers.Length; i++)
         {
@@ -134,10 +135,11 @@ public sealed partial class SlowRequestTests : IDisposable
         }
 
         string address = server.Addresses[0];
-        Task stopping = server.StopAsync();
+        Task stopping = server.StopAsync(over.Token);
         Assert.True(ProcessState.Becomes(() => !File.Exists(address["fastcgi://unix:".Length..])));
         gate.SetResult();
         Assert.All(peers[1..], static peer => Assert.True(peer.Receive().IsWhole));
+        await over.CancelAsync();
         await stopping.WaitAsync(TimeSpan.FromSeconds(20));
         Array.ForEach(peers, static peer => peer.Dispose());
         string line = Assert.Single(_log.Lines, static line => line.Contains("Stopped in", StringComparison.Ordinal));
