@@ -2,6 +2,7 @@
 
 using Millrace.Sessions.Cookies;
 using Millrace.Sessions.Observe;
+using Millrace.Sessions.Stores;
 using Millrace.Sessions.Values;
 
 namespace Millrace.Sessions;
@@ -194,7 +195,7 @@ internal sealed partial class MillraceSession
         if (_replaced is { } before)
         {
             _scheme.Services.Spent.Add(before);
-            await _scheme.Services.EndAsync(before, _scheme.SealValidity, _scheme.Options.IOTimeout, ct).ConfigureAwait(false);
+            await _scheme.Services.EndAsync(before, _scheme.SealValidity + SpentSeals.Margin, _scheme.Options.IOTimeout, ct).ConfigureAwait(false);
             _replaced = null;
         }
     }

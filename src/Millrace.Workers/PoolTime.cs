@@ -44,6 +44,7 @@ internal sealed class PoolTime<TWorker>(Dispatcher<TWorker> dispatcher, string n
         if (!worker.IsOverTime)
         {
             worker.IsOverTime = true;
+            worker.ToldAt = now;        // which is late where the process stood still: its grace begins here
             if (!call.IsTakenBack)      // its caller has not left
             {
                 dispatcher.Counters.OverTime++;
@@ -54,7 +55,7 @@ internal sealed class PoolTime<TWorker>(Dispatcher<TWorker> dispatcher, string n
         // What could not begin has not held up a worker without a thread: that is free as soon as the thread pool comes to it.
         if (worker.HasThread || !call.IsTakenBack)
         {
-            GiveUpAt(worker, due + Limits.CancelGrace, WorkerEnd.CallLimit, now);
+            GiveUpAt(worker, worker.ToldAt + Limits.CancelGrace, WorkerEnd.CallLimit, now);
         }
     }
 

@@ -50,7 +50,7 @@ public sealed class BeginTests
         using (await HoldUp.AtAsync(pool, isThreadBound: true))
         {
             Task call = pool.RunAsync((_, _) => { hasBegun = true; });
-            pool.Pass(_time, TimeSpan.FromSeconds(11));
+            pool.PassGrace(_time);
             await Assert.ThrowsAsync<WorkerTimeLimitException>(() => call);
             Assert.Equal(3, await pool.RunAsync(static (_, _) => 3));
             Assert.Single(pool.GetStatus().Stuck);

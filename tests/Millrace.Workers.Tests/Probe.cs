@@ -63,6 +63,13 @@ internal static class Eventually
         }
     }
 
+    /// <summary>Ten seconds, which is the limit of a call, and the second of its grace.</summary>
+    public static void PassGrace<TWorker>(this WorkerPool<TWorker> pool, ManualTime time)
+    {
+        pool.Pass(time, TimeSpan.FromSeconds(10));
+        pool.Pass(time, TimeSpan.FromSeconds(1));
+    }
+
     /// <summary>Has a clock that tests set go on.</summary>
     public static void Pass<TWorker>(this WorkerPool<TWorker> pool, ManualTime time, TimeSpan by)
     {

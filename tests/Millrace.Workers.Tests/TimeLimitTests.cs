@@ -41,7 +41,8 @@ public sealed class TimeLimitTests
         await using var pool = new WorkerPool<Probe>(static () => new Probe(), options, said);
         Task<int> call = pool.RunAsync((_, _) => gate.Pass(), name: "the one that hangs");
         await gate.EnteredAsync();
-        pool.Pass(_time, TimeSpan.FromSeconds(10.9));
+        pool.Pass(_time, TimeSpan.FromSeconds(10));
+        pool.Pass(_time, TimeSpan.FromSeconds(0.9));
         Assert.Equal(WorkerState.Busy, Assert.Single(pool.GetStatus().Workers).State);
         pool.Pass(_time, TimeSpan.FromSeconds(0.1));
         Assert.Equal(7, await pool.RunAsync(static (_, _) => 7));
@@ -60,6 +61,28 @@ public sealed class TimeLimitTests
         await Eventually.TrueAsync(() => pool.GetStatus().Stuck.Count == 0 && said.Count(5) == 1, "it comes back and ends");
         await Assert.ThrowsAsync<WorkerTimeLimitException>(() => call);
         Assert.Equal(1, pool.GetStatus().Ends[WorkerEnd.CallLimit]);
+    }
+
+    // A process that was stopped, or a machine that was busy: the call hears of its limit when nobody would have waited for it any more.
+    [Theory]
+    [InlineData(10.3)]
+    [InlineData(11)]
+    [InlineData(100)]
+    public async Task Its_grace_begins_when_it_is_told_however_late_that_is(double seconds)
+    {
+        using var gate = new Gate();
+        await using var pool = new WorkerPool<Probe>(static () => new Probe(), Options());
+        Task<int> call = pool.RunAsync((_, _) => gate.Pass());
+        await gate.EnteredAsync();
+        pool.Pass(_time, TimeSpan.FromSeconds(seconds));
+        await Assert.ThrowsAsync<WorkerTimeLimitException>(() => call);
+        pool.Pass(_time, TimeSpan.FromSeconds(0.999));
+        Assert.Equal(WorkerState.Busy, Assert.Single(pool.GetStatus().Workers).State);
+        Assert.Empty(pool.GetStatus().Stuck);
+
+        pool.Pass(_time, TimeSpan.FromSeconds(0.001));
+        Assert.Single(pool.GetStatus().Stuck);
+        gate.Open();
     }
 
     [Fact]
@@ -106,7 +129,7 @@ public sealed class TimeLimitTests
         {
             Task<int> call = pool.RunAsync((_, _) => gate.Pass());
             await gate.EnteredAsync();
-            pool.Pass(_time, TimeSpan.FromSeconds(11));
+            pool.PassGrace(_time);
             await Assert.ThrowsAsync<WorkerTimeLimitException>(() => call);
         }
         Assert.Equal(3, pool.GetStatus().Stuck.Count);
@@ -140,7 +163,7 @@ public sealed class TimeLimitTests
         await using var pool = new WorkerPool<Probe>(static () => new Probe(), options, said);
         Task<int> call = pool.RunAsync((_, _) => gate.Pass());
         await gate.EnteredAsync();
-        pool.Pass(_time, TimeSpan.FromSeconds(11));
+        pool.PassGrace(_time);
         await Assert.ThrowsAsync<WorkerTimeLimitException>(() => call);
         await Eventually.TrueAsync(() => said.Count(7) == 1, "the stack");
         Assert.Contains("Gate.Pass", Assert.Single(said.All, static message => message.Id == 7).Error!.StackTrace, StringComparison.Ordinal);

@@ -16,7 +16,7 @@ internal sealed class DaemonFolders(DaemonPlaces places) : IDisposable
     private readonly HashSet<string> _goOn = [];
     private string? _snapshots;
     private OwnFolder? _shared;
-    private volatile int _sharedWay;
+    private volatile int _sharedWay = WayBefore;
 
     /// <summary>Of sockets: closed to others. Made again where whoever tidies up has removed it, so that there can be further processes.</summary>
     /// <exception cref="CommandFailure">It cannot be made, or what is there is not to be trusted.</exception>
@@ -62,6 +62,9 @@ internal sealed class DaemonFolders(DaemonPlaces places) : IDisposable
             }
         }
     }
+
+    /// <summary>Of what was started before this daemon: with the folder that was there then.</summary>
+    public const int WayBefore = 0;
 
     /// <summary>Another number for another <see cref="Shared"/>: what was started with another one does not find who listens there.</summary>
     public int SharedWay => _sharedWay;

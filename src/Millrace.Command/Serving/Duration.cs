@@ -7,6 +7,9 @@ namespace Millrace.Command.Serving;
 /// <summary>Times as people write them: a number and ms, s, m or h.</summary>
 internal static class Duration
 {
+    /// <summary>Beyond what anybody may say: a hundred years.</summary>
+    private static readonly TimeSpan Longest = TimeSpan.FromDays(36_500);
+
     public static bool TryParse(string text, out TimeSpan time)
     {
         int unitAt = text.AsSpan().IndexOfAnyExceptInRange('0', '9');
@@ -19,8 +22,9 @@ internal static class Duration
             _ => null,
         };
         bool isNumber = int.TryParse(unitAt > 0 ? text[..unitAt] : "", NumberStyles.None, CultureInfo.InvariantCulture, out int number);
-        time = isNumber && unitMs is not null ? TimeSpan.FromMilliseconds(number * unitMs.Value) : default;
-        return isNumber && unitMs is not null;
+        bool isTime = isNumber && number * unitMs <= Longest.TotalMilliseconds;
+        time = isTime ? TimeSpan.FromMilliseconds(number * unitMs!.Value) : default;
+        return isTime;
     }
 
     /// <summary>In the largest unit that says it exactly.</summary>

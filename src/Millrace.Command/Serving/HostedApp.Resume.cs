@@ -38,7 +38,7 @@ internal sealed partial class HostedApp
         app._current = saved.Current is { } current ? app.Resume(current) : null;
         if (app._current is { } its)
         {
-            its.Way = saved.IsOnOtherWay ? -1 : app.Way;
+            its.Way = saved.IsOnOtherWay ? -1 : app.Settings.IsRouter ? DaemonFolders.WayBefore : app.Way;      // what is resumed may have made the folder anew by now
         }
         app._limitsSaid = app._current?.Limits ?? "";
         app._leaving.Resume(saved.Leaving.Select(app.Resume), (saved.Restarts, saved.Recycles));

@@ -9,6 +9,9 @@ namespace Millrace.Command.Serving;
 /// <param name="Apps">The applications in the order of the file, the pools, and behind them a router for each shared address; no two have the same name or the same address.</param>
 internal sealed record ServeFile(string Path, DaemonPlaces Places, IReadOnlyList<AppSettings> Apps)
 {
+    /// <summary>Where its values stand; of none where a daemon goes on with what it has not read.</summary>
+    public WrittenPlaces Written { get; init; } = WrittenPlaces.None;
+
     /// <summary>How long the daemon's start waits for its applications: each has had its time by then, unless its code has not rested or is being built.</summary>
     public TimeSpan StartPatience => Apps.Max(static app => app.StartTimeout) + TimeSpan.FromSeconds(30);
 

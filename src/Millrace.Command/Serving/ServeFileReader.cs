@@ -1,15 +1,11 @@
 // From the bytes of a file to what is to be served, or to everything that is wrong with it: each mistake is a sentence with its place and
-// what to write instead. Looks at the text alone; what it names need not exist (ServeFileCheck).
+// what to write instead. Looks at the text alone; what it names need not exist (CheckVerb).
 
 using System.Globalization;
 using System.Text.Json;
 using Millrace.Listeners;
 
 namespace Millrace.Command.Serving;
-
-/// <param name="Place">Where in the file.</param>
-/// <param name="Sentence">What is wrong, and what to do.</param>
-internal sealed record Mistake(Place Place, string Sentence);
 
 internal sealed partial class ServeFileReader
 {
@@ -86,7 +82,7 @@ internal sealed partial class ServeFileReader
         RequireUsed(members.GetValueOrDefault("shared"), items);
         RequireUsable(place, control, apps);
         string snapshots = members.TryGetValue("snapshots", out var folder) ? PathOf(folder, "snapshots") ?? "" : defaults.Snapshots;
-        return new ServeFile(path, new DaemonPlaces(control, snapshots), [.. apps, .. Routers()]);
+        return new ServeFile(path, new DaemonPlaces(control, snapshots), [.. apps, .. Routers()]) { Written = WrittenPlaces.Of(items, members.GetValueOrDefault("shared")) };
     }
 
     private AppSettings? ReadApp(PlacedValue app)

@@ -1,6 +1,5 @@
 // Where the file of `millrace serve` comes from, and where its daemon is found when nobody says.
 
-using System.Globalization;
 using Millrace.Command.Running;
 using Millrace.Listeners;
 
@@ -75,7 +74,7 @@ internal static class ServeFileSource
             return null;
         }
         var file = ServeFileReader.Read(path, bytes, defaults, out var found);
-        mistakes = string.Join('\n', found.Select(mistake => string.Create(CultureInfo.InvariantCulture, $"{path}:{mistake.Place.Line}:{mistake.Place.Column}: {mistake.Sentence}")));
+        mistakes = string.Join('\n', found.Select(mistake => mistake.In(path)));
         return file;
     }
 }

@@ -23,7 +23,8 @@ internal static class CheckVerb
 
     private static int Check(CommandConsole console, ServeFile file)
     {
-        string[] problems = [.. file.Apps.SelectMany(ProblemsOf)];
+        string[] problems = [.. file.Apps.SelectMany(app => ProblemsOf(app).Select(problem => new Mistake(file.Written.Of(app.Name, problem.Member), $"{app.Name}: {problem.Sentence}")))
+            .OrderBy(static mistake => mistake.Place.Line).ThenBy(static mistake => mistake.Place.Column).Select(mistake => mistake.In(file.Path))];
         Array.ForEach(problems, console.Say);
         if (problems.Length == 0)
         {
@@ -33,27 +34,46 @@ internal static class CheckVerb
     }
 
     // What the text cannot show.
-    private static IEnumerable<string> ProblemsOf(AppSettings app)
+    private static IEnumerable<(string Member, string Sentence)> ProblemsOf(AppSettings app)
     {
-        if ((app.Pool is { } pool ? PoolProblem(pool) : TargetProblem(app)) is { } problem)
+        if (app.Pool is { } pool)
         {
-            yield return $"{app.Name}: {problem}";
+            foreach (var problem in ProblemsOf(pool))
+            {
+                yield return problem;
+            }
+        }
+        else if (TargetProblem(app) is { } problem)
+        {
+            yield return ("target", problem);
         }
         if (app.WorkingDirectory is { } directory && !Directory.Exists(directory))
         {
-            yield return $"{app.Name}: the working directory {directory} is not there. Make it, or name another.";
+            yield return ("workingDirectory", WorkingDirectoryMissing(directory));
         }
         if (app.User is { } user && !UserExists(user))
         {
-            yield return $"{app.Name}: there is no user '{user}' on this machine. Make one (adduser --system {user}), or name another.";
+            yield return ("user", $"there is no user '{user}' on this machine. Make one (adduser --system {user}), or name another.");
         }
     }
 
-    private static string? PoolProblem(PoolSettings pool) =>
-        !IsProgram(pool.Command) ? $"there is no program {pool.Command}{(pool.Command.Contains('/', StringComparison.Ordinal) ? "" : " in PATH")}. Install it{(pool.Command == "php-cgi" ? " (apt install php-cgi)" : "")}, or name another with \"command\"."
-        : pool.Root is { } root && !Directory.Exists(root) ? $"the folder of its scripts {root} is not there. Make it, or name another with \"root\"."
-        : !Directory.Exists(pool.WorkingDirectory) ? $"the working directory {pool.WorkingDirectory} is not there. Make it, or name another."
-        : null;
+    private static IEnumerable<(string Member, string Sentence)> ProblemsOf(PoolSettings pool)
+    {
+        if (!IsProgram(pool.Command))
+        {
+            yield return ("command", $"there is no program {pool.Command}{(pool.Command.Contains('/', StringComparison.Ordinal) ? "" : " in PATH")}. Install it{(pool.Command == "php-cgi" ? " (apt install php-cgi)" : "")}, or name another with \"command\".");
+        }
+        if (pool.Root is { } root && !Directory.Exists(root))
+        {
+            yield return ("root", $"the folder of its scripts {root} is not there. Make it, or name another with \"root\".");
+        }
+        if (pool.WorkingDirectory != pool.Root && !Directory.Exists(pool.WorkingDirectory))
+        {
+            yield return ("workingDirectory", WorkingDirectoryMissing(pool.WorkingDirectory));
+        }
+    }
+
+    private static string WorkingDirectoryMissing(string directory) => $"the working directory {directory} is not there. Make it, or name another.";
 
     private static bool IsProgram(string command)
     {

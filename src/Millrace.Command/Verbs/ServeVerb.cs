@@ -150,7 +150,13 @@ internal static class ServeVerb
         {
             console.Steady.Say($"the control socket has gone, and cannot be made again: {error.Message}");
         }
-        console.Steady.Say((await daemon.ReloadAsync()).Message);
-        manager.TellReady(daemon.Summary);
+        try
+        {
+            console.Steady.Say((await daemon.ReloadAsync()).Message);
+        }
+        finally
+        {
+            manager.TellReady(daemon.Summary);      // who has asked waits for it, however it ends
+        }
     }
 }

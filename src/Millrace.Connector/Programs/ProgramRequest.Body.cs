@@ -108,6 +108,20 @@ internal sealed partial class ProgramRequest
         }
     }
 
+    // The visitor's pace is the server's to judge.
+    private async ValueTask<ReadResult> AwaitBodyAsync(PipeReader body)
+    {
+        BeginVisitorWait();
+        try
+        {
+            return await body.ReadAsync(CancellationToken.None).ConfigureAwait(false);
+        }
+        finally
+        {
+            EndVisitorWait();
+        }
+    }
+
     private async Task UploadAsync(PooledConnection connection, PipeReader body)
     {
         using var writer = new RecordWriter();
@@ -117,7 +131,10 @@ internal sealed partial class ProgramRequest
         {
             while (true)
             {
-                ReadResult read = await body.ReadAsync(CancellationToken.None).ConfigureAwait(false);
+                if (!body.TryRead(out ReadResult read))
+                {
+                    read = await AwaitBodyAsync(body).ConfigureAwait(false);
+                }
                 if (read.IsCanceled)
                 {
                     body.AdvanceTo(read.Buffer.Start);
@@ -133,7 +150,7 @@ internal sealed partial class ProgramRequest
                     ThrowIfShort(sent);
                     writer.EndEmptyStream(RecordType.Stdin);
                 }
-                NoteLife();     // the visitor's pace is the server's to judge
+                NoteLife();
                 await connection.SendAsync(writer.Written, stop).ConfigureAwait(false);
                 NoteLife();
                 writer.Clear();

@@ -188,8 +188,6 @@ internal sealed partial class ProgramRequest : IDisposable
 
     private CancellationToken StopToken => _stopping?.Token ?? CancellationToken.None;
 
-    private void NoteLife() => _silence.CancelAfter(_options.ReadTimeout);
-
     // A program that takes no more may have answered all the same.
     private async ValueTask<bool> TrySendAsync(PooledConnection connection)
     {
@@ -272,9 +270,15 @@ internal sealed partial class ProgramRequest : IDisposable
             }
             if (_head.IsRead)
             {
-                _silence.CancelAfter(Timeout.InfiniteTimeSpan);       // it is the visitor who is waited for
-                await ShowAsync(settles).ConfigureAwait(false);
-                NoteLife();
+                BeginVisitorWait();
+                try
+                {
+                    await ShowAsync(settles).ConfigureAwait(false);
+                }
+                finally
+                {
+                    EndVisitorWait();
+                }
             }
             if (!await connection.ReceiveAsync(StopToken).ConfigureAwait(false))
             {

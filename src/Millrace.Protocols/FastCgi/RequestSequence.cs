@@ -29,7 +29,7 @@ public enum ResponseProgress : byte
     /// <summary>It has been taken, and is answered some time.</summary>
     Awaited,
 
-    /// <summary>All the bytes that its length has announced have been sent, and END_REQUEST has not.</summary>
+    /// <summary>All the bytes that its length has announced have been written, or it has none, and END_REQUEST has not been sent.</summary>
     Whole,
 
     /// <summary>END_REQUEST has been sent, or is what comes next; or the web server has given the request up.</summary>
@@ -130,7 +130,7 @@ public struct RequestSequence
     /// <summary>Whether the connection is to stay open behind it (FCGI_KEEP_CONN, §5.1).</summary>
     public bool KeepsConnection { get; private set; }
 
-    /// <summary>Whether <see cref="SequenceEvent.NextBegun"/> has come for this request.</summary>
+    /// <summary>Whether <see cref="SequenceEvent.NextBegun"/> or <see cref="SequenceEvent.NextBegunInstead"/> has come for this request.</summary>
     public bool HasNext { get; private set; }
 
     /// <summary>Whether the web server that has sent it waits no longer for this one: it knows the connection to carry one at a time.</summary>

@@ -22,7 +22,7 @@ internal sealed class SpentSeals
     private const uint HasNoSeal = 1;
 
     // A seal's age is counted in whole seconds, and with a shared store by clocks of which one may be a minute ahead.
-    private static readonly TimeSpan s_margin = TimeSpan.FromSeconds(SessionSeal.AheadSecondsMax + 2);
+    public static readonly TimeSpan Margin = TimeSpan.FromSeconds(SessionSeal.AheadSecondsMax + 2);
 
     private readonly long _bytesOfOne;
     private readonly TimeProvider _time;
@@ -71,8 +71,8 @@ internal sealed class SpentSeals
     [MemberNotNull(nameof(_seals), nameof(_ended))]
     private void BeginAnew()
     {
-        _seals = new ForgettingFilter(_bytesOfOne, Validity + s_margin, _time);
-        _ended = new ForgettingFilter(_isWhole ? _bytesOfOne : _bytesOfOne / PartOfEnded, Validity + s_margin, _time);
+        _seals = new ForgettingFilter(_bytesOfOne, Validity + Margin, _time);
+        _ended = new ForgettingFilter(_isWhole ? _bytesOfOne : _bytesOfOne / PartOfEnded, Validity + Margin, _time);
     }
 
     /// <summary>Memory that is taken when all are in use.</summary>

@@ -24,7 +24,17 @@ internal struct BodyPace
     /// <summary>Nothing has been due before this.</summary>
     public void Restart(long nowMs) => _sinceMs = _lastMs = _lookedMs = nowMs;
 
-    public void NoteBytes(long nowMs) => _lastMs = nowMs;
+    /// <param name="nowMs">The time, which may be later than that of a look in the same turn.</param>
+    /// <param name="wasAwaited">The handler has waited for them: what has passed up to here counts, whatever it is at when the next look comes.</param>
+    public void NoteBytes(long nowMs, bool wasAwaited)
+    {
+        if (wasAwaited)
+        {
+            Look(nowMs, isAwaited: true);
+        }
+
+        _lastMs = nowMs;
+    }
 
     public void Pause(long nowMs)
     {
@@ -47,13 +57,25 @@ internal struct BodyPace
     /// <summary>It is time for a look: what has passed since the last one counts if the handler waits for bytes now.</summary>
     public void Look(long nowMs, bool isAwaited)
     {
-        if (!isAwaited && _pausedSinceMs == 0)
+        long passed = nowMs - _lookedMs;
+        if (passed <= 0)
         {
-            _sinceMs += nowMs - _lookedMs;
-            _lastMs = Math.Min(nowMs, _lastMs + nowMs - _lookedMs);     // behind a process that stood still bytes may be as young as the look
+            return;
         }
 
         _lookedMs = nowMs;
+        if (_pausedSinceMs != 0)
+        {
+            return;
+        }
+
+        // Where nobody has looked for long the process stood still, and has read no more than the socket held: so much is nobody's rate.
+        long stoodStill = passed - (2 * SendProgress.LookMs);
+        _sinceMs += isAwaited ? Math.Max(0, stoodStill) : passed;
+        if (!isAwaited)
+        {
+            _lastMs = Math.Max(_lastMs, Math.Min(nowMs, _lastMs + passed));     // bytes may be as young as the look
+        }
     }
 
     /// <param name="nowMs">The time.</param>

@@ -155,7 +155,7 @@ internal abstract partial class ClosingConnection<TKernel>
     // Of what the peer cannot send any more over a Unix socket it knows, and it has its answer.
     private bool IsBetweenRequests => !IsMidRequest || (IsRestComing && !IsTcp);
 
-    /// <summary>The connection is about to end: what is answered says so, and no rest is waited for. (In a drain a next request is served all the same that comes before the last look.)</summary>
+    /// <summary>The connection is about to end: what is answered says so, and no deadline is put off for a rest. (In a drain a next request is served all the same that comes before the last look.)</summary>
     protected bool EndsSoon => _receivingEnded || Loop.IsDraining;
 
     /// <param name="mayFollow">A next request is on its way, or may be. Over a Unix socket the connection leaves when it has been quiet, as one that is idle.</param>

@@ -1,6 +1,6 @@
 // How a connection ends, which is its loop's to see to: closing without a reset over its last answer. Time limits and the drain, also of a connection that an exchange
-// owns, are in ClosingConnection.Time.cs, a response that is not whole is in ClosingConnection.Break.cs, and a connection that goes to another process in ClosingConnection.Move.cs. And how its answers leave then: what the socket does
-// not take is kept, and nothing more is read before it has left.
+// owns, are in ClosingConnection.Time.cs, a response that is not whole is in ClosingConnection.Break.cs, and a connection that goes to another process in ClosingConnection.Move.cs. How the answers that the loop sends leave is here too: what the socket
+// does not take is kept, and nothing more is read before it has left.
 
 using System.Diagnostics;
 using Millrace.Exchanges;

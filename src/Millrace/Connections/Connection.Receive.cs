@@ -18,7 +18,7 @@ internal abstract partial class Connection<TKernel>
     private bool IsEndNear => _peerEnd != PeerEnd.Open || _receivingEnded;
 
     /// <summary>Nothing has to be waited for before the next bytes are read.</summary>
-    private bool MayReadOn => Stage is Stage.Receiving or Stage.Lingering && !IsHolding;
+    private bool MayReadOn => (Stage is Stage.Receiving or Stage.Lingering) && !IsHolding;
 
     // ---- what a protocol does with bytes ----
 
@@ -30,7 +30,7 @@ internal abstract partial class Connection<TKernel>
     public sealed override bool OnAccepted(LoopDriver driver, byte? knowledge)
     {
         _lastActiveMs = Loop.NowMs;
-        SetDeadline(knowledge is null ? Options.HeadTimeout : Options.IdleTimeout);
+        SetDeadline(Loop.Kernel.NowMs + (long)(knowledge is null ? Options.HeadTimeout : Options.IdleTimeout).TotalMilliseconds);     // the turn's time may be older
         Knowledge = knowledge ?? 0;
 
         // The first request is usually there already; a connection that is answered and closed in this turn is never watched.

@@ -101,7 +101,7 @@ internal abstract partial class Connection<TKernel>
         return mine && LookAfter(driver);
     }
 
-    // Handlers do not throw; should one of ours do so all the same, the loop must still be left.
+    // Run does not throw, whatever an application's handler does; should it do so all the same, the loop must still be left.
     private Task? RunHandler(Exchange exchange)
     {
         exchange.EnterHandler();
@@ -179,7 +179,7 @@ internal abstract partial class Connection<TKernel>
 
     // ---- coming back ----
 
-    // The connection never left the loop: no lock, no allocation, no queue. The response is sent by whoever called Process, or admitted it (AfterTurn).
+    // The connection never left the loop: no lock, no allocation, no queue (but for the gate's, with MaxConcurrentRequests). The response is sent by whoever called Process, or admitted it (AfterTurn).
     private void FinishInline(LoopDriver driver, Exchange exchange)
     {
         exchange.EnsureEnded();

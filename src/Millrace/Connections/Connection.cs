@@ -12,7 +12,7 @@
 //        Lent (set by the loop before the handler)
 //   loop ----------------------------------------------> exchange
 //        <---- handler ended in its turn (plain store)
-//        <---- given back by one compare-exchange, when nothing is noted in the word, and nothing left to send, read or time
+//        <---- given back by one compare-exchange, when nothing is noted in the word, nothing is left to send or read, and it goes on (FinishAway)
 //        <---- posted to the loop (Returning), when something is
 //
 // Reading stays with the loop all the time. While it looks at a connection that its exchange owns it pins it, and
@@ -20,7 +20,7 @@
 // exchange owns the connection: a number closed under a writing thread would be given to a stranger.
 //
 // Connection.pml checks this exhaustively. Its states: PROCESS (loop's, until Lent is set), HANDLER, LEAVE_ENDED, LEAVE_GOING_ON and FINISH
-// (exchange's), FEED_AND_UNPIN to UNPIN (pinned), TAKE_BACK (Returning, and posted), EVENT, POSTED, DEADLINE (the loop's turn).
+// (exchange's), FEED_AND_UNPIN to UNPIN, READ_AND_FEED and EVENT_WHILE_LENT (pinned), TAKE_BACK (Returning, and posted), EVENT, POSTED, DEADLINE (the loop's turn).
 
 using Millrace.Exchanges;
 using Millrace.Loops;

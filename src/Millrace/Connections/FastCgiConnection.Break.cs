@@ -26,11 +26,7 @@ internal sealed partial class FastCgiConnection<TKernel>
             return;         // it is not over before its peer has been told
         }
 
-        if (_sequence.End(keepsOpen))
-        {
-            BeginParams();
-        }
-
+        EndInSequence(keepsOpen);
         if (_sequence.ClosesBehind)
         {
             CloseWhenSent();
@@ -52,13 +48,21 @@ internal sealed partial class FastCgiConnection<TKernel>
         GoOn();
         _query.Drop();      // the rest of one in pieces has been passed over
         _frames.WriteGivenUp(driver.Output);
-        if (_sequence.End(keepsOpen: true))
+        EndInSequence(keepsOpen: true);
+        BeginIdling();
+        return true;
+    }
+
+    private void EndInSequence(bool keepsOpen)
+    {
+        if (_sequence.End(keepsOpen))
         {
             BeginParams();
         }
-
-        BeginIdling();
-        return true;
+        else if (_sequence.IsRestComing)
+        {
+            BeginRest();
+        }
     }
 
     // Abort, or the next request of a web server that knows the connection to carry one at a time. Anything else does not count any more.

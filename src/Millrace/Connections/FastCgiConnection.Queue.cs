@@ -42,7 +42,7 @@ internal sealed partial class FastCgiConnection<TKernel>
         if (_isDispatched)
         {
             NoteInput();
-            AbortTaken("The front server has given the request up for another one.");
+            GiveUpDispatched("The front server has given the request up for another one.");
             return;
         }
 

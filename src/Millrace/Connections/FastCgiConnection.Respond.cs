@@ -38,6 +38,6 @@ internal sealed partial class FastCgiConnection<TKernel>
         Span<byte> record = stackalloc byte[RecordHeader.Size + EndRequest.Size];
         RecordHeader.Write(record, RecordType.EndRequest, id, EndRequest.Size, 0);
         new EndRequest(0, status).Write(record[RecordHeader.Size..]);
-        SendControl(driver, record, isOfItsId: id == _sequence.Id);
+        QueueControl(driver, record, isOfItsId: id == _sequence.Id);
     }
 }

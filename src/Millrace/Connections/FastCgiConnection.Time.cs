@@ -8,10 +8,11 @@ namespace Millrace.Connections;
 
 internal sealed partial class FastCgiConnection<TKernel>
 {
-    private long _headSinceMs;       // 0: since it is known that more of it must come
+    private long _headSinceMs;       // since when it is known that more of a head must come; 0: it is not
     private long _recordSinceMs;     // when the record that comes in pieces began, be it of a head or for nobody; 0 when none does
     private long _idleUntilMs;       // when the connection will have been idle for too long, while a record comes in pieces; 0 when none does
     private long _restAtLook;        // how much had come for nobody when that was last looked at
+    private long _restSinceMs;       // when that was; before the first look when the request ended whose rest it is
 
     // What was at hand has been processed, and no handler has been called for it. Where a record has ended in it, one that is pending has
     // just begun. It has the time of a head, however little is left of the idle time; a chain of them has it once beyond the idle time.
@@ -48,12 +49,20 @@ internal sealed partial class FastCgiConnection<TKernel>
         }
     }
 
-    // What nobody reads has to come as fast as what somebody does, over each stretch of the idle time: otherwise its connection is as idle as one that is silent.
+    private void BeginRest()
+    {
+        _restAtLook = Discarded;
+        _restSinceMs = Loop.Kernel.NowMs;
+    }
+
+    // What nobody reads has to come as fast as what somebody does, from one look to the next, which may come a moment late: otherwise its connection is as idle as one that is silent.
     private protected override bool KeepsForRest(long nowMs)
     {
         long bytes = Discarded - _restAtLook;
+        long sinceMs = _restSinceMs;
         _restAtLook = Discarded;
-        if (EndsSoon || !IsRestComing || bytes == 0 || Rates.Body?.IsMissed(bytes, (long)Options.IdleTimeout.TotalMilliseconds) == true)
+        _restSinceMs = nowMs;
+        if (EndsSoon || !IsRestComing || bytes == 0 || Rates.Body?.IsMissed(bytes, nowMs - sinceMs - SendProgress.LookMs) == true)
         {
             return false;
         }

@@ -58,7 +58,6 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
 
     protected override byte[] Peer => [];
 
-    // Whoever aborts a request that has been answered has given that answer up, not those before it.
     protected override bool MayHaveMoreInput => _sequence.MayMoreCome;
 
     private bool HasHead => _sequence.State is SequenceState.Stdin or SequenceState.Whole;
@@ -257,7 +256,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
     {
         if (_isDispatched)
         {
-            AbortTaken("The front server aborted the request.");
+            GiveUpDispatched("The front server aborted the request.");
         }
         else
         {
@@ -276,7 +275,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
         }
     }
 
-    private void AbortTaken(string message)
+    private void GiveUpDispatched(string message)
     {
         Exchange!.Body.Break(new IOException(message));
         Exchange.Life.GiveUp();     // a write that waits for the socket goes on waiting: the record that has begun is sent to its end
@@ -293,7 +292,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
         Span<byte> result = stackalloc byte[ManagementValues.ResultSizeMax];
         int requests = Math.Min(Services.Gate?.Limit ?? Options.MaxConnections, Options.MaxConnections);
         int size = ManagementValues.WriteResult(content, Options.MaxConnections, requests, multiplexes: false, result);
-        SendControl(driver, result[..size]);
+        QueueControl(driver, result[..size]);
         if (result[..size].IndexOf("FCGI_MPXS_CONNS"u8) >= 0)
         {
             _sequence.TellOneAtATime();
@@ -308,7 +307,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
         Span<byte> record = stackalloc byte[RecordHeader.Size + UnknownType.Size];
         RecordHeader.Write(record, RecordType.UnknownType, 0, UnknownType.Size, 0);
         UnknownType.Write(record[RecordHeader.Size..], (byte)type);
-        SendControl(driver, record);
+        QueueControl(driver, record);
     }
 
     // Records for requests that are over or never began, and types that have no meaning here: skipped, but not without end.
@@ -327,7 +326,6 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
         Hold(buffer.AsSpan(start, end - start));
         _isDispatched = true;
         ResetDiscarded();
-        _restAtLook = 0;
         Exchange!.BeginBehindOutput();      // what has been answered behind its head
         return Dispatch(driver, Exchange);
     }
@@ -363,6 +361,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
         _isDispatched = false;
         _sequence.Drop();
         ResetDiscarded();
+        BeginRest();
         SetDeadline(Options.IdleTimeout);
         _params.Drop();
         if (Exchange is { } exchange)

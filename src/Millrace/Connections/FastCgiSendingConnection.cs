@@ -15,7 +15,7 @@ internal abstract class FastCgiSendingConnection<TKernel> : Connection<TKernel>
     private const int ControlMax = 16 * 1024;
 
     private protected readonly FastCgiFraming _frames;
-    private protected bool _isDispatched; // the request in progress has a place: it runs, or waits for its turn (Stage.Queued). In OnClosed the stage tells it no more
+    private protected bool _isDispatched; // the request in progress has been dispatched: it runs, or waits for its turn (Stage.Queued). In OnClosed the stage tells it no more
     private bool _midRecord;         // part of a record has left, the rest waits
     private OutputBuffer? _control;  // answers to management records that wait for a record boundary, or for room in the socket
     private OutputBuffer? _behind;   // END_REQUEST for requests that came under the id in progress
@@ -62,7 +62,7 @@ internal abstract class FastCgiSendingConnection<TKernel> : Connection<TKernel>
 
     // While an exchange writes, a record of another kind may only go between two of its own, and the end of a request with its id
     // only behind its own end: at once when that has left before, or else when the loop has the connection again.
-    private protected void SendControl(LoopDriver driver, ReadOnlySpan<byte> record, bool isOfItsId = false)
+    private protected void QueueControl(LoopDriver driver, ReadOnlySpan<byte> record, bool isOfItsId = false)
     {
         if (!_isDispatched || (Stage == Stage.Queued && !isOfItsId))
         {

@@ -1,5 +1,5 @@
 // Bytes that have been received and cannot be looked at before a request has ended, the peer has read its answers, or other connections
-// have had their turn. The loop's; whoever pins an exchange may take them.
+// have had their turn. The loop's; of an exchange that runs, while the loop has it pinned.
 
 using System.Diagnostics;
 using Millrace.Platform;

@@ -91,14 +91,14 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
     {
         if (!room)
         {
-            _bodyPace.Pause(Loop.NowMs);
+            _bodyPace.Pause(Loop.Kernel.NowMs);
         }
     }
 
     private protected void NoteBodyRoom()
     {
         Exchange!.Body.OnRoom();
-        _bodyPace.Resume(Loop.NowMs);       // a word meant for the body before does no harm: a pause is also time in which the handler waits for nothing
+        _bodyPace.Resume(Loop.Kernel.NowMs);       // a word meant for the body before does no harm: a pause is also time in which the handler waits for nothing
     }
 
     // Pinned on entry and unpinned here, before any user code runs.
@@ -120,7 +120,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
 
         if (_peerEnd != PeerEnd.Open)
         {
-            exchange.Life.Cancel();    // the end came along with the request, or behind its body: no further event tells of it
+            exchange.Life.Cancel();    // nothing reads up to it (ReadsWhileLent), or it came along with the request: no further event tells of it
         }
 
         bool caught = exchange.Body.Readers.TryTake(out Action<object?> action, out object? state);
@@ -188,7 +188,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
 
             Loop.Counters.BytesReceived += count;
             _lastActiveMs = Loop.NowMs;
-            _bodyPace.NoteBytes(Loop.NowMs);
+            _bodyPace.NoteBytes(Loop.Kernel.NowMs, exchange.Body.IsAwaited);
             ProcessWhileLent(driver, input, 0, count);
             bool room = exchange.Body.Flush(exchange.OnBodyRoom);
             if (!room || IsHolding || !ReadsWhileLent)
@@ -268,11 +268,12 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
 
     private protected void BeginDeadlines(Exchange exchange)
     {
-        _bodyPace.Begin(Loop.NowMs, exchange.Body.IsPaused);
         long deadline = TimeoutMs(exchange);
         if (exchange.Body.State == BodyState.Open)
         {
-            deadline = Math.Min(deadline, Loop.NowMs + 1_000);
+            long nowMs = Loop.Kernel.NowMs;     // the turn's time may be a blocking handler old, or that of a process that stood still
+            _bodyPace.Begin(nowMs, exchange.Body.IsPaused);
+            deadline = Math.Min(deadline, nowMs + SendProgress.LookMs);
         }
 
         SetDeadline(deadline);
@@ -298,7 +299,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
 
         if (exchange.Body.State == BodyState.Open && !exchange.IsUpgraded)
         {
-            next = Math.Min(next, nowMs + 1_000);
+            next = Math.Min(next, nowMs + SendProgress.LookMs);
             if (!IsBodyExpected)
             {
                 _bodyPace.Restart(nowMs);
@@ -345,6 +346,8 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
             return ContinueBreakingOff(exchange) ? nowMs + BreakPauseMs : _progress.NextLookMs(nowMs, SendTimeoutMs);
         }
     }
+
+    // ---- its turn is over ----
 
     private protected static void StopDeferring(Exchange exchange)
     {

@@ -19,7 +19,7 @@ internal enum Ownership
     /// <summary>The exchange has ended, and is posted for the loop to take the connection back. (Given back by one step, it is None at once.)</summary>
     Returning = 4,
 
-    /// <summary>The exchange waits until the socket takes more.</summary>
+    /// <summary>Bytes of the exchange, or the end that it is broken off with, wait until the socket takes more.</summary>
     WantsWritable = 8,
 
     /// <summary>There is something for the loop to do when the exchange ends, most often bytes or an end that it had not processed when it looked, or output that waits: the exchange ends by way of the
@@ -31,15 +31,15 @@ internal struct OwnershipWord
 {
     private int _word;
 
-    // What Stage.Away is at the moment: Lent alone, the exchange is at work; Lent and Returning, it has ended, and the loop is to take the connection back; None, it has given it back, and the loop
+    // What Stage.Away is at the moment: Lent without Returning, the exchange is at work; Lent and Returning, it has ended, and the loop is to take the connection back; None, it has given it back, and the loop
     // has to settle.
 
-    /// <summary>What was only noted does not matter then.</summary>
+    /// <summary>The connection is the loop's, whatever is still noted.</summary>
     public bool IsLoops => (Now & Ownership.Lent) == 0;
 
     public bool HasNotedInput => (Now & Ownership.NotedInput) != 0;
 
-    /// <summary>The loop may have bytes in hand that nothing tells of yet.</summary>
+    /// <summary>The loop is looking at the exchange, and may have bytes in hand that nothing tells of yet.</summary>
     public bool IsPinned => (Now & Ownership.Pinned) != 0;
 
     /// <summary>The exchange has ended, and the loop has not taken the connection back yet.</summary>

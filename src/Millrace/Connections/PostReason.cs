@@ -10,10 +10,10 @@ internal enum PostReason
     /// <summary>The exchange has ended: the loop is to take the connection back.</summary>
     TakeBack = 1,
 
-    /// <summary>The handler has read of the body, whose receiving paused.</summary>
+    /// <summary>The handler has read of the body, whose receiving paused, or has switched protocols.</summary>
     ResumeReading = 2,
 
-    /// <summary>A place among the concurrent requests is free.</summary>
+    /// <summary>A place among the concurrent requests is the queued request's: it runs, or gives it back.</summary>
     Admitted = 4,
 
     /// <summary>The deadline has become an earlier one.</summary>

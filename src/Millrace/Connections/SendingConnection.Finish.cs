@@ -152,7 +152,7 @@ internal abstract partial class SendingConnection<TKernel>
         }
     }
 
-    // One compare-exchange, if the loop has noted nothing and the wheel will look in time. Afterwards the connection may not be touched.
+    // One compare-exchange, if the loop has noted nothing and the wheel will look in time. Where it is true the connection may not be touched any more.
     private bool TryGiveBack(Exchange exchange)
     {
         if (exchange.Sender.IsFlushPending || Options.IdleTimeout.TotalMilliseconds < DeadlineWheel.HorizonMs)

@@ -28,13 +28,13 @@ internal enum Stage : byte
     /// <summary>The handler is in its first, synchronous part on the loop. (An exchange, or a request, runs where it has a handler or a relay: in this stage or Away.)</summary>
     Inline,
 
-    /// <summary>The exchange has outlived its turn. Still so when it has given the connection back, until the loop settles: then the word says that the loop owns it, and its exchange may serve another one.</summary>
+    /// <summary>The exchange has outlived its turn, or was sent elsewhere at once. Still so when it has given the connection back, until the loop settles: then the word says that the loop owns it, and its exchange may serve another one.</summary>
     Away,
 
     /// <summary>The socket has not taken all of what the loop has to send. An exchange that waits for the socket itself is Away.</summary>
     Sending,
 
-    /// <summary>The last answer is in the socket, and what still comes is thrown away; where a response is broken, first until its bytes have reached the peer, then until the peer has seen the sign.</summary>
+    /// <summary>The last answer is in the socket, and what still comes is thrown away, unless the peer may give a failed response up by it; where a response is broken, first until its bytes have reached the peer, then until the peer has seen the sign.</summary>
     Lingering,
 
     /// <summary>The descriptor is closed, or another server's.</summary>
@@ -49,7 +49,7 @@ internal enum PeerEnd : byte
     /// <summary>An event has said that the peer has finished, or gone: what it sent before is read until the end shows.</summary>
     Noted,
 
-    /// <summary>Nothing comes any more.</summary>
+    /// <summary>Nothing comes any more, also where this side has ended it (EndReceiving).</summary>
     Seen,
 }
 

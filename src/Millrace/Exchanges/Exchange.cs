@@ -117,7 +117,7 @@ internal sealed partial class Exchange : RequestInProgress
 
     // ---- its turn ----
 
-    /// <summary>True while the handler is in its first, synchronous part on a driver that watches over it.</summary>
+    /// <summary>True while the handler is in its first, synchronous part on the driver of its loop: what it flushes is only noted.</summary>
     public volatile bool IsInline;
 
     /// <summary>Begins with a request whose head has been filled in.</summary>
@@ -224,7 +224,7 @@ internal sealed partial class Exchange : RequestInProgress
         }
     }
 
-    /// <summary>The handler has ended, and nothing that it ran for may escape to whoever called it.</summary>
+    /// <summary>The handler has ended: a response that it has not ended is broken.</summary>
     public void EnsureEnded()
     {
         if (!Answer.IsWritten)

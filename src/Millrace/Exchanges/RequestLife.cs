@@ -42,10 +42,10 @@ internal enum ResponseWorth
 
 internal enum RequestPhase
 {
-    /// <summary>The handler is at work.</summary>
+    /// <summary>From the end of the head on: the handler is at work, or its request waits for its turn.</summary>
     Handling,
 
-    /// <summary>The end of the response is about to be sent, most often because the handler has ended: nobody is left to tell that the peer has gone. Plain handlers go from Handling to Sealed.</summary>
+    /// <summary>The end of the response is about to be sent, most often because the handler has ended: nobody is left to tell that the peer has gone. Plain handlers, and those that end in their turn, go from Handling to Sealed.</summary>
     Answered,
 
     /// <summary>The connection is no longer the application's to abort.</summary>
@@ -230,7 +230,7 @@ internal struct RequestLife(ExchangeServices services)
         _phase = next;
     }
 
-    /// <summary>The handler has ended, and the end of its response is about to be sent: from here on the peer may leave.</summary>
+    /// <summary>The end of the response is about to be sent, most often because the handler has ended: from here on the peer may leave.</summary>
     public void StopCancelling()
     {
         using (_lock.Hold())

@@ -26,7 +26,7 @@ internal abstract class ResponseChannel(ResponseFraming framing)
     {
     }
 
-    /// <summary>Sends all of it, compacting what stays.</summary>
+    /// <summary>Sends all of it; what the socket does not take stays where it is. Without an exchange: the output of the loop's own.</summary>
     public abstract SendResult SendOutput(Exchange? exchange, OutputBuffer output);
 
     /// <summary>Sends what lies before <paramref name="end"/>.</summary>

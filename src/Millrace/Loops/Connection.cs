@@ -17,7 +17,7 @@ internal abstract class Connection(int descriptor, ResponseFraming framing) : Re
     /// <summary>What its loop watches besides.</summary>
     public abstract LoopSources Sources { get; }
 
-    /// <summary>The descriptor has been given back.</summary>
+    /// <summary>The descriptor is closed, or another server's.</summary>
     public abstract bool IsClosed { get; }
 
     // ---- deadline (DeadlineWheel) ----
@@ -45,9 +45,11 @@ internal abstract class Connection(int descriptor, ResponseFraming framing) : Re
     /// <summary>Has the event queue tell of this connection. The loop tries again while the kernel has no room.</summary>
     public abstract void Register();
 
-    // ---- called by workers ----
+    // ---- called by others ----
+    /// <summary>A worker.</summary>
     public abstract void RunOnWorker(LoopDriver driver);
 
+    /// <summary>Whoever leaves the gate, on any thread.</summary>
     public abstract void AdmitFromGate();
 
     /// <summary>A fault of the server itself, on the loop: this connection ends.</summary>

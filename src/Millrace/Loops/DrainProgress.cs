@@ -20,7 +20,6 @@ internal struct DrainProgress
         BegunMs = nowMs;
     }
 
-    /// <summary>Also again: one that could not be cut is cut by the next call.</summary>
     public void Cut() => Reach(Phase.Cutting);
 
     private void Reach(Phase its)

@@ -42,7 +42,7 @@ internal sealed partial class EventLoop<TKernel>
         }
     }
 
-    /// <summary>The drain time is over: cuts every connection. Those whose handler still runs close when it ends.</summary>
+    /// <summary>The drain time is over: cuts every connection, and, called again, those that could not be cut before. Those whose handler still runs close when it ends.</summary>
     public void CutConnections()
     {
         _drain.Cut();

@@ -29,6 +29,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     private readonly List<Connection> _unwatched = [];
     private readonly List<AcceptBacklog> _parked = [];
     private long _watchAgainAtMs;
+    private long _heardMs;      // whatever came before that has been told of by now
     private int _batchCount;
     private int _batchPosition;
     private bool _isReserveReached;
@@ -128,7 +129,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
             }
         }
 
-        while (IsEverybodyHeard() && _wheel.TakeDue(NowMs) is { } due)
+        while (IsEverybodyHeard() && _wheel.TakeDue(_heardMs) is { } due)
         {
             try
             {
@@ -218,15 +219,21 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
         }
 
         Waking waking = _load.Waking == Waking.InTurn && !Services.Code.MayStart ? Waking.InTurnLasting : _load.Waking;
+        _heardMs = NowMs;
         _batchPosition = 0;
         _batchCount = Kernel.Wait(_poller, _batch, timeoutMs, waking);
         WakeUp();
         NowMs = Kernel.NowMs;
-        if (_batchCount == 0 && _wheel.NextWaitMs(NowMs) == 0)
+        if (_batchCount == 0)
         {
-            // Somebody's time is over. The wait may have been broken off without a look at the sockets when a process goes on that
-            // was stopped or frozen (signal(7): epoll_wait): what has come meanwhile is heard first.
-            _batchCount = Kernel.Wait(_poller, _batch, 0, waking);
+            // Behind events the time may be that of a process that was stopped or frozen with them in its hands: whose time is over by then is seen to
+            // in the next turn, which hears first what has come meanwhile. Without any the wait may have been broken off, without a look at the sockets,
+            // when such a process goes on (signal(7): epoll_wait), and is waited once more.
+            _heardMs = NowMs;
+            if (_wheel.NextWaitMs(NowMs) == 0)
+            {
+                _batchCount = Kernel.Wait(_poller, _batch, 0, waking);
+            }
         }
 
         _load.Count(_batchCount, NowMs);

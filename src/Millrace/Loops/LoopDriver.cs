@@ -1,6 +1,6 @@
 // A thread that drives a loop, stands by to take one over, or runs single handlers as a worker. With it goes the scratch
 // that makes requests cheap: an input and an output buffer (Exchanges/DriverBuffers.cs), parse tables and spare exchanges, used by one connection
-// after the other. The thread itself is in DriverPool.
+// after the other. The thread itself is in DriverThread, which DriverPool has.
 
 using Millrace.Exchanges;
 using Millrace.Platform;

@@ -20,7 +20,7 @@ internal abstract class LoopSources
     /// <summary>Nothing more is heard of it, but for what has been posted.</summary>
     public abstract void Forget(LoopSource source);
 
-    /// <summary>Runs code of the application other than a handler as it is always run on a loop: under the monitor's eyes, or, where that blocks often, elsewhere. Does not throw.</summary>
+    /// <summary>Runs code of the application, such as what goes on of a handler, as it is always run on a loop: under the monitor's eyes, or, where that blocks often, elsewhere. Does not throw.</summary>
     /// <returns>False: the loop was taken over; touch nothing.</returns>
     public abstract bool RunCode(LoopDriver driver, Action<object?> action, object? state);
 }

@@ -101,6 +101,20 @@ public sealed partial class ServeTests
         Assert.Equal("", await AskAsync("x", "/title"));
     }
 
+    [Fact]
+    public async Task What_is_removed_while_there_is_no_daemon_is_found_by_the_next_one()
+    {
+        WriteShared(On("blog"));
+        var daemon = await StartAsync();
+        daemon.Signal(CommandProcess.SigKill);
+        await daemon.WaitForExitAsync();
+        Directory.Delete(Path.Combine(Sockets, "shared"), recursive: true);
+
+        await StartAsync();
+
+        await WaitForAsync(async () => await StatusAsync() is var status && AppOf("blog", status).GetProperty("generation").GetInt32() > 1 && AppOf("front", status).GetProperty("generation").GetInt32() > 1 && await IsAnsweredAsync("x", ""));
+    }
+
     private async Task WaitForServingAsync(params string[] apps)
     {
         foreach (string app in apps)

@@ -373,6 +373,20 @@ public sealed class ResealTests
         Assert.Equal("2", await tab.DoAsync("get a"));
     }
 
+    // Another server's clock may be ahead of that which has sealed the cookie, or behind it: by as much as a seal is taken for good.
+    [Theory]
+    [InlineData("renew")]
+    [InlineData("clear;renew")]
+    public async Task That_a_session_has_ended_is_remembered_for_longer_than_its_cookie_may_be_good_for_anybody(string steps)
+    {
+        await using TestSite site = await StartAsync(null, static builder => builder.Services.AddSingleton<ISessionBackingStore>(static provider => new BlindStore(provider.GetRequiredService<MemorySessionStore>())));
+        Visitor visitor = site.NewVisitor();
+        await visitor.DoAsync("set a 1");
+        await visitor.DoAsync(steps);
+
+        Assert.Equal(TimeSpan.FromMinutes(20) + TimeSpan.FromSeconds(Millrace.Sessions.Cookies.SessionSeal.AheadSecondsMax + 2), ((BlindStore)site.Services.GetRequiredService<ISessionBackingStore>()).RememberedFor);
+    }
+
     // Its options may say longer than those that AddMillraceSession was given: what is spent is known for so long, unless something was spent before anybody knew of them.
     [Theory]
     [InlineData(false, "1", 0)]
@@ -470,6 +484,12 @@ public sealed class ResealTests
 
         public ValueTask TouchAsync(SessionKey key, TimeSpan idleTimeout, CancellationToken cancellationToken) => inner.TouchAsync(key, idleTimeout, cancellationToken);
 
-        public ValueTask EndAsync(SessionKey key, TimeSpan remember, CancellationToken cancellationToken) => inner.EndAsync(key, remember, cancellationToken);
+        public TimeSpan RememberedFor { get; private set; }
+
+        public ValueTask EndAsync(SessionKey key, TimeSpan remember, CancellationToken cancellationToken)
+        {
+            RememberedFor = remember;
+            return inner.EndAsync(key, remember, cancellationToken);
+        }
     }
 }

@@ -245,7 +245,8 @@ public sealed class ServeFileTests
     [InlineData("30s", 30_000)]
     [InlineData("5m", 300_000)]
     [InlineData("24h", 86_400_000)]
-    public void A_time_is_a_number_and_its_unit(string text, int milliseconds)
+    [InlineData("876000h", 3_153_600_000_000)]
+    public void A_time_is_a_number_and_its_unit(string text, long milliseconds)
     {
         Assert.True(Duration.TryParse(text, out TimeSpan time));
         Assert.Equal(milliseconds, time.TotalMilliseconds);
@@ -260,6 +261,8 @@ public sealed class ServeFileTests
     [InlineData("1.5s")]
     [InlineData("30S")]
     [InlineData("99999999999s")]
+    [InlineData("876001h")]
+    [InlineData("999999999h")]
     [InlineData("1d")]
     public void What_else_is_written_is_no_time(string text) => Assert.False(Duration.TryParse(text, out _));
 

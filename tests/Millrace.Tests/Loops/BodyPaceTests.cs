@@ -18,7 +18,7 @@ public sealed class BodyPaceTests
         var pace = default(BodyPace);
         pace.Begin(1_000, isPaused: false);
         long now = 1_000 + sinceLook;
-        pace.NoteBytes(now);
+        pace.NoteBytes(now, wasAwaited: false);
         pace.Look(now, isAwaited: false);
 
         pace.Look(now + 60_000, isAwaited: true);
@@ -31,7 +31,7 @@ public sealed class BodyPaceTests
     {
         var pace = default(BodyPace);
         pace.Begin(1_000, isPaused: false);
-        pace.NoteBytes(2_000);
+        pace.NoteBytes(2_000, wasAwaited: true);
         pace.Look(4_000, isAwaited: true);
         pace.Look(4_000 + Day, isAwaited: false);
 
@@ -48,10 +48,64 @@ public sealed class BodyPaceTests
         var pace = default(BodyPace);
         pace.Begin(0, isPaused: false);
         pace.Look(Day, isAwaited: false);
-        pace.NoteBytes(Day + 10_000);
-        pace.Look(Day + 10_000, isAwaited: true);
+        for (long second = 1; second <= 10; second++)
+        {
+            pace.Look(Day + (second * 1_000), isAwaited: true);
+        }
+
+        pace.NoteBytes(Day + 10_000, wasAwaited: true);
 
         Assert.False(pace.IsTooSlow(Day + 10_000, 10_000, s_silence, rate, inBlocks));
         Assert.True(pace.IsTooSlow(Day + 10_000, 9_999, s_silence, rate, inBlocks));
+    }
+
+    // A byte just before each look, on which the handler works for a moment: the silence before it was waited for.
+    [Fact]
+    public void Who_sends_a_byte_before_each_look_is_too_slow_although_nobody_waits_at_the_look()
+    {
+        var rate = new MinRate(240, TimeSpan.FromSeconds(5));
+        var pace = default(BodyPace);
+        pace.Begin(0, isPaused: false);
+        int bytes = 0;
+        for (long look = 1_000; look <= 6_000; look += 1_000)
+        {
+            Assert.False(pace.IsTooSlow(look - 1_000, bytes, s_silence, rate, inBlocks: false));
+            pace.NoteBytes(look - 10, wasAwaited: true);
+            bytes++;
+            pace.Look(look, isAwaited: false);
+        }
+
+        Assert.True(pace.IsTooSlow(6_000, bytes, s_silence, rate, inBlocks: false));
+    }
+
+    // The process was stopped: the peer has sent what the socket held, and no more was possible. That it has been silent since its last byte counts all the same.
+    [Fact]
+    public void Time_in_which_nobody_looked_is_not_that_of_a_rate()
+    {
+        var rate = new MinRate(240, TimeSpan.FromSeconds(5));
+        var pace = default(BodyPace);
+        pace.Begin(0, isPaused: false);
+        for (long second = 1; second <= 30; second++)
+        {
+            pace.NoteBytes(second * 1_000, wasAwaited: true);
+        }
+
+        pace.NoteBytes(30_000 + (20 * 60_000), wasAwaited: true);
+
+        Assert.False(pace.IsTooSlow(30_000 + (20 * 60_000), 600 * 30, s_silence, rate, inBlocks: false));
+        Assert.True(pace.IsTooSlow(30_000 + (20 * 60_000) + 60_001, 600 * 30, s_silence, rate, inBlocks: false));
+    }
+
+    [Fact]
+    public void A_look_of_a_turn_that_began_before_the_bytes_changes_nothing()
+    {
+        var pace = default(BodyPace);
+        pace.Begin(1_000, isPaused: false);
+        pace.NoteBytes(91_000, wasAwaited: true);
+        pace.Look(1_500, isAwaited: false);
+        pace.Look(91_500, isAwaited: true);
+
+        Assert.False(pace.IsTooSlow(151_000, 1, s_silence, rate: null, inBlocks: false));
+        Assert.True(pace.IsTooSlow(151_001, 1, s_silence, rate: null, inBlocks: false));
     }
 }

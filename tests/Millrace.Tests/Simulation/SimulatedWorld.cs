@@ -131,6 +131,9 @@ internal sealed partial class SimulatedWorld(SeededRandom random, SimulatedMachi
 
     public SimulatedPoller Of(Poller poller) => (SimulatedPoller)_descriptors[poller.Queue]!;
 
+    /// <summary>What happens, once, before the process goes on that has just been told of events; null: nothing does.</summary>
+    public Action? BehindWait { get; set; }
+
     public int Wait(Poller poller, PollEvent[] events, int timeoutMs)
     {
         if (!Enters("wait"))
@@ -160,6 +163,9 @@ internal sealed partial class SimulatedWorld(SeededRandom random, SimulatedMachi
         if (count > 0)
         {
             Observer.Trace("wait", poller.Queue, count);
+            Action? behind = BehindWait;
+            BehindWait = null;
+            behind?.Invoke();
         }
 
         return count;

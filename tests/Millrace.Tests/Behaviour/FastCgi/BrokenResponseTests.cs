@@ -392,6 +392,47 @@ public sealed class BrokenResponseTests
         });
     }
 
+    // Over TCP a part of a record shows the break, and the connection ends: AbortTests.
+    [Fact]
+    public void A_file_left_half_sent_over_a_Unix_socket_by_a_request_that_was_given_up_is_filled_up_and_the_next_one_is_answered_FastCGI_5_4()
+    {
+        const int File = 77, Size = 60_000, Capacity = 10_000;
+        FastCgiBench? current = null;
+        FastCgiBench.Run(
+            async (request, response) =>
+            {
+                if (request.Path == "/next")
+                {
+                    response.WriteText("GET /next");
+                    return;
+                }
+
+                _ = current!.Simulation.Handler.Current!.SendSimulatedFileAsync(File, Size);
+                await Bench.Cancelled(request.Aborted);
+            },
+            bench =>
+            {
+                current = bench;
+                bench.Simulation.World.Files[File] = Plan.Bytes("file", 0, Size);
+                bench.Simulation.World.SendCapacityMax = Capacity;
+                FrontEnd front = bench.Connect();
+                bench.Reads = false;
+                bench.Send(front, Wire.Request("/"));
+                bench.Send(front, [.. Wire.Record(Wire.Abort, 1, []), .. Wire.Request("/next", id: 3)]);
+                bench.Reads = true;
+                bench.Pass(TimeSpan.FromMilliseconds(200));
+
+                Assert.Equal([1, 3], front.Ended.Select(static end => end.Id));
+                byte[] body = front.Ended[0].Body.ToArray();
+                int sent = body.AsSpan().CommonPrefixLength(Plan.Bytes("file", 0, Size));
+                Assert.InRange(sent, 1, Size - 1);
+                Assert.Equal(body.Length, body.AsSpan(sent).Count((byte)0) + sent);
+                Assert.Equal("GET /next", front.Ended[1].BodyText);
+                Assert.False(front.IsAtEnd);
+            },
+            address: Unix);
+    }
+
     private static void Fails(string address, Action<FastCgiBench, Action> test)
     {
         var failing = new TaskCompletionSource();

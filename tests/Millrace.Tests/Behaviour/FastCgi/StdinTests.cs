@@ -284,6 +284,8 @@ public sealed class StdinTests
     [InlineData(222, 230, false, 130)]
     [InlineData(1_000, 241, true, 0)]
     [InlineData(1_000, 190, false, 160)]    // its records do not end where pieces do
+    [InlineData(65_000, 300, true, 0)]      // is looked at before its first record has ended
+    [InlineData(65_000, 200, false, 30)]
     public void The_rest_of_a_body_keeps_its_connection_while_it_is_fast_enough_IdleTimeout_MinBodyBytesPerSecond(int record, int perSecond, bool keeps, int until) =>
         FastCgiBench.Run(
             SayPath,

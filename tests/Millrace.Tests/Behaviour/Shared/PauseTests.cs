@@ -32,18 +32,10 @@ public abstract class PauseTests(Way way) : SharedTests(way)
             List<(Caller Caller, byte[] Left)> waiting = [];
             for (int i = 0; i < callers; i++)
             {
-                Caller caller = bench.Connect();
-                byte[] request = caller.Request("/", "POST", new byte[100]);
-                int cut = inTheHead ? 20 : caller.Head("/", "POST", 100).Length;
-                bench.Send(caller, request[..cut]);
-                waiting.Add((caller, request[cut..]));
+                waiting.Add(Begun(bench, inTheHead));
             }
 
-            foreach ((Caller caller, byte[] rest) in waiting)
-            {
-                caller.Socket.ClientSend(rest);
-                caller.Socket.Deliver(int.MaxValue);
-            }
+            waiting.ForEach(static one => Arrive(one.Caller, one.Left));
 
             bench.Simulation.World.NowMs += (long)s_pause.TotalMilliseconds;
             bench.Simulation.World.Faults.WaitsBrokenOff = 1;
@@ -51,6 +43,84 @@ public abstract class PauseTests(Way way) : SharedTests(way)
             Assert.All(waiting, static one => Assert.Equal((200, "100 bytes"), (Assert.Single(one.Caller.Answers).Status, one.Caller.Answers[0].BodyText)));
             Assert.Equal(0, bench.RefusedInAll);
         });
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public void What_came_while_the_process_was_stopped_with_the_events_of_others_in_its_hands_came_in_time(bool inTheHead) => Run(
+        Count,
+        bench =>
+        {
+            (Caller Caller, byte[] Left) first = Begun(bench, inTheHead);
+            (Caller Caller, byte[] Left) second = Begun(bench, inTheHead);
+            bench.Simulation.World.BehindWait = () =>
+            {
+                Arrive(second.Caller, second.Left);
+                bench.Simulation.World.NowMs += (long)s_pause.TotalMilliseconds;
+            };
+            Arrive(first.Caller, first.Left);
+            bench.Settle();
+
+            Assert.Equal("100 bytes", Assert.Single(first.Caller.Answers).BodyText);
+            Assert.Equal("100 bytes", Assert.Single(second.Caller.Answers).BodyText);
+            Assert.Equal(0, bench.RefusedInAll);
+        });
+
+    // A handler in whose first part the process is stopped: what is read, begun and accepted behind it in the same turn is as young as that.
+    [Fact]
+    public void What_is_read_begun_and_accepted_in_a_turn_in_which_the_process_was_stopped_is_of_the_time_behind_that()
+    {
+        SharedBench? current = null;
+        Run(
+            call =>
+            {
+                if (call.Path == "/stops")
+                {
+                    current!.Simulation.World.NowMs += (long)s_pause.TotalMilliseconds;
+                    call.WriteText("went on");
+                    return default;
+                }
+
+                return Count(call);
+            },
+            bench =>
+            {
+                current = bench;
+                Caller stops = bench.Connect();
+                (Caller Caller, byte[] Left) reading = Begun(bench, inTheHead: false);
+                Caller begins = bench.Connect();
+                byte[] request = begins.Request("/", "POST", new byte[100]);
+                int head = begins.Head("/", "POST", 100).Length;
+                Arrive(stops, stops.Request("/stops"));
+                Arrive(reading.Caller, reading.Left[..^1]);
+                Arrive(begins, request[..(head + 1)]);
+                Caller accepted = bench.ConnectOnly();
+                bench.Settle();
+                Assert.Equal("went on", Assert.Single(stops.Answers).BodyText);
+                Assert.Equal(0, bench.RefusedInAll);
+
+                bench.Send(reading.Caller, reading.Left[^1..]);
+                bench.Send(begins, request[(head + 1)..]);
+                bench.Send(accepted, accepted.Request("/", "POST", new byte[100]));
+                Assert.All((Caller[])[reading.Caller, begins, accepted], static caller => Assert.Equal("100 bytes", Assert.Single(caller.Answers).BodyText));
+                Assert.Equal(0, bench.RefusedInAll);
+            });
+    }
+
+    private static (Caller Caller, byte[] Left) Begun(SharedBench bench, bool inTheHead)
+    {
+        Caller caller = bench.Connect();
+        byte[] request = caller.Request("/", "POST", new byte[100]);
+        int cut = inTheHead ? 20 : caller.Head("/", "POST", 100).Length;
+        bench.Send(caller, request[..cut]);
+        return (caller, request[cut..]);
+    }
+
+    private static void Arrive(Caller caller, byte[] bytes)
+    {
+        caller.Socket.ClientSend(bytes);
+        caller.Socket.Deliver(int.MaxValue);
+    }
 
     [Fact]
     public void Who_sent_nothing_while_the_process_was_stopped_is_late_all_the_same_BodyTimeout() => Run(
