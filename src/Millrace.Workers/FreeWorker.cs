@@ -76,16 +76,21 @@ internal sealed class FreeWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<T
                 call = Skip(call, out began);
                 continue;
             }
+            bool isElsewhere = false;
             if (call.Run(_instance, Bare) is { IsCompleted: false } pending)
             {
+                isElsewhere = true;
                 await pending.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
             }
             bool isInterrupted = Interruption.Forget();     // by the call, and would hit what comes now
             call = Finish(_instance, call, began, out began);
-            if (isInterrupted && !Thread.CurrentThread.IsThreadPoolThread)
+            if (isElsewhere)
             {
-                HandOn(call);       // a thread of the application's own, on which the call has ended: the interruption is for what comes there
-                Thread.CurrentThread.Interrupt();
+                HandOn(call);       // whoever has ended the call goes on behind this, perhaps on a thread of his own, and within a lock: no other's call runs there
+                if (isInterrupted && !Thread.CurrentThread.IsThreadPoolThread)
+                {
+                    Thread.CurrentThread.Interrupt();       // it is for what comes there
+                }
                 return;
             }
             if (call is not null && count == CallsInTurnMax)

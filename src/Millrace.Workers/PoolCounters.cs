@@ -20,16 +20,25 @@ internal sealed class PoolCounters
 
     public Histogram<double>? Durations { get; set; }
 
-    /// <summary>Not under the lock: whoever listens is code of the application's.</summary>
+    /// <summary>Not under the lock: whoever listens is code of the application's, and what it throws concerns neither the worker nor its next call.</summary>
     public void NoteCall(Limits limits, long waited, long took)
     {
-        if (Waits is { Enabled: true } waits)
+        Record(Waits, limits.Time(waited));
+        Record(Durations, limits.Time(took));
+    }
+
+    private void Record(Histogram<double>? times, TimeSpan time)
+    {
+        try
         {
-            waits.Record(limits.Time(waited).TotalSeconds, Tag);
+            if (times is { Enabled: true })
+            {
+                times.Record(time.TotalSeconds, Tag);
+            }
         }
-        if (Durations is { Enabled: true } durations)
+        catch (Exception)
         {
-            durations.Record(limits.Time(took).TotalSeconds, Tag);
+            // There is nobody to tell: the call is over, and the worker has perhaps its next one.
         }
     }
 

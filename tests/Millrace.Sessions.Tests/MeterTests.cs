@@ -78,7 +78,8 @@ public sealed partial class MeterTests
         Assert.Equal(HealthStatus.Healthy, well.Status);
         Assert.Equal(0, well.Entries["sessions"].Data["live"]);
 
-        site.Counters.Evicted(Millrace.Sessions.Stores.EvictionReason.Pressure, isEstablished: true, 60);
+        site.Counters.Evicted(Millrace.Sessions.Stores.EvictionReason.Pressure, isEstablished: true);
+        site.Counters.AgeOfEvicted(Millrace.Sessions.Stores.EvictionReason.Pressure, 60);
 
         Assert.Equal(HealthStatus.Degraded, (await health.CheckHealthAsync()).Status);
         site.Time.Advance(TimeSpan.FromMinutes(5) - TimeSpan.FromSeconds(1));

@@ -46,6 +46,77 @@ public sealed class CallTests
         Assert.Equal(2, pool.GetStatus().Failures);
     }
 
+    [Theory]
+    [MemberData(nameof(Kinds))]
+    public async Task A_listener_of_the_meter_that_throws_costs_neither_a_call_nor_a_worker(bool isThreadBound)
+    {
+        using var listener = new System.Diagnostics.Metrics.MeterListener
+        {
+            InstrumentPublished = static (instrument, listener) =>
+            {
+                if (instrument.Meter.Name == "Millrace.Workers" && instrument.Name.Contains("duration", StringComparison.Ordinal))
+                {
+                    listener.EnableMeasurementEvents(instrument);
+                }
+            },
+        };
+        int heard = 0;
+        listener.SetMeasurementEventCallback<double>((_, _, tags, _) =>
+        {
+            if (tags.ToArray().Contains(new KeyValuePair<string, object?>("pool", "heard")))
+            {
+                Interlocked.Increment(ref heard);
+                throw new FormatException();
+            }
+        });
+        listener.Start();
+        await using var pool = new WorkerPool<Probe>(static () => new Probe(), new() { Name = "heard", Min = 1, Max = 1, ThreadBound = isThreadBound });
+
+        int[] numbers = await Task.WhenAll(Enumerable.Range(0, 20).Select(_ => pool.RunAsync(static (worker, _) => worker.Number)));
+
+        Assert.Single(numbers.Distinct());
+        await Eventually.TrueAsync(() => Volatile.Read(ref heard) == 20, "all are heard of");
+        Assert.Equal(WorkerState.Idle, Assert.Single(pool.GetStatus().Workers).State);
+    }
+
+    // Whoever ends a call may do so within a lock that another caller's call wants.
+    [Fact]
+    public async Task Behind_a_call_that_ends_on_a_thread_of_the_applications_the_next_one_runs_on_the_thread_pool()
+    {
+        await using var pool = Pool(isThreadBound: false);
+        var end = new TaskCompletionSource();
+        var began = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        Task first = pool.RunAsync(async (_, _) =>
+        {
+            began.SetResult();
+            await end.Task;
+        });
+        await began.Task;
+        object gate = new();
+        Task<bool> next = pool.RunAsync((_, _) =>
+        {
+            lock (gate)
+            {
+                return Thread.CurrentThread.IsThreadPoolThread;
+            }
+        });
+        bool hadIt = true;
+        var own = new Thread(() =>
+        {
+            lock (gate)
+            {
+                end.SetResult();
+                hadIt = next.IsCompleted;
+            }
+        });
+        own.Start();
+        Assert.True(own.Join(TimeSpan.FromSeconds(60)));
+
+        Assert.True(await next);
+        Assert.False(hadIt);
+        await first;
+    }
+
     // As a watchdog does that is a moment late.
     [Theory]
     [MemberData(nameof(Kinds))]

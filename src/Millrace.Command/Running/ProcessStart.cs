@@ -3,6 +3,7 @@
 // program of theirs, whose file system may stand still; and nobody waits for another's start without end.
 
 using System.Diagnostics;
+using System.Globalization;
 
 namespace Millrace.Command.Running;
 
@@ -10,10 +11,12 @@ internal static class ProcessStart
 {
     private const string Env = "/usr/bin/env";
     private const string Nice = "/usr/bin/nice";
+    private const string SetPriv = "/usr/bin/setpriv";
 
     private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(20);
     private static readonly Lock s_one = new();
     private static readonly Lazy<bool> s_entersFolders = new(EntersFolders);
+    private static readonly Lazy<bool> s_becomesUsers = new(BecomesUsers);
     private static long s_passedAt = Environment.TickCount64;       // from one to the next
 
     /// <exception cref="System.ComponentModel.Win32Exception">It cannot be started.</exception>
@@ -66,6 +69,43 @@ internal static class ProcessStart
         Array.ForEach(arguments, start.ArgumentList.Add);
         (start.FileName, start.WorkingDirectory) = (words[0], "/");
         return true;
+    }
+
+    /// <summary>
+    /// Has another program become that user, and then this one: the start is over before. A child that were the user's between fork and exec could be stopped there by any process of his, and
+    /// nobody could start anything any more. Where there is no such program, it is (<see cref="ProcessStartInfo.UserName"/>).
+    /// </summary>
+    /// <param name="start">As it is to be started, behind <see cref="Defer"/>.</param>
+    /// <param name="user">Who it is to be.</param>
+    /// <returns>Whether what is wrong with the program shows as the exit code 127, where it is not there, or 126.</returns>
+    public static bool BecomeUser(ProcessStartInfo start, OtherUser user)
+    {
+        if (!s_becomesUsers.Value)
+        {
+            start.UserName = user.Name;
+            return false;
+        }
+        var rights = user.Rights;
+        string groups = rights.Groups.Length == 0 ? "--clear-groups" : "--groups=" + string.Join(',', rights.Groups);
+        string[] arguments = [string.Create(CultureInfo.InvariantCulture, $"--reuid={rights.User}"), string.Create(CultureInfo.InvariantCulture, $"--regid={rights.Group}"), groups, "--", start.FileName, .. start.ArgumentList];
+        start.ArgumentList.Clear();
+        Array.ForEach(arguments, start.ArgumentList.Add);
+        start.FileName = SetPriv;
+        return true;
+    }
+
+    // That of util-linux does; that of BusyBox does not.
+    private static bool BecomesUsers()
+    {
+        try
+        {
+            using var probe = Now(new ProcessStartInfo(SetPriv, ["--reuid=0", "--regid=0", "--groups=0", "--", "/usr/bin/env", "true"]) { WorkingDirectory = "/", RedirectStandardError = true });
+            return probe.WaitForExit(s_patience) && probe.ExitCode == 0;
+        }
+        catch (System.ComponentModel.Win32Exception)
+        {
+            return false;
+        }
     }
 
     // GNU's does since 8.28; that of BusyBox does not.

@@ -73,9 +73,9 @@ internal static class ProjectBuild
         if (user is not null)
         {
             user.Describe(start.Environment);
-            start.UserName = user.Name;
             start.WorkingDirectory = Path.GetDirectoryName(project)!;
             _ = ProcessStart.Defer(start);
+            _ = ProcessStart.BecomeUser(start, user);
             start.RedirectStandardInput = true;
         }
         using var build = ProcessStart.Now(start);
@@ -91,8 +91,13 @@ internal static class ProjectBuild
         }
         catch (OperationCanceledException)
         {
-            build.Kill(entireProcessTree: true);
-            await Task.WhenAny(build.WaitForExitAsync(CancellationToken.None), Task.Delay(s_lastWordsPatience, CancellationToken.None));     // the next one writes where it did
+            // To look for what it has started is to read the memory of every process, which may never answer: that is a thread's of its own.
+            _ = Task.Factory.StartNew(() => build.Kill(entireProcessTree: true), CancellationToken.None, TaskCreationOptions.LongRunning | TaskCreationOptions.DenyChildAttach, TaskScheduler.Default);
+            var exit = build.WaitForExitAsync(CancellationToken.None);
+            if (await Task.WhenAny(exit, Task.Delay(s_lastWordsPatience, CancellationToken.None)) != exit)     // the next one writes where it did
+            {
+                build.Kill();
+            }
             throw;
         }
         string assembly = (await LastWordsAsync(output, ct)).Trim();

@@ -192,9 +192,7 @@ internal sealed class Adoption(string folder, Action<string> say)
         && Array.TrueForAll(descriptors[..2], AppListeners.IsChannel)
         && ResumedListeners.IsAt(descriptors[2], ListenAddress.Parse(instance.Private.Address))
         && ResumedListeners.IsAt(descriptors[3], ListenAddress.Parse(instance.Channel.Address))
-        && Array.TrueForAll(descriptors[4..First], IsPipe)
+        && Array.TrueForAll(descriptors[4..First], PipeEnd.TryRenew)
         && listeners.Sockets.Select((socket, i) => ResumedListeners.IsAt(descriptors[First + i], ListenAddress.Parse(socket.Address))).All(static isAt => isAt)
         && !Array.Exists(descriptors[First..], Posix.HasHungUp);       // a daemon that was about to end has closed them
-
-    private static bool IsPipe(int descriptor) => FileFacts.Of(descriptor, out _) is { IsPipe: true };
 }

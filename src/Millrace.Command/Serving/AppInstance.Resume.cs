@@ -45,9 +45,8 @@ internal sealed partial class AppInstance
         try
         {
             await socket.ConnectAsync(new UnixDomainSocketEndPoint(_channel.Address.Path!), limit.Token);
-            int[] pipes = [.. new[] { _output?.Descriptor ?? -1, _error?.Descriptor ?? -1 }.Where(static pipe => pipe >= 0)];
             byte[] answer = new byte[3];
-            if (DescriptorPassing.TrySend((int)socket.Handle, "keep\n"u8, pipes) && await WaryStream.ReceiveAsync(socket, answer, limit.Token) == answer.Length && Encoding.ASCII.GetString(answer) == "ok\n")
+            if (TrySendPipes(socket) && await WaryStream.ReceiveAsync(socket, answer, limit.Token) == answer.Length && Encoding.ASCII.GetString(answer) == "ok\n")
             {
                 (_lifeline, socket) = (socket, _lifeline);
             }
@@ -62,6 +61,20 @@ internal sealed partial class AppInstance
             {
                 ForeignDescriptor.Close(socket);
             }
+        }
+    }
+
+    // Open files of its own: what it does with them is no matter of the daemon's.
+    private bool TrySendPipes(Socket socket)
+    {
+        int[] pipes = [.. new[] { _output?.Descriptor ?? -1, _error?.Descriptor ?? -1 }.Where(static pipe => pipe >= 0).Select(PipeEnd.Another).Where(static pipe => pipe >= 0)];
+        try
+        {
+            return DescriptorPassing.TrySend((int)socket.Handle, "keep\n"u8, pipes);
+        }
+        finally
+        {
+            Array.ForEach(pipes, static pipe => _ = SystemCalls.Close(pipe));
         }
     }
 

@@ -362,6 +362,10 @@ internal sealed partial class AppInstance : IDisposable
         {
             LaterUser.Describe(info.Environment, other.Rights);
         }
+        else if (other is not null)
+        {
+            _isDeferred |= ProcessStart.BecomeUser(info, other);
+        }
         else
         {
             info.UserName = settings.User ?? "";

@@ -18,7 +18,7 @@ internal sealed partial class AppListeners
     public bool IsLost(DaemonFolders folders) => _sockets.Exists(socket => IsLost(socket, folders));
 
     /// <summary>Opens those anew that have been shut down, or lost.</summary>
-    /// <param name="app">Whose they are.</param>
+    /// <param name="app">Whose they are (<see cref="StoredSockets.KeyOf"/>).</param>
     /// <param name="folders">Where the daemon makes its own; they are stored there for the next one.</param>
     /// <param name="look">See <see cref="OpenAsync"/>.</param>
     /// <param name="happened">Is told of each.</param>

@@ -150,12 +150,13 @@ internal sealed partial class AppListeners : IDisposable
 
     private static AppListeners OpenAll(AppSettings settings, StoredSockets stored, Func<string, bool>? which)
     {
-        var listeners = stored.TakeChannel(settings.Name) is { } channel ? new AppListeners(new ListenersState([], channel.Gives, channel.Takes), []) : new AppListeners();
+        string key = StoredSockets.KeyOf(settings);
+        var listeners = stored.TakeChannel(key) is { } channel ? new AppListeners(new ListenersState([], channel.Gives, channel.Takes), []) : new AppListeners();
         try
         {
             foreach (var address in settings.Urls.Where(which ?? (static _ => true)).SelectMany(ListenAddress.ParseList))
             {
-                var kept = stored.Take(settings.Name, address);
+                var kept = stored.Take(key, address);
                 listeners._sockets.AddRange(kept.Count > 0 ? kept : ListenSockets.Open(address, loops: 1));
             }
             if (settings.IsRouter)

@@ -66,7 +66,7 @@ internal sealed class CommandImage
             }
             finally
             {
-                probe.Kill(entireProcessTree: true);
+                probe.Kill();
             }
         }
         catch (Exception error) when (error is System.ComponentModel.Win32Exception or IOException or InvalidOperationException or CommandFailure)

@@ -30,7 +30,7 @@ internal sealed partial class HostedApp
     public Task<string?> RenewAsync() => DoAsync(async () => !IsLost ? null : State == AppState.Held ? await TryOpenAsync() : await BeginOnceAsync());
 
     /// <summary>Has whoever keeps them for the next daemon keep its addresses.</summary>
-    public void KeepAddresses() => _folders.Stored.Keep(Settings.Name, _listeners?.State);
+    public void KeepAddresses() => _folders.Stored.Keep(StoredSockets.KeyOf(Settings), _listeners?.State);
 
     private async Task<string?> TryOpenAsync()
     {
@@ -70,7 +70,7 @@ internal sealed partial class HostedApp
         return await TryWaitAtDoorAsync();
     }
 
-    private Task<bool> OpenAgainAsync(CancellationToken ct) => _listeners!.OpenAgainAsync(Settings.Name, _folders, Addresses, Happened, ct);
+    private Task<bool> OpenAgainAsync(CancellationToken ct) => _listeners!.OpenAgainAsync(StoredSockets.KeyOf(Settings), _folders, Addresses, Happened, ct);
 
     private async Task CloseListenersAsync()
     {
@@ -87,7 +87,7 @@ internal sealed partial class HostedApp
         _held = null;
         if (_listeners is { } listeners)
         {
-            _folders.Stored.Forget(Settings.Name, listeners.State);
+            _folders.Stored.Forget(StoredSockets.KeyOf(Settings), listeners.State);
             await listeners.CloseAsync(Addresses);
         }
     }

@@ -40,7 +40,7 @@ internal static class StackReader
             }
             finally
             {
-                reader.Kill(entireProcessTree: true);
+                reader.Kill();      // to look for what it may have started is to read the memory of every process, which may never answer
             }
         }
         catch (Exception error) when (error is System.ComponentModel.Win32Exception or IOException or CommandFailure or InvalidOperationException)
@@ -62,7 +62,6 @@ internal static class StackReader
             RedirectStandardInput = true,
             RedirectStandardOutput = true,
             RedirectStandardError = true,
-            UserName = settings.User ?? "",
         };
         if (command.Executable is null)
         {
@@ -70,7 +69,11 @@ internal static class StackReader
         }
         start.ArgumentList.Add(Verb);
         start.ArgumentList.Add(process.ToString(CultureInfo.InvariantCulture));
-        OtherUser.Find(settings.User)?.Describe(start.Environment);
+        if (OtherUser.Find(settings.User) is { } other)
+        {
+            other.Describe(start.Environment);
+            _ = ProcessStart.BecomeUser(start, other);
+        }
         if (settings.Environment.TryGetValue("TMPDIR", out string? folder))
         {
             start.Environment["TMPDIR"] = folder;       // where its runtime listens

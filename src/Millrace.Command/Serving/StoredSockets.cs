@@ -1,8 +1,9 @@
 // systemd keeps what a daemon listens on while it is started again (sd_notify(3), FDSTORE; FileDescriptorStoreMax= of its unit): nobody is refused meanwhile, who connects
-// waits, and connections that were kept lie in the channel between generations. The names say whose they are: millrace.APP.gives, millrace.APP.takes, and
-// millrace.APP.listen.FILE for what is listened on, with the file that goes with it.
+// waits, and connections that were kept lie in the channel between generations. The names say whose they are: millrace.APP.USER.gives, millrace.APP.USER.takes, and
+// millrace.APP.USER.listen.FILE for what is listened on, with the file that goes with it. USER is a number: what processes of one user have, and may have left behind, is never another user's.
 
 using System.Globalization;
+using Millrace.Command.Running;
 using Millrace.Listeners;
 using Millrace.Platform;
 
@@ -19,6 +20,19 @@ internal sealed class StoredSockets
     private readonly List<(string Name, int Descriptor)> _stored = [];
 
     private StoredSockets(ServiceManager? manager) => _manager = manager;
+
+    /// <summary>Whose what an application listens on is; unlike that of every other application, and of every other user.</summary>
+    public static string KeyOf(AppSettings settings)
+    {
+        try
+        {
+            return string.Create(CultureInfo.InvariantCulture, $"{settings.Name}.{OtherUser.Find(settings.User)?.Rights.User ?? SystemCalls.GetEffectiveUser()}");
+        }
+        catch (MillraceStartException)
+        {
+            return $"{settings.Name}.none";     // there is no such user, and so no process of his
+        }
+    }
 
     /// <summary>Where nobody keeps anything.</summary>
     public static StoredSockets None { get; } = new(manager: null);
@@ -76,7 +90,7 @@ internal sealed class StoredSockets
     }
 
     /// <summary>Has systemd keep what an application listens on.</summary>
-    /// <param name="app">Its name.</param>
+    /// <param name="app">Its <see cref="KeyOf"/>.</param>
     /// <param name="listeners">Null: nothing.</param>
     public void Keep(string app, ListenersState? listeners)
     {

@@ -40,7 +40,10 @@ internal sealed class SessionCounters
     private long _notAsked;
 
     /// <summary>Told the reason and the age in seconds of each that goes.</summary>
-    public Action<EvictionReason, int>? AgeOfEvicted { get; set; }
+    public Action<EvictionReason, int> AgeOfEvicted { get; set; } = static (_, _) => { };
+
+    /// <summary>Whether anybody listens to that.</summary>
+    public Func<bool> AgeIsWanted { get; set; } = static () => false;
 
     public long SealedTotal => Volatile.Read(ref _sealed);
 
@@ -91,13 +94,12 @@ internal sealed class SessionCounters
     /// <summary>The store is known not to answer, and was not asked.</summary>
     public void NotAsked() => Interlocked.Increment(ref _notAsked);
 
-    public void Evicted(EvictionReason reason, bool isEstablished, int ageSeconds)
+    public void Evicted(EvictionReason reason, bool isEstablished)
     {
         Interlocked.Increment(ref _evictions[(int)reason]);
         if (isEstablished && reason is EvictionReason.Pressure or EvictionReason.ClientShare)
         {
             Interlocked.Increment(ref _establishedEvicted);
         }
-        AgeOfEvicted?.Invoke(reason, ageSeconds);
     }
 }

@@ -1,6 +1,7 @@
 // Every message about sessions: one catalogue. A message says what happened, and what to do. No token and no value is ever in one.
 
 using Microsoft.Extensions.Logging;
+using Millrace.Observe;
 using Millrace.Sessions.Stores;
 
 namespace Millrace.Sessions.Observe;
@@ -12,21 +13,24 @@ internal sealed partial class SessionLog(ILogger logger, TimeProvider time)
     private const int BusiestMax = 3;
     private static readonly TimeSpan s_between = TimeSpan.FromMinutes(1);
 
-    private readonly ILogger _logger = logger;
+    private readonly ILogger _logger = new HarmlessLogger(logger);
     private long _lastEvicted;
     private long _lastTooLarge;
     private long _lastCommit;
     private int _hasSaidStock;
 
-    /// <summary>At most once a minute.</summary>
-    public void EstablishedEvicted(long budget, ClientAccounts clients)
+    /// <summary>At most once a minute: who has the most sessions, for <see cref="EstablishedEvicted"/>; null where it is not to be said. Says nothing itself, and may be asked under a lock.</summary>
+    public string? BusiestToSay(ClientAccounts clients)
     {
-        if (MaySay(ref _lastEvicted))
+        if (!MaySay(ref _lastEvicted))
         {
-            string busiest = string.Join(", ", clients.Busiest(BusiestMax).Select(static one => $"{one.Client} ({one.Sessions:N0})"));
-            Evicted(budget >> 20, busiest.Length == 0 ? "none is known" : busiest);
+            return null;
         }
+        string busiest = string.Join(", ", clients.Busiest(BusiestMax).Select(static one => $"{one.Client} ({one.Sessions:N0})"));
+        return busiest.Length == 0 ? "none is known" : busiest;
     }
+
+    public void EstablishedEvicted(long budget, string busiest) => Evicted(budget >> 20, busiest);
 
     /// <summary>At most once a minute.</summary>
     public void TooLarge(int bytes, int limit)

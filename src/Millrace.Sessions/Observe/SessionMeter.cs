@@ -31,7 +31,7 @@ internal sealed class SessionMeter : IDisposable
             _meter.CreateObservableCounter("millrace.sessions.evicted", () => Evicted(counters), "{session}", "Sessions that went out of memory, by reason.");
             _meter.CreateObservableCounter("millrace.sessions.evicted.established", () => counters.EstablishedEvictedTotal, "{session}", "Those of them that had been used again and went since memory was full.");
             Histogram<double> age = _meter.CreateHistogram<double>("millrace.sessions.evicted.age", "s", "Age of sessions that went out of memory, by reason.");
-            counters.AgeOfEvicted = (reason, seconds) => age.Record(seconds, Tag("reason", NameOf(reason)));
+            (counters.AgeIsWanted, counters.AgeOfEvicted) = (() => age.Enabled, (reason, seconds) => age.Record(seconds, Tag("reason", NameOf(reason))));
         }
     }
 

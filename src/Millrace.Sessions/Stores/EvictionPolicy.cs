@@ -136,8 +136,8 @@ internal sealed class EvictionPolicy
         {
             Leave(session);
             session.Segment = Segment.None;
-            _evicted(session, reason);
             _clients.Remove(session);
+            _evicted(session, reason);
         }
     }
 

@@ -25,6 +25,7 @@ internal sealed class MemorySessionStore : ISessionBackingStore, ISessionStoreFi
     private readonly int _sessionBytesMax;
     private readonly ITimer _sweep;
     private bool _isSweeping;
+    private News _unsaid;
 
     public MemorySessionStore(MillraceSessionOptions options, SpentSeals spent, SessionCounters counters, SessionLog log, TimeProvider time)
         : this(options, spent, counters, log, time, PolicyShape.WTinyLfu)
@@ -105,23 +106,30 @@ internal sealed class MemorySessionStore : ISessionBackingStore, ISessionStoreFi
         {
             return ValueTask.FromResult(new SessionWriteResult(WriteOutcome.TooLarge, null));
         }
+        SessionWriteResult result;
+        News news;
         lock (_lock)
         {
             _uses.HandOver(_policy);
-            SessionWriteResult result = Write(write);
+            result = Write(write);
             Volatile.Write(ref _bytes, _policy.Bytes);
-            return ValueTask.FromResult(result);
+            news = TakeNews();
         }
+        Say(news);
+        return ValueTask.FromResult(result);
     }
 
     /// <inheritdoc/>
     public ValueTask EndAsync(SessionKey key, TimeSpan remember, CancellationToken cancellationToken)
     {
+        News news;
         lock (_lock)
         {
             End(key);
             Volatile.Write(ref _bytes, _policy.Bytes);
+            news = TakeNews();
         }
+        Say(news);
         return ValueTask.CompletedTask;
     }
 
@@ -131,6 +139,7 @@ internal sealed class MemorySessionStore : ISessionBackingStore, ISessionStoreFi
     internal void Sweep()
     {
         int now = Now;
+        News news;
         foreach ((_, KeptSession session) in _sessions)
         {
             if (IsExpired(session, now))
@@ -152,7 +161,9 @@ internal sealed class MemorySessionStore : ISessionBackingStore, ISessionStoreFi
             {
                 _sweep.Change(s_sweepEvery, Timeout.InfiniteTimeSpan);
             }
+            news = TakeNews();
         }
+        Say(news);
     }
 
     private SessionWriteResult Write(SessionWrite write)
@@ -279,16 +290,53 @@ internal sealed class MemorySessionStore : ISessionBackingStore, ISessionStoreFi
     private void OnEvicted(KeptSession session, EvictionReason reason)
     {
         _sessions.TryRemove(new KeyValuePair<SessionKey, KeptSession>(session.Key, session));
-        int now = Now;
-        _counters.Evicted(reason, session.IsEstablished, now - session.Created);
+        _counters.Evicted(reason, session.IsEstablished);
+        if (_counters.AgeIsWanted())
+        {
+            (_unsaid.Ages ??= []).Add((reason, Now - session.Created));
+        }
         if (reason == EvictionReason.Ended)
         {
             _spent.Add(session.Key);
         }
         if (reason == EvictionReason.Pressure && session.IsEstablished)
         {
-            _log.EstablishedEvicted(BudgetBytes, _policy.Clients);
+            _unsaid.Busiest = _log.BusiestToSay(_policy.Clients) ?? _unsaid.Busiest;
         }
+    }
+
+    // Under the lock.
+    private News TakeNews()
+    {
+        News news = _unsaid;
+        _unsaid = default;
+        return news;
+    }
+
+    // Whoever listens to the meter, or has made the logger, is the application: it may block, throw, or use a session, and is told when the lock has been left.
+    private void Say(in News news)
+    {
+        foreach (var (reason, age) in news.Ages ?? [])
+        {
+            try
+            {
+                _counters.AgeOfEvicted(reason, age);
+            }
+            catch (Exception)
+            {
+                // Of a listener: there is nobody to tell.
+            }
+        }
+        if (news.Busiest is { } busiest)
+        {
+            _log.EstablishedEvicted(BudgetBytes, busiest);
+        }
+    }
+
+    private struct News
+    {
+        public List<(EvictionReason Reason, int Age)>? Ages;
+        public string? Busiest;
     }
 
     private static bool IsExpired(KeptSession session, int now) => now - Volatile.Read(ref session.LastUsed) > session.IdleTimeout;

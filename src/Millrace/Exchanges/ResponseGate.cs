@@ -44,17 +44,9 @@ internal struct ResponseGate(SendLock sending)
     [MethodImpl(MethodImplOptions.NoInlining)]
     private void EnterAfterAnother(long ticket)
     {
-        long until = Environment.TickCount64 + EnterMs;
-        var spin = default(SpinWait);
-        while (Interlocked.CompareExchange(ref _word, ticket | Writing, ticket) is long was && was != ticket)
+        if (!TryEnterAgain(ticket))
         {
-            if (was != (ticket | Writing) || Environment.TickCount64 > until)
-            {
-                ThrowNotOpen(ticket);
-            }
-
-            until = sending.IsInFile ? Environment.TickCount64 + EnterMs : until;
-            WaitForWriter(ref spin);
+            ThrowNotOpen(ticket);
         }
     }
 
@@ -67,20 +59,23 @@ internal struct ResponseGate(SendLock sending)
         }
     }
 
-    /// <summary>False when the response is complete or the request over.</summary>
+    /// <summary>False when the response is complete or the request over, or whoever calls this is within the gate.</summary>
     public bool TryEnterAgain(long ticket)
     {
+        long until = Environment.TickCount64 + EnterMs;
         var spin = default(SpinWait);
-        while (true)
+        while (Interlocked.CompareExchange(ref _word, ticket | Writing, ticket) is long was && was != ticket)
         {
-            long was = Interlocked.CompareExchange(ref _word, ticket | Writing, ticket);
-            if (was != (ticket | Writing))
+            if (was != (ticket | Writing) || Environment.TickCount64 > until)
             {
-                return was == ticket;
+                return false;
             }
 
+            until = sending.IsInFile ? Environment.TickCount64 + EnterMs : until;
             WaitForWriter(ref spin);
         }
+
+        return true;
     }
 
     // Who is within the gate leaves it at once, unless the kernel reads a file for him.

@@ -121,6 +121,40 @@ public sealed class MemorySessionStoreTests
         Assert.Equal(0, rig.Counters.EstablishedEvictedTotal);
     }
 
+    // Whoever listens to the meter is the application: it may throw, and look at a session.
+    [Fact]
+    public async Task What_listens_to_evictions_throws_or_waits_for_a_session_and_the_store_goes_on()
+    {
+        using var rig = new MemoryStoreRig(MillraceSessionOptions.BudgetBytesMin);
+        var client = ClientPrefix.Of(System.Net.IPAddress.Parse("203.0.113.9"));
+        int told = 0, written = 0;
+        rig.Counters.AgeIsWanted = static () => true;
+        rig.Counters.AgeOfEvicted = (_, _) =>
+        {
+            if (Interlocked.Increment(ref told) == 1)
+            {
+                written += Task.Run(() => rig.Add(10)).Wait(TimeSpan.FromSeconds(20)) ? 1 : 0;
+            }
+            throw new FormatException();
+        };
+
+        Task flood = Task.Run(() =>
+        {
+            for (int i = 0; i < 4 * rig.Places(100); i++)
+            {
+                rig.Add(100, client);
+            }
+        });
+
+        await flood.WaitAsync(TimeSpan.FromSeconds(60));
+        Assert.True(told > 100);
+        Assert.Equal(1, written);
+        Assert.InRange(rig.Store.Bytes, 1, rig.Store.BudgetBytes);
+        rig.Time.Advance(MemoryStoreRig.Idle * 2);
+        rig.Store.Sweep();
+        Assert.Equal(0, rig.Store.Live);
+    }
+
     [Fact]
     public void With_the_least_recently_used_policy_the_same_flood_takes_all()
     {

@@ -37,6 +37,29 @@ public sealed class ProcessStartTests : IDisposable
         Assert.Equal("<-n><a b><>", lines[^1]);
     }
 
+    // Between fork and exec a child of another user's could be stopped by him, and the start with it.
+    [Theory]
+    [InlineData("nobody")]
+    [InlineData("www-data")]
+    public void Whoever_starts_as_another_user_becomes_him_behind_the_start(string name)
+    {
+        if (!OperatingSystem.IsLinux() || OtherUser.Find(name) is not { } user)
+        {
+            return;     // only root can
+        }
+
+        var start = new ProcessStartInfo("/bin/sh", ["-c", "id -u; id -g; id -G; pwd; printf '<%s>' \"$@\"", "-x", "a b", ""]) { RedirectStandardOutput = true, WorkingDirectory = "/tmp" };
+        Assert.True(ProcessStart.Defer(start));
+        Assert.True(ProcessStart.BecomeUser(start, user));
+        Assert.Equal("", start.UserName);
+        string[] lines = Output(start, out int code).Split('\n');
+
+        Assert.Equal(0, code);
+        Assert.Equal([$"{user.Rights.User}", $"{user.Rights.Group}"], lines[..2]);
+        Assert.Equal(user.Rights.Groups.Append(user.Rights.Group).Distinct().Order().Select(static group => $"{group}"), lines[2].Split(' ').Order(StringComparer.Ordinal).OrderBy(static group => int.Parse(group, System.Globalization.CultureInfo.InvariantCulture)));
+        Assert.Equal(["/tmp", "<a b><>"], lines[3..]);
+    }
+
     [Fact]
     public void A_program_with_an_equals_sign_in_its_path_is_a_program()
     {
