@@ -12,11 +12,12 @@ internal static class ProcessStart
     private const string Env = "/usr/bin/env";
     private const string Nice = "/usr/bin/nice";
     private const string SetPriv = "/usr/bin/setpriv";
+    private const string AnyUser = "65534";
 
     private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(20);
     private static readonly Lock s_one = new();
     private static readonly Lazy<bool> s_entersFolders = new(EntersFolders);
-    private static readonly Lazy<bool> s_becomesUsers = new(BecomesUsers);
+    private static volatile bool s_becomesUsers;
     private static long s_passedAt = Environment.TickCount64;       // from one to the next
 
     /// <exception cref="System.ComponentModel.Win32Exception">It cannot be started.</exception>
@@ -72,15 +73,15 @@ internal static class ProcessStart
     }
 
     /// <summary>
-    /// Has another program become that user, and then this one: the start is over before. A child that were the user's between fork and exec could be stopped there by any process of his, and
-    /// nobody could start anything any more. Where there is no such program, it is (<see cref="ProcessStartInfo.UserName"/>).
+    /// Has the process that is started become that user. Another program does, where it can (<see cref="Prepare"/>), and becomes this one: the start is over before. Between fork and exec a child that is
+    /// the user's already can be stopped by any of his processes, and then nobody can start anything any more.
     /// </summary>
-    /// <param name="start">As it is to be started, behind <see cref="Defer"/>.</param>
+    /// <param name="start">As it is to be started, with its environment; behind <see cref="Defer"/>.</param>
     /// <param name="user">Who it is to be.</param>
     /// <returns>Whether what is wrong with the program shows as the exit code 127, where it is not there, or 126.</returns>
     public static bool BecomeUser(ProcessStartInfo start, OtherUser user)
     {
-        if (!s_becomesUsers.Value)
+        if (!s_becomesUsers || start.Environment.Any(static variable => IsHeededByPrograms(variable.Key) && Environment.GetEnvironmentVariable(variable.Key) != variable.Value))
         {
             start.UserName = user.Name;
             return false;
@@ -94,19 +95,25 @@ internal static class ProcessStart
         return true;
     }
 
-    // That of util-linux does; that of BusyBox does not.
-    private static bool BecomesUsers()
+    /// <summary>Looks, once and before anything is started, whether there is a program by which others become other users: that of util-linux does, that of BusyBox does not.</summary>
+    public static void Prepare()
     {
         try
         {
-            using var probe = Now(new ProcessStartInfo(SetPriv, ["--reuid=0", "--regid=0", "--groups=0", "--", "/usr/bin/env", "true"]) { WorkingDirectory = "/", RedirectStandardError = true });
-            return probe.WaitForExit(s_patience) && probe.ExitCode == 0;
+            using var probe = Now(new ProcessStartInfo(SetPriv, [$"--reuid={AnyUser}", $"--regid={AnyUser}", "--clear-groups", "--", Env, "true"]) { WorkingDirectory = "/", RedirectStandardError = true });
+            s_becomesUsers = probe.WaitForExit(s_patience) && probe.ExitCode == 0;
         }
-        catch (System.ComponentModel.Win32Exception)
+        catch (Exception error) when (error is System.ComponentModel.Win32Exception or CommandFailure)
         {
-            return false;
+            s_becomesUsers = false;
         }
     }
+
+    // The program that becomes the user is root's until then, and so is what the C library does for it: a library, a table or a text of the application's would be root's as well (ld.so(8), "secure-execution mode").
+    private static bool IsHeededByPrograms(string name) =>
+        name.StartsWith("LD_", StringComparison.Ordinal) || name.StartsWith("LC_", StringComparison.Ordinal) || name.StartsWith("LANG", StringComparison.Ordinal) || name.StartsWith("MALLOC_", StringComparison.Ordinal)
+        || name.StartsWith("GLIBC_", StringComparison.Ordinal)
+        || name is "GCONV_PATH" or "GETCONF_DIR" or "HOSTALIASES" or "LOCALDOMAIN" or "LOCPATH" or "NIS_PATH" or "NLSPATH" or "OUTPUT_CHARSET" or "RESOLV_HOST_CONF" or "RES_OPTIONS" or "TEXTDOMAIN" or "TEXTDOMAINDIR" or "TZDIR";
 
     // GNU's does since 8.28; that of BusyBox does not.
     private static bool EntersFolders()

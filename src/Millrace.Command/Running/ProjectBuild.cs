@@ -92,12 +92,13 @@ internal static class ProjectBuild
         catch (OperationCanceledException)
         {
             // To look for what it has started is to read the memory of every process, which may never answer: that is a thread's of its own.
-            _ = Task.Factory.StartNew(() => build.Kill(entireProcessTree: true), CancellationToken.None, TaskCreationOptions.LongRunning | TaskCreationOptions.DenyChildAttach, TaskScheduler.Default);
-            var exit = build.WaitForExitAsync(CancellationToken.None);
-            if (await Task.WhenAny(exit, Task.Delay(s_lastWordsPatience, CancellationToken.None)) != exit)     // the next one writes where it did
+            var kill = Task.Factory.StartNew(() => build.Kill(entireProcessTree: true), CancellationToken.None, TaskCreationOptions.LongRunning | TaskCreationOptions.DenyChildAttach, TaskScheduler.Default);
+            var end = Task.WhenAll(kill, build.WaitForExitAsync(CancellationToken.None));
+            if (await Task.WhenAny(end, Task.Delay(s_lastWordsPatience, CancellationToken.None)) != end)     // the next one writes where it did
             {
                 build.Kill();
             }
+            _ = end.ContinueWith(static its => its.Exception, TaskScheduler.Default);
             throw;
         }
         string assembly = (await LastWordsAsync(output, ct)).Trim();

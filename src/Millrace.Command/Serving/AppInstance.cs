@@ -364,7 +364,7 @@ internal sealed partial class AppInstance : IDisposable
         }
         else if (other is not null)
         {
-            _isDeferred |= ProcessStart.BecomeUser(info, other);
+            _isDeferred |= ProcessStart.BecomeUser(info, other) && app.Executable is not null;
         }
         else
         {

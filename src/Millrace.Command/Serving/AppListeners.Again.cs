@@ -18,14 +18,13 @@ internal sealed partial class AppListeners
     public bool IsLost(DaemonFolders folders) => _sockets.Exists(socket => IsLost(socket, folders));
 
     /// <summary>Opens those anew that have been shut down, or lost.</summary>
-    /// <param name="app">Whose they are (<see cref="StoredSockets.KeyOf"/>).</param>
     /// <param name="folders">Where the daemon makes its own; they are stored there for the next one.</param>
     /// <param name="look">See <see cref="OpenAsync"/>.</param>
     /// <param name="happened">Is told of each.</param>
     /// <param name="ct">Nobody waits for it any more.</param>
     /// <returns>False: all of them listen, or they have been closed.</returns>
     /// <exception cref="MillraceStartException">One of them cannot be opened; the message says what to do.</exception>
-    public async Task<bool> OpenAgainAsync(string app, DaemonFolders folders, PatientLook look, Action<string> happened, CancellationToken ct)
+    public async Task<bool> OpenAgainAsync(DaemonFolders folders, PatientLook look, Action<string> happened, CancellationToken ct)
     {
         if (!_sockets.Exists(socket => IsGone(socket, folders)))
         {
@@ -33,7 +32,7 @@ internal sealed partial class AppListeners
         }
         try
         {
-            return await look.AtAsync(string.Join(", ", Shown), () => OpenAgain(app, folders, happened), ct);       // where somebody else has done so meanwhile there is nothing left to do
+            return await look.AtAsync(string.Join(", ", Shown), () => OpenAgain(folders, happened), ct);       // where somebody else has done so meanwhile there is nothing left to do
         }
         catch (StandstillException error)
         {
@@ -48,7 +47,7 @@ internal sealed partial class AppListeners
 
     private static bool IsGone(ListenSocket socket, DaemonFolders folders) => IsShut(socket) || IsLost(socket, folders);
 
-    private bool OpenAgain(string app, DaemonFolders folders, Action<string> happened)
+    private bool OpenAgain(DaemonFolders folders, Action<string> happened)
     {
         foreach (var socket in _sockets.Where(socket => IsGone(socket, folders)))
         {
@@ -56,7 +55,7 @@ internal sealed partial class AppListeners
             string how = isLost ? "removed by somebody" : "shut down by its processes";
             try
             {
-                if (!Replace(socket, app, folders))
+                if (!Replace(socket, folders))
                 {
                     return false;
                 }
@@ -72,7 +71,7 @@ internal sealed partial class AppListeners
     }
 
     // False: they have been closed meanwhile.
-    private bool Replace(ListenSocket socket, string app, DaemonFolders folders)
+    private bool Replace(ListenSocket socket, DaemonFolders folders)
     {
         if (socket.Address.Kind == EndPointKind.Inherited)
         {
@@ -99,8 +98,8 @@ internal sealed partial class AppListeners
         }
         if (isReplaced)
         {
-            folders.Stored.Forget(app, before);
-            folders.Stored.Keep(app, State);
+            folders.Stored.Forget(StoredAs, before);
+            folders.Stored.Keep(StoredAs, State);
         }
         return isReplaced;
     }

@@ -48,12 +48,17 @@ internal sealed partial class AppListeners : IDisposable
         _sockets.AddRange(sockets);
     }
 
+    /// <summary>Under which name they are kept for the next daemon (<see cref="StoredSockets.KeyOf"/>), as it was when they were opened.</summary>
+    public required string StoredAs { get; init; }
+
     /// <summary>For another program, which goes on with them.</summary>
     public ListenersState State => new([.. _sockets.Select(AppInstance.StateOf)], _gives, _takes);
 
     /// <summary>Those that were opened before.</summary>
+    /// <param name="state">What has been written of them.</param>
+    /// <param name="storedAs">See <see cref="StoredAs"/>.</param>
     /// <exception cref="MillraceStartException">They are not what is said of them.</exception>
-    public static AppListeners Resume(ListenersState state)
+    public static AppListeners Resume(ListenersState state, string storedAs)
     {
         int[] channel = [state.Gives, state.Takes];
         if (!Array.TrueForAll(channel, IsChannel))
@@ -64,7 +69,7 @@ internal sealed partial class AppListeners : IDisposable
         ListenSocket[] sockets = [.. state.Sockets.Select((socket, i) =>
             ResumedListeners.TryTake(socket.Descriptor, ListenAddress.Parse(socket.Address), files[i]) ?? throw new MillraceStartException($"Nobody listens at {socket.Address} any more."))];
         Array.ForEach(channel, static end => _ = SystemCalls.Fcntl(end, SystemCalls.F_SETFD, SystemCalls.FD_CLOEXEC));
-        return new AppListeners(state, sockets);
+        return new AppListeners(state, sockets) { StoredAs = storedAs };
     }
 
     // Where their file system does not answer the sockets are taken over without them: they go on, and their files stay when they are closed.
@@ -151,7 +156,7 @@ internal sealed partial class AppListeners : IDisposable
     private static AppListeners OpenAll(AppSettings settings, StoredSockets stored, Func<string, bool>? which)
     {
         string key = StoredSockets.KeyOf(settings);
-        var listeners = stored.TakeChannel(key) is { } channel ? new AppListeners(new ListenersState([], channel.Gives, channel.Takes), []) : new AppListeners();
+        var listeners = stored.TakeChannel(key) is { } channel ? new AppListeners(new ListenersState([], channel.Gives, channel.Takes), []) { StoredAs = key } : new AppListeners() { StoredAs = key };
         try
         {
             foreach (var address in settings.Urls.Where(which ?? (static _ => true)).SelectMany(ListenAddress.ParseList))

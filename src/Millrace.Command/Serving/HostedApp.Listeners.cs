@@ -30,7 +30,7 @@ internal sealed partial class HostedApp
     public Task<string?> RenewAsync() => DoAsync(async () => !IsLost ? null : State == AppState.Held ? await TryOpenAsync() : await BeginOnceAsync());
 
     /// <summary>Has whoever keeps them for the next daemon keep its addresses.</summary>
-    public void KeepAddresses() => _folders.Stored.Keep(StoredSockets.KeyOf(Settings), _listeners?.State);
+    public void KeepAddresses() => _folders.Stored.Keep(_listeners?.StoredAs ?? "", _listeners?.State);
 
     private async Task<string?> TryOpenAsync()
     {
@@ -70,7 +70,7 @@ internal sealed partial class HostedApp
         return await TryWaitAtDoorAsync();
     }
 
-    private Task<bool> OpenAgainAsync(CancellationToken ct) => _listeners!.OpenAgainAsync(StoredSockets.KeyOf(Settings), _folders, Addresses, Happened, ct);
+    private Task<bool> OpenAgainAsync(CancellationToken ct) => _listeners!.OpenAgainAsync(_folders, Addresses, Happened, ct);
 
     private async Task CloseListenersAsync()
     {
@@ -87,7 +87,7 @@ internal sealed partial class HostedApp
         _held = null;
         if (_listeners is { } listeners)
         {
-            _folders.Stored.Forget(StoredSockets.KeyOf(Settings), listeners.State);
+            _folders.Stored.Forget(listeners.StoredAs, listeners.State);
             await listeners.CloseAsync(Addresses);
         }
     }

@@ -30,7 +30,7 @@ internal sealed partial class HostedApp
             _queueUntil = saved.QueueUntil,
             _page = saved.Page,
             _queueReason = saved.QueueReason,
-            _listeners = saved.Listeners is { } listeners ? AppListeners.Resume(listeners) : null,
+            _listeners = saved.Listeners is { } listeners ? AppListeners.Resume(listeners, StoredSockets.KeyOf(saved.Settings)) : null,
         };
         saved.Events.ToList().ForEach(app._events.Add);
         app.Output.Resume(saved.Pipes, saved.Output, saved.Printed);

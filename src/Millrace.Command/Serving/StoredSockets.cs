@@ -1,6 +1,6 @@
 // systemd keeps what a daemon listens on while it is started again (sd_notify(3), FDSTORE; FileDescriptorStoreMax= of its unit): nobody is refused meanwhile, who connects
 // waits, and connections that were kept lie in the channel between generations. The names say whose they are: millrace.APP.USER.gives, millrace.APP.USER.takes, and
-// millrace.APP.USER.listen.FILE for what is listened on, with the file that goes with it. USER is a number: what processes of one user have, and may have left behind, is never another user's.
+// millrace.APP.USER.listen.FILE for what is listened on, with the file that goes with it. USER is a number, or "none": what processes of one user have, and may have left behind, is never another user's.
 
 using System.Globalization;
 using Millrace.Command.Running;
@@ -82,8 +82,14 @@ internal sealed class StoredSockets
         (string Name, int Descriptor)[] its;
         lock (_lock)
         {
-            its = [.. _stored.Where(each => each.Name.StartsWith(prefix, StringComparison.Ordinal) && ResumedListeners.IsAt(each.Descriptor, address))];
-            _stored.RemoveAll(its.Contains);
+            (string Name, int Descriptor)[] there = [.. _stored.Where(each => ResumedListeners.IsAt(each.Descriptor, address))];
+            _stored.RemoveAll(there.Contains);
+            its = [.. there.Where(each => each.Name.StartsWith(prefix, StringComparison.Ordinal))];
+            foreach (var (name, descriptor) in there.Except(its))
+            {
+                _manager?.Forget(name);
+                _ = SystemCalls.Close(descriptor);      // another's, who listens here no more: the address is to be opened anew
+            }
         }
         // Their file system may stand still, and others want theirs.
         return [.. its.Select(each => ResumedListeners.TryTake(each.Descriptor, address, each.Name[prefix.Length..] is var file && file == NoFile ? null : file.Replace('-', ':'))!)];

@@ -46,6 +46,7 @@ internal static class ServeVerb
         OwnDirectory.Prepare(Path.GetDirectoryName(places.Control)!, group: null, OwnFolder, OwnFolder);
         using var socket = Listen(places, state);
         using var sockets = state is null ? SocketsOfOne.Take(places.Control) : SocketsOfOne.Resume(state.Lock);
+        ProcessStart.Prepare();
         using var manager = ServiceManager.OfProcess(console.Steady.Say);
         var stopping = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
         var killed = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);

@@ -316,20 +316,22 @@ internal sealed class MemorySessionStore : ISessionBackingStore, ISessionStoreFi
     // Whoever listens to the meter, or has made the logger, is the application: it may block, throw, or use a session, and is told when the lock has been left.
     private void Say(in News news)
     {
-        foreach (var (reason, age) in news.Ages ?? [])
-        {
-            try
-            {
-                _counters.AgeOfEvicted(reason, age);
-            }
-            catch (Exception)
-            {
-                // Of a listener: there is nobody to tell.
-            }
-        }
+        news.Ages?.ForEach(SayAge);
         if (news.Busiest is { } busiest)
         {
             _log.EstablishedEvicted(BudgetBytes, busiest);
+        }
+    }
+
+    private void SayAge((EvictionReason Reason, int Age) evicted)
+    {
+        try
+        {
+            _counters.AgeOfEvicted(evicted.Reason, evicted.Age);
+        }
+        catch (Exception)
+        {
+            // Of a listener: there is nobody to tell.
         }
     }
 

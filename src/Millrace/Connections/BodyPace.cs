@@ -25,12 +25,12 @@ internal struct BodyPace
     public void Restart(long nowMs) => _sinceMs = _lastMs = _lookedMs = nowMs;
 
     /// <param name="nowMs">The time, which may be later than that of a look in the same turn.</param>
-    /// <param name="wasAwaited">The handler has waited for them: what has passed up to here counts, whatever it is at when the next look comes.</param>
-    public void NoteBytes(long nowMs, bool wasAwaited)
+    /// <param name="awaitedSinceMs">Since when the handler has waited for them, -1 if it has not: what it has waited counts, whatever it is at when the next look comes.</param>
+    public void NoteBytes(long nowMs, long awaitedSinceMs)
     {
-        if (wasAwaited)
+        if (awaitedSinceMs >= 0)
         {
-            Look(nowMs, isAwaited: true);
+            Look(nowMs, awaitedSinceMs);
         }
 
         _lastMs = nowMs;
@@ -54,8 +54,10 @@ internal struct BodyPace
         }
     }
 
-    /// <summary>It is time for a look: what has passed since the last one counts if the handler waits for bytes now.</summary>
-    public void Look(long nowMs, bool isAwaited)
+    /// <summary>It is time for a look: of what has passed since the last one that counts in which the handler has waited for bytes.</summary>
+    /// <param name="nowMs">The time.</param>
+    /// <param name="awaitedSinceMs">Since when it waits now; -1: it does not.</param>
+    public void Look(long nowMs, long awaitedSinceMs)
     {
         long passed = nowMs - _lookedMs;
         if (passed <= 0)
@@ -69,13 +71,10 @@ internal struct BodyPace
             return;
         }
 
-        // Where nobody has looked for long the process stood still, and has read no more than the socket held: so much is nobody's rate.
-        long stoodStill = passed - (2 * SendProgress.LookMs);
-        _sinceMs += isAwaited ? Math.Max(0, stoodStill) : passed;
-        if (!isAwaited)
-        {
-            _lastMs = Math.Max(_lastMs, Math.Min(nowMs, _lastMs + passed));     // bytes may be as young as the look
-        }
+        // Where nobody has looked for long the process stood still, and has read no more than the socket held: beyond two looks that is nobody's rate. It is a silence all the same.
+        long waited = awaitedSinceMs < 0 ? 0 : Math.Clamp(nowMs - awaitedSinceMs, 0, passed);
+        _sinceMs += passed - Math.Min(waited, 2 * SendProgress.LookMs);
+        _lastMs = Math.Max(_lastMs, Math.Min(nowMs, _lastMs + passed - waited));     // bytes may be as young as the look
     }
 
     /// <param name="nowMs">The time.</param>

@@ -55,14 +55,15 @@ internal sealed partial class FastCgiConnection<TKernel>
         _restSinceMs = Loop.Kernel.NowMs;
     }
 
-    // What nobody reads has to come as fast as what somebody does, from one look to the next, which may come a moment late: otherwise its connection is as idle as one that is silent.
+    // What nobody reads has to come as fast as what somebody does, from one look to the next: otherwise its connection is as idle as one that is silent. A look may come a moment late, and where the process
+    // stood still so late that no more can have come than the socket held.
     private protected override bool KeepsForRest(long nowMs)
     {
         long bytes = Discarded - _restAtLook;
-        long sinceMs = _restSinceMs;
+        long passed = Math.Min(nowMs - _restSinceMs - SendProgress.LookMs, (long)(Options.IdleTimeout + Options.HeadTimeout).TotalMilliseconds);
         _restAtLook = Discarded;
         _restSinceMs = nowMs;
-        if (EndsSoon || !IsRestComing || bytes == 0 || Rates.Body?.IsMissed(bytes, nowMs - sinceMs - SendProgress.LookMs) == true)
+        if (EndsSoon || !IsRestComing || bytes == 0 || Rates.Body?.IsMissed(bytes, passed) == true)
         {
             return false;
         }

@@ -188,7 +188,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
 
             Loop.Counters.BytesReceived += count;
             _lastActiveMs = Loop.NowMs;
-            _bodyPace.NoteBytes(Loop.Kernel.NowMs, exchange.Body.IsAwaited);
+            _bodyPace.NoteBytes(Loop.Kernel.NowMs, exchange.Body.AwaitedSinceMs);
             ProcessWhileLent(driver, input, 0, count);
             bool room = exchange.Body.Flush(exchange.OnBodyRoom);
             if (!room || IsHolding || !ReadsWhileLent)
@@ -305,7 +305,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
                 _bodyPace.Restart(nowMs);
             }
 
-            _bodyPace.Look(nowMs, exchange.Body.IsAwaited);
+            _bodyPace.Look(nowMs, exchange.Body.AwaitedSinceMs);
             if (!exchange.Body.IsPaused && _bodyPace.IsTooSlow(nowMs, exchange.Body.Received, Options.BodyTimeout, exchange.Rates.Body, inBlocks: IsFastCgi))
             {
                 Loop.Counters.Refused(Observe.Refusal.BodyTooSlow);

@@ -220,6 +220,8 @@ internal abstract partial class SendingConnection<TKernel> : Connection
         _progress.NoteSent();
     }
 
+    public sealed override long NowMs => Loop.Kernel.NowMs;
+
     // ---- a peer that reads slowly ----
 
     private protected long SendTimeoutMs => (long)Options.SendTimeout.TotalMilliseconds;

@@ -38,7 +38,7 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
     public bool SendInterim(ReadOnlySpan<byte> response)
     {
         long ticket = exchange.Ticket;
-        if (!exchange.Gate.TryEnterAgain(ticket))     // a reader may be at work while another thread writes
+        if (!exchange.Gate.TryEnterSoon(ticket))     // a reader may be at work while another thread writes, or be a logger that is told of the failure of this very response
         {
             return false;
         }

@@ -14,11 +14,12 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
     private ExpiryGuard _guard;
     private bool _completed;
     private int _waiting;       // under the guard: reads that wait for bytes
+    private long _waitingSinceMs;
 
     public bool HasStarted { get; private set; }
 
-    /// <summary>A read waits for bytes; any thread may ask.</summary>
-    public bool IsWaiting => Volatile.Read(ref _waiting) > 0;
+    /// <summary>Since when a read waits for bytes; -1: none does. Any thread may ask.</summary>
+    public long WaitingSinceMs => Volatile.Read(ref _waiting) > 0 ? Volatile.Read(ref _waitingSinceMs) : -1;
 
     private bool _isTooLarge;
     private bool _staysEmpty;
@@ -194,6 +195,11 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
             if (read.IsCompleted)
             {
                 return new ValueTask<ReadResult>(read.GetAwaiter().GetResult());
+            }
+
+            if (_waiting == 0)
+            {
+                Volatile.Write(ref _waitingSinceMs, exchange.Connection.NowMs);
             }
 
             _waiting++;

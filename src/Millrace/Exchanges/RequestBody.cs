@@ -63,8 +63,8 @@ internal sealed class RequestBody
     /// <summary>Whether the application has begun to read.</summary>
     public bool HasStarted => _tunnel is not null || _reader is { HasStarted: true };
 
-    /// <summary>Its reader waits for bytes, as far as another thread can know.</summary>
-    public bool IsAwaited => Volatile.Read(ref _reader) is { IsWaiting: true };
+    /// <summary>Since when its reader waits for bytes, as far as another thread can know; -1: it does not.</summary>
+    public long AwaitedSinceMs => Volatile.Read(ref _reader)?.WaitingSinceMs ?? -1;
 
     /// <summary>The pipe is full: the loop does not read on until <see cref="OnRoom"/> has run.</summary>
     public bool IsPaused { get; private set; }

@@ -21,6 +21,9 @@ internal abstract class ResponseChannel(ResponseFraming framing)
 
     public abstract void PostResumeReading();
 
+    /// <summary>The time, in milliseconds of the clock of its loop; any thread.</summary>
+    public abstract long NowMs { get; }
+
     /// <summary>The handler starts reading the body.</summary>
     public virtual void OnBodyWanted(Exchange exchange)
     {

@@ -44,7 +44,7 @@ internal struct ResponseGate(SendLock sending)
     [MethodImpl(MethodImplOptions.NoInlining)]
     private void EnterAfterAnother(long ticket)
     {
-        if (!TryEnterAgain(ticket))
+        if (!TryEnterSoon(ticket))
         {
             ThrowNotOpen(ticket);
         }
@@ -59,8 +59,24 @@ internal struct ResponseGate(SendLock sending)
         }
     }
 
-    /// <summary>False when the response is complete or the request over, or whoever calls this is within the gate.</summary>
+    /// <summary>False when the response is complete or the request over.</summary>
     public bool TryEnterAgain(long ticket)
+    {
+        var spin = default(SpinWait);
+        while (true)
+        {
+            long was = Interlocked.CompareExchange(ref _word, ticket | Writing, ticket);
+            if (was != (ticket | Writing))
+            {
+                return was == ticket;
+            }
+
+            WaitForWriter(ref spin);
+        }
+    }
+
+    /// <summary>For what an application may call from anywhere. False as well when another has been within for ten seconds: that is whoever calls this.</summary>
+    public bool TryEnterSoon(long ticket)
     {
         long until = Environment.TickCount64 + EnterMs;
         var spin = default(SpinWait);

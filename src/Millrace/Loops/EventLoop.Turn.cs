@@ -29,7 +29,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     private readonly List<Connection> _unwatched = [];
     private readonly List<AcceptBacklog> _parked = [];
     private long _watchAgainAtMs;
-    private long _heardMs;      // whatever came before that has been told of by now
+    private long _heardMs;      // what came before that has been told of by now, unless the batch is full
     private int _batchCount;
     private int _batchPosition;
     private bool _isReserveReached;
@@ -133,7 +133,10 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
         {
             try
             {
-                due.OnDeadline(NowMs);
+                if (Volatile.Read(ref due.DeadlineMs) <= _heardMs)       // it may have been put off since it was armed
+                {
+                    due.OnDeadline(NowMs);
+                }
             }
             catch (Exception error)
             {

@@ -1,5 +1,6 @@
 // A visitor who takes his time is not the program's silence: neither while his body comes, nor while he takes the answer, nor where he does both.
 using System.Text;
+using Microsoft.Extensions.DependencyInjection;
 using Millrace.Connector;
 using Millrace.Interop.Client;
 
@@ -85,5 +86,6 @@ public sealed class SlowVisitorTests
     }
 
     private static Task<PhpApp> AppAsync(ScriptedProgram program, bool onMillrace) =>
-        PhpApp.StartAsync(program.Address, onMillrace, "/{**path}", static options => options.ReadTimeout = s_readTimeout);
+        PhpApp.StartAsync(program.Address, onMillrace, "/{**path}", static options => options.ReadTimeout = s_readTimeout,
+            build: static builder => builder.Services.Configure<Microsoft.AspNetCore.Server.Kestrel.Core.KestrelServerOptions>(static kestrel => (kestrel.Limits.MinRequestBodyDataRate, kestrel.Limits.MinResponseDataRate) = (null, null)));      // his pace is not what this is about
 }

@@ -50,6 +50,7 @@ public sealed class ProcessStartTests : IDisposable
 
         var start = new ProcessStartInfo("/bin/sh", ["-c", "id -u; id -g; id -G; pwd; printf '<%s>' \"$@\"", "-x", "a b", ""]) { RedirectStandardOutput = true, WorkingDirectory = "/tmp" };
         Assert.True(ProcessStart.Defer(start));
+        ProcessStart.Prepare();
         Assert.True(ProcessStart.BecomeUser(start, user));
         Assert.Equal("", start.UserName);
         string[] lines = Output(start, out int code).Split('\n');
@@ -58,6 +59,29 @@ public sealed class ProcessStartTests : IDisposable
         Assert.Equal([$"{user.Rights.User}", $"{user.Rights.Group}"], lines[..2]);
         Assert.Equal(user.Rights.Groups.Append(user.Rights.Group).Distinct().Order().Select(static group => $"{group}"), lines[2].Split(' ').Order(StringComparer.Ordinal).OrderBy(static group => int.Parse(group, System.Globalization.CultureInfo.InvariantCulture)));
         Assert.Equal(["/tmp", "<a b><>"], lines[3..]);
+    }
+
+    // The program that becomes the user is root's: what a variable of the application's has it load would be as well.
+    [Theory]
+    [InlineData("LD_PRELOAD")]
+    [InlineData("LD_LIBRARY_PATH")]
+    [InlineData("GLIBC_TUNABLES")]
+    [InlineData("LOCPATH")]
+    [InlineData("LANGUAGE")]
+    [InlineData("GCONV_PATH")]
+    public void Where_a_variable_of_the_applications_says_what_programs_load_none_is_run_as_root(string name)
+    {
+        if (!OperatingSystem.IsLinux() || OtherUser.Find("nobody") is not { } user)
+        {
+            return;     // only root can
+        }
+
+        ProcessStart.Prepare();
+        var start = new ProcessStartInfo("/bin/sh", ["-c", "id -u"]) { RedirectStandardOutput = true, WorkingDirectory = "/" };
+        start.Environment[name] = "/nowhere";
+        Assert.False(ProcessStart.BecomeUser(start, user));
+
+        Assert.Equal(("nobody", "/bin/sh"), (start.UserName, start.FileName));
     }
 
     [Fact]

@@ -18,10 +18,10 @@ public sealed class BodyPaceTests
         var pace = default(BodyPace);
         pace.Begin(1_000, isPaused: false);
         long now = 1_000 + sinceLook;
-        pace.NoteBytes(now, wasAwaited: false);
-        pace.Look(now, isAwaited: false);
+        pace.NoteBytes(now, awaitedSinceMs: -1);
+        pace.Look(now, awaitedSinceMs: -1);
 
-        pace.Look(now + 60_000, isAwaited: true);
+        pace.Look(now + 60_000, awaitedSinceMs: 0);
         Assert.False(pace.IsTooSlow(now + 60_000, 1, s_silence, rate: null, inBlocks: false));
         Assert.True(pace.IsTooSlow(now + 60_001, 1, s_silence, rate: null, inBlocks: false));
     }
@@ -31,9 +31,9 @@ public sealed class BodyPaceTests
     {
         var pace = default(BodyPace);
         pace.Begin(1_000, isPaused: false);
-        pace.NoteBytes(2_000, wasAwaited: true);
-        pace.Look(4_000, isAwaited: true);
-        pace.Look(4_000 + Day, isAwaited: false);
+        pace.NoteBytes(2_000, awaitedSinceMs: 0);
+        pace.Look(4_000, awaitedSinceMs: 0);
+        pace.Look(4_000 + Day, awaitedSinceMs: -1);
 
         Assert.False(pace.IsTooSlow(4_000 + Day + 58_000, 1, s_silence, rate: null, inBlocks: false));
         Assert.True(pace.IsTooSlow(4_000 + Day + 58_001, 1, s_silence, rate: null, inBlocks: false));
@@ -47,13 +47,13 @@ public sealed class BodyPaceTests
         var rate = new MinRate(1_000, TimeSpan.FromSeconds(5));
         var pace = default(BodyPace);
         pace.Begin(0, isPaused: false);
-        pace.Look(Day, isAwaited: false);
+        pace.Look(Day, awaitedSinceMs: -1);
         for (long second = 1; second <= 10; second++)
         {
-            pace.Look(Day + (second * 1_000), isAwaited: true);
+            pace.Look(Day + (second * 1_000), awaitedSinceMs: 0);
         }
 
-        pace.NoteBytes(Day + 10_000, wasAwaited: true);
+        pace.NoteBytes(Day + 10_000, awaitedSinceMs: 0);
 
         Assert.False(pace.IsTooSlow(Day + 10_000, 10_000, s_silence, rate, inBlocks));
         Assert.True(pace.IsTooSlow(Day + 10_000, 9_999, s_silence, rate, inBlocks));
@@ -70,9 +70,9 @@ public sealed class BodyPaceTests
         for (long look = 1_000; look <= 6_000; look += 1_000)
         {
             Assert.False(pace.IsTooSlow(look - 1_000, bytes, s_silence, rate, inBlocks: false));
-            pace.NoteBytes(look - 10, wasAwaited: true);
+            pace.NoteBytes(look - 10, awaitedSinceMs: look - 990);
             bytes++;
-            pace.Look(look, isAwaited: false);
+            pace.Look(look, awaitedSinceMs: -1);
         }
 
         Assert.True(pace.IsTooSlow(6_000, bytes, s_silence, rate, inBlocks: false));
@@ -87,10 +87,10 @@ public sealed class BodyPaceTests
         pace.Begin(0, isPaused: false);
         for (long second = 1; second <= 30; second++)
         {
-            pace.NoteBytes(second * 1_000, wasAwaited: true);
+            pace.NoteBytes(second * 1_000, awaitedSinceMs: 0);
         }
 
-        pace.NoteBytes(30_000 + (20 * 60_000), wasAwaited: true);
+        pace.NoteBytes(30_000 + (20 * 60_000), awaitedSinceMs: 0);
 
         Assert.False(pace.IsTooSlow(30_000 + (20 * 60_000), 600 * 30, s_silence, rate, inBlocks: false));
         Assert.True(pace.IsTooSlow(30_000 + (20 * 60_000) + 60_001, 600 * 30, s_silence, rate, inBlocks: false));
@@ -101,11 +101,30 @@ public sealed class BodyPaceTests
     {
         var pace = default(BodyPace);
         pace.Begin(1_000, isPaused: false);
-        pace.NoteBytes(91_000, wasAwaited: true);
-        pace.Look(1_500, isAwaited: false);
-        pace.Look(91_500, isAwaited: true);
+        pace.NoteBytes(91_000, awaitedSinceMs: 0);
+        pace.Look(1_500, awaitedSinceMs: -1);
+        pace.Look(91_500, awaitedSinceMs: 0);
 
         Assert.False(pace.IsTooSlow(151_000, 1, s_silence, rate: null, inBlocks: false));
         Assert.True(pace.IsTooSlow(151_001, 1, s_silence, rate: null, inBlocks: false));
+    }
+
+    // A conversation: the peer answers at once, and the handler takes its time for each answer.
+    [Fact]
+    public void Only_what_the_handler_has_waited_counts_and_not_what_it_has_worked()
+    {
+        var rate = new MinRate(240, TimeSpan.FromSeconds(5));
+        var pace = default(BodyPace);
+        pace.Begin(0, isPaused: false);
+        for (long cycle = 1; cycle <= 100; cycle++)
+        {
+            long now = cycle * 950;
+            pace.NoteBytes(now, awaitedSinceMs: now - 50);
+            pace.Look(now + 475, awaitedSinceMs: -1);
+            Assert.False(pace.IsTooSlow(now + 475, cycle * 100, s_silence, rate, inBlocks: false));
+        }
+
+        long end = 100 * 950;
+        Assert.False(pace.IsTooSlow(end + 475, 100 * 50 * 240 / 1000 + 500, s_silence, rate, inBlocks: false));
     }
 }
