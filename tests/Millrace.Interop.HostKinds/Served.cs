@@ -69,9 +69,9 @@ internal static class Served
         app.MapGet("/variables", () => string.Join('\n', Environment.GetEnvironmentVariables().Keys.Cast<string>().Where(static name => name.StartsWith("MILLRACE_RUN", StringComparison.Ordinal) || name.StartsWith("MILLRACE_SERVE", StringComparison.Ordinal) || name.StartsWith("LISTEN", StringComparison.Ordinal))));
         app.MapPost("/echo", static async (HttpRequest request) => Results.Text(await new StreamReader(request.Body).ReadToEndAsync()));
         app.MapPost("/print", static async (HttpRequest request) => Console.WriteLine(await new StreamReader(request.Body).ReadToEndAsync()));
-        app.MapGet("/slow", async () =>
+        app.MapGet("/slow/{seconds:int?}", static async (int? seconds) =>
         {
-            await Task.Delay(1_000);
+            await Task.Delay(TimeSpan.FromSeconds(seconds ?? 1));
             return "slow";
         });
         app.MapGet("/long/{mb:int}", static async (HttpContext context, int mb) =>

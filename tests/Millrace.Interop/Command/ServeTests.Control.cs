@@ -319,7 +319,7 @@ public sealed partial class ServeTests
         Write(App("shop", _shop));
         await StartAsync();
         int before = ProcessesOf("shop", await StatusAsync()).Single();
-        var slow = _client.GetStringAsync(_shop + "/slow");
+        var slow = _client.GetStringAsync(_shop + "/slow/8");      // longer than it takes to ask how it stands
         await Task.Delay(300);      // it must have come before the restart
 
         var restarting = DoAsync("restart", "shop");
