@@ -105,6 +105,7 @@ public sealed class BodyPaceTests
         pace.Look(1_500, awaitedSinceMs: -1);
         pace.Look(91_500, awaitedSinceMs: 0);
 
+        Assert.False(pace.IsTooSlow(95_000, 1_500, s_silence, new MinRate(240, TimeSpan.FromSeconds(5)), inBlocks: false));
         Assert.False(pace.IsTooSlow(151_000, 1, s_silence, rate: null, inBlocks: false));
         Assert.True(pace.IsTooSlow(151_001, 1, s_silence, rate: null, inBlocks: false));
     }
