@@ -169,7 +169,7 @@ internal sealed partial class Dispatcher<TWorker>
         worker.Since = now;
         worker.CallSince = now;
         worker.Current = call;
-        worker.IsOverTime = false;
+        worker.ToldAt = null;
         worker.CallsLeft--;
         worker.Seat.Hits++;
         _crew.Running++;

@@ -41,9 +41,8 @@ internal sealed class PoolTime<TWorker>(Dispatcher<TWorker> dispatcher, string n
             return;
         }
         Call<TWorker> call = worker.Current!;
-        if (!worker.IsOverTime)
+        if (worker.ToldAt is null)
         {
-            worker.IsOverTime = true;
             worker.ToldAt = now;        // which is late where the process stood still: its grace begins here
             if (!call.IsTakenBack)      // its caller has not left
             {
@@ -55,7 +54,7 @@ internal sealed class PoolTime<TWorker>(Dispatcher<TWorker> dispatcher, string n
         // What could not begin has not held up a worker without a thread: that is free as soon as the thread pool comes to it.
         if (worker.HasThread || !call.IsTakenBack)
         {
-            GiveUpAt(worker, worker.ToldAt + Limits.CancelGrace, WorkerEnd.CallLimit, now);
+            GiveUpAt(worker, worker.ToldAt.Value + Limits.CancelGrace, WorkerEnd.CallLimit, now);
         }
     }
 

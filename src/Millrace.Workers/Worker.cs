@@ -40,11 +40,8 @@ internal abstract class Worker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<TWo
     /// <summary>Since when it has had its call.</summary>
     public long CallSince { get; set; }
 
-    /// <summary>Whether <see cref="Current"/> has been told that its time is over.</summary>
-    public bool IsOverTime { get; set; }
-
-    /// <summary>When it has been told.</summary>
-    public long ToldAt { get; set; }
+    /// <summary>When <see cref="Current"/> has been told that its time is over; null: it has not.</summary>
+    public long? ToldAt { get; set; }
 
     /// <summary>Why it is to end when its call has; None: it is not.</summary>
     public WorkerEnd EndReason { get; set; }

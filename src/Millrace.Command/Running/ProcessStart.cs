@@ -4,6 +4,7 @@
 
 using System.Diagnostics;
 using System.Globalization;
+using Millrace.Platform;
 
 namespace Millrace.Command.Running;
 
@@ -100,12 +101,11 @@ internal static class ProcessStart
     {
         try
         {
-            using var probe = Now(new ProcessStartInfo(SetPriv, [$"--reuid={AnyUser}", $"--regid={AnyUser}", "--clear-groups", "--", Env, "true"]) { WorkingDirectory = "/", RedirectStandardError = true });
-            s_becomesUsers = probe.WaitForExit(s_patience) && probe.ExitCode == 0;
+            s_becomesUsers = SystemCalls.GetEffectiveUser() == 0 && Runs(SetPriv, $"--reuid={AnyUser}", $"--regid={AnyUser}", "--clear-groups", "--", Env, "true");
         }
-        catch (Exception error) when (error is System.ComponentModel.Win32Exception or CommandFailure)
+        catch (CommandFailure)
         {
-            s_becomesUsers = false;
+            // It stays unknown, and that is no.
         }
     }
 
@@ -116,11 +116,13 @@ internal static class ProcessStart
         || name is "GCONV_PATH" or "GETCONF_DIR" or "HOSTALIASES" or "LOCALDOMAIN" or "LOCPATH" or "NIS_PATH" or "NLSPATH" or "OUTPUT_CHARSET" or "RESOLV_HOST_CONF" or "RES_OPTIONS" or "TEXTDOMAIN" or "TEXTDOMAINDIR" or "TZDIR";
 
     // GNU's does since 8.28; that of BusyBox does not.
-    private static bool EntersFolders()
+    private static bool EntersFolders() => Runs(Env, "-C", "/", "true");
+
+    private static bool Runs(string program, params string[] arguments)
     {
         try
         {
-            using var probe = Now(new ProcessStartInfo(Env, ["-C", "/", "true"]) { WorkingDirectory = "/", RedirectStandardError = true });
+            using var probe = Now(new ProcessStartInfo(program, arguments) { WorkingDirectory = "/", RedirectStandardError = true });
             return probe.WaitForExit(s_patience) && probe.ExitCode == 0;
         }
         catch (System.ComponentModel.Win32Exception)

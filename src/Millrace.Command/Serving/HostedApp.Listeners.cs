@@ -30,7 +30,13 @@ internal sealed partial class HostedApp
     public Task<string?> RenewAsync() => DoAsync(async () => !IsLost ? null : State == AppState.Held ? await TryOpenAsync() : await BeginOnceAsync());
 
     /// <summary>Has whoever keeps them for the next daemon keep its addresses.</summary>
-    public void KeepAddresses() => _folders.Stored.Keep(_listeners?.StoredAs ?? "", _listeners?.State);
+    public void KeepAddresses()
+    {
+        if (_listeners is { } listeners)
+        {
+            _folders.Stored.Keep(listeners.StoredAs, listeners.State);
+        }
+    }
 
     private async Task<string?> TryOpenAsync()
     {

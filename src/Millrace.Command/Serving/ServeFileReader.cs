@@ -45,7 +45,7 @@ internal sealed partial class ServeFileReader
         {
             reader._mistakes.Add(new Mistake(error.Place, $"This is no JSON: {error.Message}"));
         }
-        mistakes = [.. reader._mistakes.OrderBy(static mistake => mistake.Place.Line).ThenBy(static mistake => mistake.Place.Column)];
+        mistakes = [.. Mistake.InOrder(reader._mistakes)];
         return mistakes.Count == 0 ? file : null;
     }
 

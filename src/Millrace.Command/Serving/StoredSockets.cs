@@ -97,13 +97,9 @@ internal sealed class StoredSockets
 
     /// <summary>Has systemd keep what an application listens on.</summary>
     /// <param name="app">Its <see cref="KeyOf"/>.</param>
-    /// <param name="listeners">Null: nothing.</param>
-    public void Keep(string app, ListenersState? listeners)
+    /// <param name="listeners">What that is.</param>
+    public void Keep(string app, ListenersState listeners)
     {
-        if (listeners is null)
-        {
-            return;
-        }
         _manager?.Store($"{Prefix}{app}.gives", [listeners.Gives]);
         _manager?.Store($"{Prefix}{app}.takes", [listeners.Takes]);
         foreach (var same in listeners.Sockets.GroupBy(FileOf))

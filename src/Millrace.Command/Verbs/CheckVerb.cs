@@ -23,8 +23,8 @@ internal static class CheckVerb
 
     private static int Check(CommandConsole console, ServeFile file)
     {
-        string[] problems = [.. file.Apps.SelectMany(app => ProblemsOf(app).Select(problem => new Mistake(file.Written.Of(app.Name, problem.Member), $"{app.Name}: {problem.Sentence}")))
-            .OrderBy(static mistake => mistake.Place.Line).ThenBy(static mistake => mistake.Place.Column).Select(mistake => mistake.In(file.Path))];
+        var found = file.Apps.SelectMany(app => ProblemsOf(app).Select(problem => new Mistake(file.Written.Of(app.Name, problem.Member), $"{app.Name}: {problem.Sentence}")));
+        string[] problems = [.. Mistake.InOrder(found).Select(mistake => mistake.In(file.Path))];
         Array.ForEach(problems, console.Say);
         if (problems.Length == 0)
         {
