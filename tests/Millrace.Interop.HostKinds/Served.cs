@@ -21,6 +21,10 @@ internal static class Served
         {
             return 3;
         }
+        if (File.Exists(Environment.GetEnvironmentVariable("STUCK_WHILE")))
+        {
+            Standing.BeStuck();
+        }
         if (fault == "throws")
         {
             throw new InvalidOperationException("The database is not there.");
@@ -55,6 +59,10 @@ internal static class Served
             }
             lock (s_book)
             {
+            }
+            if (File.Exists(Environment.GetEnvironmentVariable("STANDS_WHILE")))
+            {
+                context.Response.OnCompleted(Standing.BeginAsync);
             }
             return fault == "ill" || s_isIll ? Results.StatusCode(500) : Results.Ok();
         });

@@ -43,10 +43,7 @@ internal sealed class Adoption(string folder, Action<string> say)
         InstanceState[] all = [.. app.Instances];
         await Task.WhenAll(all.Select(instance => TakeAsync(app, instance)));
         Given[] given = [.. all.Select(instance => _given.GetValueOrDefault(instance.Id)).OfType<Given>()];
-        foreach (int other in given.Skip(1).SelectMany(static its => its.Descriptors.Skip(First).Concat(its.Descriptors.Take(2))))
-        {
-            _ = SystemCalls.Close(other);       // the first has given the same
-        }
+        CloseSame(given.Skip(1).Select(static its => its.Descriptors));
         var current = app.Current is { } its ? Patch(its) : null;
         bool isServed = current?.Slots.Any(static slot => slot.Current is not null) == true;
         var left = app.Leaving.Append(isServed ? null : current).OfType<GenerationState>().Select(Patch).Where(static generation => generation.Slots.Any(static slot => slot.Current is not null || slot.Leaving.Count > 0));
@@ -64,6 +61,9 @@ internal sealed class Adoption(string folder, Action<string> say)
             Pipes = [.. given.SelectMany(static its => its.Descriptors[4..First]).Select(static pipe => new PipeState(pipe, []))],
         };
     }
+
+    // The first has given the same. What these have given may be anything of that kind.
+    internal static void CloseSame(IEnumerable<int[]> others) => ForeignDescriptor.Close([.. others.SelectMany(static its => its[First..].Concat(its[..2]))]);
 
     private GenerationState Patch(GenerationState generation) => generation with { HasSuccessor = true, Slots = [.. generation.Slots.Select(Patch)] };
 

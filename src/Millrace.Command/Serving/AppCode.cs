@@ -15,6 +15,7 @@ internal sealed class AppCode
     private readonly AppVoice _voice;
     private readonly PatientLook _look;
     private readonly CodeWatch _watch;
+    private readonly Action<string> _say;
     private bool _isStale;      // somebody has written beside the last build
 
     /// <param name="Target">Without links: where it leads when a generation begins, and not where it leads when another process is started for that.</param>
@@ -26,7 +27,7 @@ internal sealed class AppCode
     /// <param name="say">Is told where nobody can look for changes.</param>
     public AppCode(DaemonFolders folders, AppVoice voice, Action<string> say)
     {
-        (_folders, _voice, _look) = (folders, voice, new PatientLook());
+        (_folders, _voice, _say, _look) = (folders, voice, say, new PatientLook());
         _watch = new CodeWatch(_look, say);
     }
 
@@ -46,9 +47,17 @@ internal sealed class AppCode
     public void Resume(AppSettings settings, string? deployed, bool isStale)
     {
         _isStale = isStale;
-        if (deployed is not null)
+        if (deployed is null)
+        {
+            return;
+        }
+        try
         {
             _watch.Resume(settings.Target, OtherUser.Find(settings.User), deployed);
+        }
+        catch (MillraceStartException error)
+        {
+            _say($"changes of its files are not looked for until its next generation: {error.Message}");
         }
     }
 

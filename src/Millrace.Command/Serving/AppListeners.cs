@@ -66,11 +66,14 @@ internal sealed partial class AppListeners : IDisposable
             throw new MillraceStartException("The channel between its generations is none.");
         }
         var files = FilesOf(state.Sockets);
-        ListenSocket[] sockets = [.. state.Sockets.Select((socket, i) =>
-            ResumedListeners.TryTake(socket.Descriptor, ListenAddress.Parse(socket.Address), files[i]) ?? throw new MillraceStartException($"Nobody listens at {socket.Address} any more."))];
+        ListenSocket[] sockets = [.. state.Sockets.Select((socket, i) => Take(socket.Descriptor, ListenAddress.Parse(socket.Address), files[i]))];
         Array.ForEach(channel, static end => _ = SystemCalls.Fcntl(end, SystemCalls.F_SETFD, SystemCalls.FD_CLOEXEC));
         return new AppListeners(state, sockets) { StoredAs = storedAs };
     }
+
+    // One that its processes have shut down is opened anew for the next of them, as in the program that was there before.
+    private static ListenSocket Take(int descriptor, ListenAddress address, SocketFile? file) =>
+        ResumedListeners.TryTake(descriptor, address, file) ?? ResumedListeners.TryTakeShut(descriptor, address) ?? throw new MillraceStartException($"Nobody listens at {address.Url} any more.");
 
     // Where their file system does not answer the sockets are taken over without them: they go on, and their files stay when they are closed.
     private static SocketFile?[] FilesOf(IReadOnlyList<ListenerState> sockets)

@@ -94,8 +94,9 @@ internal sealed partial class Daemon : IAsyncDisposable
     /// <summary>Reads the file again.</summary>
     public async Task<ControlAnswer> ReloadAsync()
     {
-        await GiveUpWhatIsOtherwiseAsync();
+        var givenUp = await GiveUpWhatIsOtherwiseAsync();
         await _one.WaitAsync();
+        var before = _file;
         try
         {
             var (file, mistakes) = await ReadAsync();
@@ -107,24 +108,28 @@ internal sealed partial class Daemon : IAsyncDisposable
         }
         finally
         {
+            Array.ForEach(_file == before ? givenUp : [], static its => _ = Task.Run(() => its.App.BeginGivenUpAsync(its.Deployment)));     // nothing has changed, for them neither
             _one.Release();
         }
     }
 
     // A start that hangs keeps its application, and a reload that is under way. It is not waited for where the file has been mended since.
-    private async Task GiveUpWhatIsOtherwiseAsync()
+    // The answer is what was on its way.
+    private async Task<(HostedApp App, int Deployment)[]> GiveUpWhatIsOtherwiseAsync()
     {
         try
         {
             if ((await ReadAsync()).File is { } file)
             {
-                await Task.WhenAll(_apps.Where(app => !file.Apps.Any(settings => settings.Name == app.Settings.Name && settings.IsSame(app.Settings))).Select(static app => app.GiveUpAsync()));
+                HostedApp[] otherwise = [.. _apps.Where(app => !file.Apps.Any(settings => settings.Name == app.Settings.Name && settings.IsSame(app.Settings)))];
+                return [.. otherwise.Zip(await Task.WhenAll(otherwise.Select(static app => app.GiveUpAsync()))).Where(static its => its.Second > 0)];
             }
         }
         catch (StandstillException)
         {
             // It is read once more.
         }
+        return [];
     }
 
     private async Task<(ServeFile? File, string Mistakes)> ReadAsync()

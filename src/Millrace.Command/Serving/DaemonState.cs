@@ -4,6 +4,7 @@
 using System.Text.Json;
 using System.Text.Json.Serialization;
 using Millrace.Command.Running;
+using Millrace.Platform;
 
 namespace Millrace.Command.Serving;
 
@@ -182,6 +183,21 @@ internal sealed record AppSaved
     [JsonIgnore]
     public IEnumerable<InstanceState> Instances => Leaving.Append(Current).SelectMany(static generation => generation?.Slots ?? [])
         .SelectMany(static slot => slot.Leaving.Append(slot.Current)).OfType<InstanceState>();
+
+    /// <summary>Ends its processes, which nobody looks after, and closes what is accepted on.</summary>
+    public void Abandon()
+    {
+        foreach (var instance in Instances)
+        {
+            _ = ServedProcess.KillAsync(instance.Process, instance.StartTime);
+        }
+        ForeignDescriptor.Close([.. Descriptors]);
+    }
+
+    // That nobody else closes.
+    private IEnumerable<int> Descriptors => (Listeners is { } its ? its.Sockets.Select(static socket => socket.Descriptor).Concat([its.Gives, its.Takes]) : [])
+        .Concat(Instances.SelectMany(static instance => (int[])[instance.Private.Descriptor, instance.Channel.Descriptor]))
+        .Concat((Kept ?? []).Select(static kept => kept.Descriptor));
 }
 
 /// <param name="Number">Counted from 1.</param>

@@ -32,7 +32,7 @@ internal sealed partial class Generation
     public void GoOnLeaving(bool hasSuccessor)
     {
         Array.ForEach(All, slot => slot.GoOnLeaving(hasSuccessor));
-        _leaving.AddRange(All.Except(Slots).Select(slot => Task.Run(() => DropAsync(slot))));
+        _leaving.AddRange(All.Except(Slots).Select(slot => Task.Run(() => DropAsync(slot, mayServe: true))));
     }
 
     /// <summary>Looks after its processes no more.</summary>

@@ -149,16 +149,19 @@ internal sealed partial class Generation : IDisposable
         {
             _others.AddRange(more);
         }
+        bool mayServe = false;
         try
         {
             await Task.WhenAll(more.Select(slot => slot.StartAsync(limit.Token)));
+            mayServe = true;
             _its.Changed();
             await Task.WhenAll(more.Select(slot => slot.ListenAsync(limit.Token)));
         }
         catch
         {
             await limit.CancelAsync();
-            await Task.WhenAll(more.Select(slot => DropAsync(slot)));
+            Array.ForEach(mayServe ? [] : more, static slot => slot.Kill());
+            await Task.WhenAll(more.Select(slot => DropAsync(slot, mayServe)));
             throw;
         }
         Slot[] fewer;
@@ -173,13 +176,13 @@ internal sealed partial class Generation : IDisposable
         _its.Changed();
         Array.ForEach(more, static slot => slot.Watch());
         _leaving.RemoveAll(static task => task.IsCompleted);
-        _leaving.AddRange(fewer.Select(slot => Task.Run(() => DropAsync(slot))));
+        _leaving.AddRange(fewer.Select(slot => Task.Run(() => DropAsync(slot, mayServe: true))));
     }
 
-    // Its process may accept already: whom it has it answers.
-    private async Task DropAsync(Slot slot)
+    // Where its process may accept already, whom that has it answers.
+    private async Task DropAsync(Slot slot, bool mayServe)
     {
-        await slot.DrainAsync(hasSuccessor: true);
+        await slot.DrainAsync(hasSuccessor: mayServe);
         slot.Dispose();
         lock (_lock)
         {

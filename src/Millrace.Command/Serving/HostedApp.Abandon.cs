@@ -1,50 +1,27 @@
-// A stop, a hold, a restart, or a file that says something else by now, does not wait for a generation that is on its way, or is about to be: a build alone may take minutes. That one is given up.
+// Deployments that are given up for something else, which may not come about.
 
 namespace Millrace.Command.Serving;
 
 internal sealed partial class HostedApp
 {
-    private const string Abandoned = "somebody has had it stopped, held or begun anew meanwhile";
+    private Task<string?> DoAsync(Func<Task<string?>> action) => _turns.DoAsync(action);
 
-    private CancellationTokenSource _wanted = new();     // whatever is on its way; fresh when nobody waits any more to end it
-    private int _ends;
-
-    // Those who have asked before, and wait for their turn, find that nobody wants it any more.
-    private async Task<string?> DoInsteadAsync(Func<Task<string?>> action)
-    {
-        CancellationTokenSource wanted;
-        lock (_lock)
-        {
-            _ends++;
-            wanted = _wanted;
-        }
-        await wanted.CancelAsync().ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
-        return await DoAsync(async () =>
-        {
-            lock (_lock)
-            {
-                if (--_ends == 0)
-                {
-                    _wanted = new CancellationTokenSource();
-                }
-            }
-            return await action();
-        });
-    }
+    private Task<string?> DoInsteadAsync(Func<Task<string?>> action) => _turns.DoInsteadAsync(_ => action());
 
     /// <summary>Has what is on its way given up, or about to be; ends when it has been.</summary>
-    public Task GiveUpAsync() => DoInsteadAsync(static () => Task.FromResult<string?>(null));
-
-    /// <summary>What ends whatever is begun now: a stop, a hold, or the end of the application.</summary>
-    private CancellationTokenSource WhileWanted()
+    /// <returns>Which deployment that was; 0: none.</returns>
+    public async Task<int> GiveUpAsync()
     {
-        lock (_lock)
+        int its = 0;
+        await _turns.DoInsteadAsync(givenUp =>
         {
-            return CancellationTokenSource.CreateLinkedTokenSource(_ending.Token, _wanted.Token);
-        }
+            its = givenUp;
+            return Task.FromResult<string?>(null);
+        });
+        return its;
     }
 
-    private bool IsUnwanted => Volatile.Read(ref _ends) > 0;
-
-    private string WhyGivenUp => _ending.IsCancellationRequested ? _voice.WhyItEnds : Abandoned;
+    /// <summary>Begins a deployment anew that was given up for something that has not come about, unless there has been another since. The answer is why it does not serve, or null.</summary>
+    public Task<string?> BeginGivenUpAsync(int deployment) =>
+        DoAsync(async () => _deployments == deployment && State is AppState.Waiting or AppState.Serving ? await BeginOnceAsync() : null);
 }

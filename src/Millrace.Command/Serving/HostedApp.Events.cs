@@ -72,14 +72,14 @@ internal sealed partial class HostedApp
     /// <param name="count">In [1, 64].</param>
     public Task<string?> ScaleAsync(int count) => DoAsync(async () =>
     {
-        using var wanted = WhileWanted();
+        using var wanted = _turns.WhileWanted();
         try
         {
             await (_current?.ScaleAsync(count, wanted.Token) ?? Task.CompletedTask);
         }
         catch (Exception error)     // whatever it is: those that run go on
         {
-            return error is OperationCanceledException ? WhyGivenUp : error.Message;
+            return error is OperationCanceledException ? _turns.WhyGivenUp : error.Message;
         }
         _scaled = count;
         Happened(string.Create(CultureInfo.InvariantCulture, $"{count} {(count == 1 ? "process" : "processes")}{(_current is null ? " when it is started" : "")}"));

@@ -40,7 +40,7 @@ internal sealed partial class HostedApp
 
     private async Task<string?> TryOpenAsync()
     {
-        using var wanted = WhileWanted();
+        using var wanted = _turns.WhileWanted();
         try
         {
             if (_listeners is null)
@@ -56,7 +56,7 @@ internal sealed partial class HostedApp
         }
         catch (Exception error) when (error is MillraceStartException or FormatException or CommandFailure or StandstillException or OperationCanceledException)
         {
-            return error is OperationCanceledException ? WhyGivenUp : error.Message;
+            return error is OperationCanceledException ? _turns.WhyGivenUp : error.Message;
         }
     }
 

@@ -82,8 +82,8 @@ internal sealed partial class HostedApp
         {
             while (_current == generation)
             {
-                await Task.Delay(period, _ending.Token);
-                var visits = await generation.VisitsAsync(_ending.Token);
+                await Task.Delay(period, _turns.Ending);
+                var visits = await generation.VisitsAsync(_turns.Ending);
                 if (visits.IsUnknown)
                 {
                     continue;
@@ -108,11 +108,11 @@ internal sealed partial class HostedApp
     // Null: it is over with it, in one way or another.
     private async Task<string?> StopIdleAsync(Generation generation, long requests, TimeSpan idle)
     {
-        if (_current != generation || State != AppState.Serving || _ending.IsCancellationRequested)
+        if (_current != generation || State != AppState.Serving || _turns.IsEnding)
         {
             return null;
         }
-        var visits = await generation.VisitsAsync(_ending.Token);       // what was asked for before this may have taken its time
+        var visits = await generation.VisitsAsync(_turns.Ending);       // what was asked for before this may have taken its time
         if (visits.IsUnknown || visits.Count.Running > 0 || visits.Count.Requests != requests)
         {
             return "it is not idle";

@@ -14,8 +14,6 @@ internal sealed partial class HostedApp
     /// <param name="folders">Where the daemon keeps what it makes.</param>
     /// <param name="voice">Where its output goes.</param>
     /// <param name="changed">As for a fresh one.</param>
-    /// <exception cref="MillraceStartException">What has been written is not so.</exception>
-    /// <exception cref="InstanceException">What has been written is not so.</exception>
     public static HostedApp Resume(AppSaved saved, DaemonFolders folders, AppVoice voice, Action changed)
     {
         var app = new HostedApp(saved.Settings, folders, voice, changed)
@@ -30,24 +28,60 @@ internal sealed partial class HostedApp
             _queueUntil = saved.QueueUntil,
             _page = saved.Page,
             _queueReason = saved.QueueReason,
-            _listeners = saved.Listeners is { } listeners ? AppListeners.Resume(listeners, StoredSockets.KeyOf(saved.Settings)) : null,
         };
+        _ = app.TryBeQuiet();       // until it goes on
         saved.Events.ToList().ForEach(app._events.Add);
         app.Output.Resume(saved.Pipes, saved.Output, saved.Printed);
         app._code.Resume(saved.Settings, saved.Code, saved.IsBuildStale);
-        app._current = saved.Current is { } current ? app.Resume(current) : null;
-        if (app._current is { } its)
+        try
         {
-            its.Way = saved.IsOnOtherWay ? -1 : app.Settings.IsRouter ? DaemonFolders.WayBefore : app.Way;      // what is resumed may have made the folder anew by now
+            app.TakeOver(saved);
         }
-        app._limitsSaid = app._current?.Limits ?? "";
-        app._leaving.Resume(saved.Leaving.Select(app.Resume), (saved.Restarts, saved.Recycles));
-        app._doorman = saved.Kept is { } kept ? Doorman.Resume(app._listeners!, app.Ring, kept) : null;
+        catch (Exception error) when (error is InstanceException or MillraceStartException or IOException)
+        {
+            app.BeginAnew(saved, error.Message);
+        }
         return app;
     }
 
-    /// <summary>Goes on where it was; once, of one that is resumed.</summary>
+    private void TakeOver(AppSaved saved)
+    {
+        _listeners = saved.Listeners is { } listeners ? AppListeners.Resume(listeners, StoredSockets.KeyOf(saved.Settings)) : null;
+        var current = saved.Current is { } its ? Resume(its) : null;
+        Generation[] leaving = [.. saved.Leaving.Select(Resume)];
+        _doorman = saved.Kept is { } kept ? Doorman.Resume(_listeners!, Ring, kept) : null;
+        if (current is not null)
+        {
+            current.Way = saved.IsOnOtherWay ? -1 : Settings.IsRouter ? DaemonFolders.WayBefore : Way;      // what is resumed may have made the folder anew by now
+        }
+        (_current, _limitsSaid) = (current, current?.Limits ?? "");
+        _leaving.Resume(leaving, (saved.Restarts, saved.Recycles));
+    }
+
+    // Nobody could look after its processes: they are ended, and what they accept on is closed. It keeps no other application from going on.
+    private void BeginAnew(AppSaved saved, string why)
+    {
+        saved.Abandon();
+        _listeners = null;
+        _leaving.Resume([], (saved.Restarts, saved.Recycles));
+        Happened($"its processes could not be taken over, and are ended: {why}");
+        State = State is AppState.Stopped or AppState.Held ? State : AppState.Waiting;
+    }
+
+    /// <summary>Goes on where it was; once, of one that is resumed. What is asked of it before waits for that.</summary>
     public async Task GoOnServingAsync()
+    {
+        try
+        {
+            await GoOnServingOnceAsync();
+        }
+        finally
+        {
+            EndQuiet();
+        }
+    }
+
+    private async Task GoOnServingOnceAsync()
     {
         _leaving.GoOn();
         if (_current is { } current)
@@ -95,13 +129,13 @@ internal sealed partial class HostedApp
     }
 
     /// <summary>Where nothing is under way: has what comes wait.</summary>
-    public bool TryBeQuiet() => _one.Wait(TimeSpan.Zero);
+    public bool TryBeQuiet() => _turns.TryBeQuiet();
 
     /// <summary>Ends when what is under way has ended, and what has waited for that before.</summary>
     public Task WaitForTurnAsync() => DoAsync(static () => Task.FromResult<string?>(null));
 
     /// <summary>What comes is done again.</summary>
-    public void EndQuiet() => _one.Release();
+    public void EndQuiet() => _turns.EndQuiet();
 
     /// <summary>From now on nothing happens to it: its processes serve, and nobody looks after them. Only while it is quiet.</summary>
     /// <returns>All that another program has to know.</returns>

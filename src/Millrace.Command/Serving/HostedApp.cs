@@ -21,8 +21,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
 
     private readonly DaemonFolders _folders;
     private readonly AppVoice _voice;
-    private readonly SemaphoreSlim _one = new(1);
-    private readonly CancellationTokenSource _ending = new();
+    private readonly AppTurns _turns;
     private readonly Lock _lock = new();
     private readonly LeavingGenerations _leaving = new();
     private readonly AppCode _code;
@@ -48,6 +47,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
     public HostedApp(AppSettings settings, DaemonFolders folders, AppVoice voice, Action? changed = null)
     {
         _changed = changed ?? (static () => { });
+        _turns = new AppTurns(voice.WhyItEnds, _changed);
         Settings = settings;
         _folders = folders;
         _voice = voice;
@@ -113,26 +113,10 @@ internal sealed partial class HostedApp : IAsyncDisposable
         }
     }
 
-    // What is asked of it behind its end finds it ended, and must not open its addresses again: they may be another application's by then.
     private async Task EndAsync()
     {
-        await _ending.CancelAsync().ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
-        await DoAsync(StopNowAsync, isEnd: true);
+        await _turns.EndAsync(StopNowAsync);
         await (_watching ?? Task.CompletedTask);
-    }
-
-    private async Task<string?> DoAsync(Func<Task<string?>> action, bool isEnd = false)
-    {
-        await _one.WaitAsync();
-        try
-        {
-            return isEnd || !_ending.IsCancellationRequested ? await action() is { } why ? Sentence.Of(why) : null : _voice.WhyItEnds;
-        }
-        finally
-        {
-            _changed();
-            _one.Release();
-        }
     }
 
     private async Task<string?> StopNowAsync()
@@ -140,7 +124,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
         var left = LeaveAsync(wait: true, hasSuccessor: _isForNext);
         await (_isForNext ? left : Task.WhenAny(left, Task.Delay(s_queuePatience)));      // who waits in a queue is accepted first; nobody is to wait there for the end of what is in progress
         await CloseListenersAsync();
-        _ = _ending.IsCancellationRequested && _addressesClosed.TrySetResult();
+        _ = _turns.IsEnding && _addressesClosed.TrySetResult();
         await left;
         _listeners = null;      // what is written down says until then where the processes are
         Become(AppState.Stopped, reason: null, "stopped");
@@ -161,10 +145,15 @@ internal sealed partial class HostedApp : IAsyncDisposable
             Become(AppState.Serving, reason: null, string.Create(CultureInfo.InvariantCulture, $"generation {_current!.Number} serves"));
             return null;
         }
-        if (IsUnwanted || _isForNext)       // who waits goes on waiting, for the next daemon
+        if (_turns.IsUnwanted || _isForNext)       // who waits goes on waiting, for the next daemon
         {
             Become(_current is null ? AppState.Waiting : AppState.Serving, error, $"the next generation is given up: {error}");
-            return error;       // whoever has asked for that is next
+            _turns.GiveUp(number);
+            if (_current is null)
+            {
+                TryAgainLater(number);      // unless whoever has asked for that, and is next, has something else done with it
+            }
+            return error;
         }
         if (_current is not null)
         {
@@ -181,7 +170,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
     private async Task<string?> TryStartAsync()
     {
         Generation? next = null;
-        using var wanted = WhileWanted();
+        using var wanted = _turns.WhileWanted();
         var settings = Settings;        // a process that is put in the place of another is what that one was
         try
         {
@@ -208,7 +197,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
                 next?.Dispose();
             }
             _coming = null;
-            return error is OperationCanceledException ? WhyGivenUp : error.Message;
+            return error is OperationCanceledException ? _turns.WhyGivenUp : error.Message;
         }
         var before = _current;
         (_current, _coming) = (next, null);
@@ -237,7 +226,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
         {
             while (true)
             {
-                await _code.WaitForChangeAsync(_ending.Token);
+                await _code.WaitForChangeAsync(_turns.Ending);
                 await DoAsync(async () =>
                 {
                     if (State is AppState.Stopped or AppState.Idle || _isHeldOnRequest)
@@ -245,7 +234,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
                         _code.LeaveUnwatched();
                         return null;
                     }
-                    if (!await _code.HasChangedAsync(_ending.Token))
+                    if (!await _code.HasChangedAsync(_turns.Ending))
                     {
                         return null;        // somebody has deployed it meanwhile
                     }
@@ -304,8 +293,8 @@ internal sealed partial class HostedApp : IAsyncDisposable
     // Unless it ends before.
     private async Task<bool> PassesAsync(TimeSpan pause)
     {
-        await Task.Delay(pause, _ending.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-        return !_ending.IsCancellationRequested;
+        await Task.Delay(pause, _turns.Ending).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        return !_turns.IsEnding;
     }
 
     private async Task LeaveAsync(bool wait, bool hasSuccessor = false)

@@ -66,6 +66,21 @@ internal sealed class ServedProcess : IDisposable
         return served;
     }
 
+    /// <summary>Ends one that nobody looks after, and ends when it has gone.</summary>
+    public static async Task KillAsync(int id, ulong startTime)
+    {
+        try
+        {
+            using var process = Find(id, startTime);
+            process.Signal(Posix.SigKill);
+            await process.Ended;
+        }
+        catch (InstanceException)
+        {
+            // It cannot be held: to signal a number would be to signal anybody.
+        }
+    }
+
     /// <summary>When a process was started, as the kernel counts; 0 where there is none.</summary>
     public static ulong StartTimeOf(int id) => (ulong)Fact(id, 19);
 

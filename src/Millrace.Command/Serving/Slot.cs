@@ -28,6 +28,7 @@ internal enum ComeTo
 
 internal sealed partial class Slot : IDisposable
 {
+    private static readonly TimeSpan s_answerPatience = TimeSpan.FromSeconds(5);
     private static readonly TimeSpan s_killPatience = TimeSpan.FromSeconds(5);
     private static readonly TimeSpan s_endPatience = TimeSpan.FromSeconds(10);
     private static readonly TimeSpan s_restartPauseMax = TimeSpan.FromSeconds(30);
@@ -184,6 +185,14 @@ internal sealed partial class Slot : IDisposable
         return first == spent && await spent is { } why && !instance.Exited.IsCompleted ? (why, true) : (await instance.Exited, false);
     }
 
+    // One that has been told may have begun to accept before it answers, so that whoever pauses waits for the answer; not for that of one that gives none.
+    private async Task ListenAsync(AppInstance next, CancellationToken ct)
+    {
+        using var over = CancellationTokenSource.CreateLinkedTokenSource(_ending.Token);
+        await using var pausing = ct.UnsafeRegister(static its => ((CancellationTokenSource)its!).CancelAfter(s_answerPatience), over);
+        await next.ListenAsync(over.Token);
+    }
+
     // The fresh one, or the old one where there can be none for the time being.
     private async Task<AppInstance> RecycleAsync(AppInstance old, string why, CancellationToken ct)
     {
@@ -198,7 +207,7 @@ internal sealed partial class Slot : IDisposable
             await _health.WaitUntilReadyAsync(next, ct);
             await _health.SettleAsync(next, ct);
             _its.Changed();
-            await next.ListenAsync(_ending.Token);
+            await ListenAsync(next, ct);
         }
         catch (Exception error)     // whatever it is: the old one serves
         {
@@ -310,7 +319,7 @@ internal sealed partial class Slot : IDisposable
                 }
                 var next = await StartAsync(ct);
                 _its.Changed();
-                await next.ListenAsync(_ending.Token);
+                await ListenAsync(next, ct);
                 _isEmpty = false;
                 Restarts++;
                 _its.Changed();

@@ -13,6 +13,8 @@ internal sealed partial class FastCgiConnection<TKernel>
     private long _idleUntilMs;       // when the connection will have been idle for too long, while a record comes in pieces; 0 when none does
     private long _restAtLook;        // how much had come for nobody when that was last looked at
     private long _restSinceMs;       // when that was; before the first look when the request ended whose rest it is
+    private long _restUnjudged;      // what has come since its rate was last judged,
+    private long _restUnjudgedMs;    // and in what time
 
     // What was at hand has been processed, and no handler has been called for it. Where a record has ended in it, one that is pending has
     // just begun. It has the time of a head, however little is left of the idle time; a chain of them has it once beyond the idle time.
@@ -53,23 +55,38 @@ internal sealed partial class FastCgiConnection<TKernel>
     {
         _restAtLook = Discarded;
         _restSinceMs = Loop.Kernel.NowMs;
+        _restUnjudged = _restUnjudgedMs = 0;
     }
 
-    // What nobody reads has to come as fast as what somebody does, from one look to the next: otherwise its connection is as idle as one that is silent. A look may come a moment late, and where the process
+    // What nobody reads has to come as fast as what somebody does: otherwise its connection is as idle as one that is silent. A look may come a moment late, and where the process
     // stood still so late that no more can have come than the socket held.
     private protected override bool KeepsForRest(long nowMs)
     {
         long bytes = Discarded - _restAtLook;
-        long passed = Math.Min(nowMs - _restSinceMs - SendProgress.LookMs, (long)(Options.IdleTimeout + Options.HeadTimeout).TotalMilliseconds);
+        _restUnjudged += bytes;
+        _restUnjudgedMs += Math.Clamp(nowMs - _restSinceMs - SendProgress.LookMs, 0, (long)(Options.IdleTimeout + Options.HeadTimeout).TotalMilliseconds);
         _restAtLook = Discarded;
         _restSinceMs = nowMs;
-        if (EndsSoon || !IsRestComing || bytes == 0 || Rates.Body?.IsMissed(bytes, passed) == true)
+        if (EndsSoon || !IsRestComing || bytes == 0 || IsRestTooSlow())
         {
             return false;
         }
 
         BeginIdling();
         return true;
+    }
+
+    // Over one look or several: within the grace nothing is too slow.
+    private bool IsRestTooSlow()
+    {
+        if (Rates.Body is not { } rate || _restUnjudgedMs <= rate.GraceMs)
+        {
+            return false;
+        }
+
+        bool isMissed = rate.IsMissed(_restUnjudged, _restUnjudgedMs);
+        _restUnjudged = _restUnjudgedMs = 0;
+        return isMissed;
     }
 
     protected override void OnTimeoutMidRequest(long nowMs)

@@ -340,6 +340,10 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
             Exchange!.Body.Break(new IOException($"The front server broke the FastCGI protocol{detail ?? $" ({refusal})"}."));
             BreakOffNow(Exchange);
         }
+        else if (Stage == Stage.Queued)
+        {
+            CloseInQueue(driver);
+        }
         else if (driver.Output.IsEmpty)
         {
             Close(reset: false);

@@ -153,6 +153,14 @@ internal abstract class QueuedConnection<TKernel> : ClosingConnection<TKernel>
     private bool MayLookWhileWaiting => Stage == Stage.Queued && ReadsWhileWaiting
         && Exchange is { Output.IsEmpty: true, Body: { IsPaused: false, Received: < WaitingBodyMax } };
 
+    /// <summary>The request that waits is not run, and nothing follows it: what has been answered leaves as far as the socket takes it.</summary>
+    private protected void CloseInQueue(LoopDriver driver)
+    {
+        Debug.Assert(Stage == Stage.Queued);
+        SendWhileWaiting(driver);
+        Close(reset: false);
+    }
+
     private void SendWhileWaiting(LoopDriver driver)
     {
         OutputBuffer output = driver.Output;

@@ -22,7 +22,19 @@ internal static class ResumedListeners
             return null;
         }
 
-        SocketName name = SocketName.Of(descriptor)!.Value;
+        return Take(descriptor, address, SocketName.Of(descriptor)!.Value, file);
+    }
+
+    /// <summary>The same of a TCP socket that does not listen any more: whoever had it as well has shut it down, and its owner opens it anew. Null where it is none.</summary>
+    public static ListenSocket? TryTakeShut(int descriptor, ListenAddress address) =>
+        address.Kind == EndPointKind.Tcp
+        && SystemCalls.GetSocketOption(descriptor, SystemCalls.SOL_SOCKET, SystemCalls.SO_TYPE) == SystemCalls.SOCK_STREAM
+        && SocketName.Of(descriptor) is { Address: not null } name
+            ? Take(descriptor, address, name with { Port = address.Port }, file: null)      // it may have lost its port
+            : null;
+
+    private static ListenSocket Take(int descriptor, ListenAddress address, SocketName name, SocketFile? file)
+    {
         _ = SystemCalls.Fcntl(descriptor, SystemCalls.F_SETFD, SystemCalls.FD_CLOEXEC);
         return new ListenSocket(descriptor, address, name, loop: address.Kind == EndPointKind.Tcp ? 0 : -1, file);
     }

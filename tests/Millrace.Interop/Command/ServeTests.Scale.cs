@@ -55,4 +55,22 @@ public sealed partial class ServeTests
         Assert.Equal((0, "shop: serving\n", ""), await DoAsync("start", "shop"));
         Assert.Equal(2, ProcessesOf("shop", await StatusAsync()).Count());
     }
+
+    // Its process was not told to accept: there is nothing that it could end first.
+    [Fact]
+    public async Task Nobody_waits_for_the_end_of_a_further_process_that_never_started()
+    {
+        string mark = Path.Combine(_directory.Path, "stuck");
+        Write(App("shop", _shop, $$""" "environment": { "STUCK_WHILE": "{{mark}}" } """).Replace("\"10s\"", "\"5m\"", StringComparison.Ordinal));
+        var daemon = await StartAsync();
+        int[] serving = [.. ProcessesOf("shop", await StatusAsync())];
+        await System.IO.File.WriteAllTextAsync(mark, "");
+        var scale = DoAsync("scale", "shop", "2");
+        await WaitForAsync(() => Task.FromResult(ChildrenOf(daemon.Id).Except(serving).Any(static child => CommandLineOf(child).Contains("Served", StringComparison.Ordinal))));
+        await Task.Delay(1_000);        // it takes no notice of signals by now
+
+        Assert.Equal((0, "shop: stopped\n", ""), await DoAsync("stop", "shop").WaitAsync(TimeSpan.FromSeconds(30)));
+        Assert.Equal(1, (await scale).ExitCode);
+        Assert.All(ChildrenOf(daemon.Id), static child => Assert.DoesNotContain("Served", CommandLineOf(child), StringComparison.Ordinal));
+    }
 }

@@ -58,6 +58,47 @@ public sealed partial class ServeTests
     }
 
     [Fact]
+    public async Task An_upgrade_does_not_wait_for_a_process_that_was_told_to_accept_and_does_not_answer()
+    {
+        string mark = Path.Combine(_directory.Path, "stands");
+        Write(App("shop", _shop, $$""" "environment": { "STANDS_WHILE": "{{mark}}" } """).Replace("\"start\": \"3s\"", "\"start\": \"10m\"", StringComparison.Ordinal), App("blog", _blog));
+        var daemon = await StartAsync();
+        await System.IO.File.WriteAllTextAsync(mark, "");
+        Kill(ProcessesOf("shop", await StatusAsync()).First());
+        await WaitForAsync(() => Task.FromResult(ChildrenOf(daemon.Id).Any(StandsStill)));
+        await Task.Delay(1_000);        // its answer is read, and it is told
+        int standing = ChildrenOf(daemon.Id).Single(StandsStill);
+        System.IO.File.Delete(mark);
+
+        var upgrade = UpgradeAsync();
+        Assert.Equal("", await _client.GetStringAsync(_blog + "/title"));
+        await upgrade.WaitAsync(TimeSpan.FromSeconds(30));
+        await WaitForAsync(async () => ProcessesOf("shop", await StatusAsync()).Any());
+        Assert.Equal("", await _client.GetStringAsync(_shop + "/title"));
+        Assert.True(HasEnded(standing));
+    }
+
+    // Nobody gets in there any more, whoever has the socket: it is opened anew for the next process, and not before.
+    [Fact]
+    public async Task What_an_application_has_shut_down_keeps_nobody_from_an_upgrade_nor_a_process_from_going_on()
+    {
+        string second = FreeAddress();
+        Write(App("shop", $"{second};{_blog}", """ "environment": { "TITLE": "A shop" } """), App("other", _shop));
+        await StartAsync();
+        int[] before = [.. ProcessesOf("shop", await StatusAsync())];
+        await ShutAsync(second[(second.LastIndexOf(':') + 1)..]);
+
+        await UpgradeAsync();
+
+        Assert.Equal("", await TitleAsync(_shop));
+        Assert.Equal("A shop", await TitleAsync(_blog));
+        Assert.Equal(before, ProcessesOf("shop", await StatusAsync()));
+        await Assert.ThrowsAsync<HttpRequestException>(() => TitleAsync(second));
+        Assert.Equal((0, "shop: serving\n", ""), await DoAsync("reload", "shop"));
+        Assert.Equal("A shop", await TitleAsync(second));
+    }
+
+    [Fact]
     public async Task A_process_that_crashes_behind_an_upgrade_is_replaced_and_its_reason_known()
     {
         Write(App("shop", _shop));
@@ -254,6 +295,8 @@ public sealed partial class ServeTests
         Assert.Equal((0, ""), (exitCode, error));
         Assert.Matches(Upgraded, output);
     }
+
+    private static bool StandsStill(int process) => TextOf(process, "stat") is { Length: > 0 } stat && stat[(stat.LastIndexOf(')') + 2)..][0] == 'T';
 
     // The one that `dotnet` means, whatever links lead to it.
     private static string DotNet =>

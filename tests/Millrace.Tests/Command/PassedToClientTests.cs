@@ -111,6 +111,22 @@ public sealed class PassedToClientTests : IDisposable
         Assert.Equal(why, await asked.WaitAsync(SlowToClose.Soon));
     }
 
+    // Each process of an application gives the same, or says so: with the last end of a channel goes what waits in it.
+    [Fact]
+    public async Task Nor_for_what_a_second_process_gives_that_should_be_what_the_first_gave()
+    {
+        int[] channel = Pair();
+        Assert.True(_slow.TrySend(channel[0], "x"u8));
+        await Task.Run(() => Adoption.CloseSame([[channel[0], channel[1], -1, -1, -1, -1]])).WaitAsync(SlowToClose.Soon);
+    }
+
+    private static unsafe int[] Pair()
+    {
+        int* pair = stackalloc int[2];
+        Assert.Equal(0, SystemCalls.SocketPair(SystemCalls.AF_UNIX, SystemCalls.SOCK_SEQPACKET | SystemCalls.SOCK_CLOEXEC, 0, pair));
+        return [pair[0], pair[1]];
+    }
+
     private static InstanceState Instance => new(
         "shop-1-1", Environment.ProcessId, StartTime: 0, DateTimeOffset.UtcNow, ServesSince: 0, new ListenerState("", -1, null), new ListenerState("", -1, null), Output: -1, Error: -1, new Dictionary<string, string>(), DescriptorsMost: 0, Groups: null);
 

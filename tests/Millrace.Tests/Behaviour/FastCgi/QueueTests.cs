@@ -2,6 +2,7 @@
 // ABORT_REQUEST or by the next one, or something that is none of the request's business. FastCGI 1.0 §4, §5.4.
 
 using System.Text;
+using Millrace.Protocols.FastCgi;
 using Millrace.Tests.Simulation;
 
 namespace Millrace.Tests.Behaviour.FastCgi;
@@ -27,7 +28,7 @@ public sealed class QueueTests
         response.WriteText($"{request.Path} {length}");
     }
 
-    private void Run(Action<FastCgiBench> test) => FastCgiBench.Run(
+    private void Run(Action<FastCgiBench> test, int maxDiscardBytes = 16 * 1024 * 1024) => FastCgiBench.Run(
         Handle,
         bench =>
         {
@@ -39,7 +40,7 @@ public sealed class QueueTests
                 Ends(bench);
             }
         },
-        new MillraceOptions { Loops = 1, MaxConcurrentRequests = 1, RequestQueueLimit = 1 });
+        new MillraceOptions { Loops = 1, MaxConcurrentRequests = 1, RequestQueueLimit = 1, MaxDiscardBytes = maxDiscardBytes });
 
     private void Ends(FastCgiBench bench)
     {
@@ -184,6 +185,59 @@ public sealed class QueueTests
         Assert.Equal(1, bench.Refused("fastcgi-version"));
         AssertPlaceIsFree(bench);
     });
+
+    // What was asked before is answered first, and that answer is in the driver's hands when the fault is found.
+    [Theory]
+    [InlineData("bytes that are no record")]
+    [InlineData("a BEGIN_REQUEST that is not 8 bytes")]
+    [InlineData("a second BEGIN_REQUEST")]
+    public void What_ends_a_connection_behind_a_question_ends_it_while_its_request_waits_too_FastCGI_3_3(string what) => Run(bench =>
+    {
+        FrontEnd front = bench.Connect();
+        bench.Send(front, [.. Wire.BeginRequest(), .. Wire.Stream(Wire.Params, 1, Wire.Pairs(Wire.Get("/broken", "POST", ("CONTENT_LENGTH", "5"))))]);
+        byte[] fault = what switch
+        {
+            "bytes that are no record" => Encoding.ASCII.GetBytes("GET / HTTP/1.1\r\n\r\n"),
+            "a BEGIN_REQUEST that is not 8 bytes" => Wire.Record(Wire.Begin, 1, new byte[7]),
+            _ => Wire.BeginRequest(),
+        };
+        bench.Send(front, [.. Wire.Record(Wire.GetValues, 0, Wire.Pairs(("FCGI_MAX_CONNS", ""))), .. fault]);
+        Assert.True(front.IsAtEnd);
+        Assert.Single(front.Management);
+        Assert.Equal(1, bench.RefusedInAll);
+        AssertPlaceIsFree(bench);
+    });
+
+    [Theory]
+    [InlineData(0, false)]
+    [InlineData(0, true)]
+    [InlineData(1, false)]
+    [InlineData(1, true)]
+    public void Too_much_for_nobody_behind_a_waiting_request_ends_it_and_what_follows_is_never_run_MaxDiscardBytes(int beyond, bool asks)
+    {
+        const int Most = 1_000;
+        byte[] question = asks ? Wire.Record(Wire.GetValues, 0, Wire.Pairs(("FCGI_MAX_CONNS", ""))) : [];
+        Run(
+            bench =>
+            {
+                FrontEnd front = bench.Connect();
+                bench.Send(front, Wire.Request("/waits"));
+                byte[] nobodys = Wire.Record(Wire.Data, 9, new byte[Most - RecordHeader.Size + beyond]);
+                bench.Send(front, [.. question, .. nobodys, .. beyond > 0 ? Wire.Request("/second") : []]);
+                Assert.Equal((beyond > 0, beyond), (front.IsAtEnd, bench.Refused("discard-limit")));
+                Assert.Equal(asks ? 1 : 0, front.Management.Count);
+                if (beyond > 0)
+                {
+                    AssertPlaceIsFree(bench);
+                    return;
+                }
+
+                Ends(bench);
+                Ends(bench);
+                Assert.Equal("/waits 0", Assert.Single(front.Ended).BodyText);
+            },
+            Most);
+    }
 
     // Its exchange may be writing at this moment, on any thread.
     [Fact]

@@ -249,6 +249,26 @@ public sealed class StdinTests
             Assert.InRange(seconds, 130, 132);
         });
 
+    // What is too slow over several looks, each within the grace, is too slow.
+    [Theory]
+    [InlineData(5, 5)]
+    [InlineData(130, 300)]
+    public void Nor_does_one_that_is_looked_at_more_often_than_its_grace_ends_IdleTimeout_MinBodyRateGrace(int idle, int grace) => FastCgiBench.Run(
+        static (_, _) => default,
+        bench =>
+        {
+            FrontEnd front = Answered(bench);
+            int seconds = 0;
+            for (; seconds < 2_000 && !front.IsAtEnd; seconds++)
+            {
+                bench.Send(front, seconds % (idle - 1) == 0 ? Wire.Record(Wire.Stdin, 1, [1]) : []);
+                bench.Pass(TimeSpan.FromSeconds(1));
+            }
+
+            Assert.InRange(seconds, idle, idle + grace + idle + 2);
+        },
+        Bench.Options(options => (options.IdleTimeout, options.MinBodyRateGrace) = (TimeSpan.FromSeconds(idle), TimeSpan.FromSeconds(grace))));
+
     // Until its last byte has come the front server is busy with the body, and can have begun no other request: idle it is from there on.
     [Theory]
     [InlineData(0)]
