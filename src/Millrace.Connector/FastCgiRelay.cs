@@ -1,6 +1,7 @@
 // The relay of one loop: its connections to each responder, those that are kept among them, and the one request that is just being taken on.
 
 using System.Buffers;
+using System.Diagnostics;
 using System.Diagnostics.Metrics;
 using System.IO.Pipelines;
 using Microsoft.Extensions.Primitives;
@@ -42,6 +43,23 @@ internal sealed class FastCgiRelay<TKernel> : LoopRelay, ISweptRelay
 
     /// <inheritdoc cref="FastCgiRelays.Durations"/>
     public Histogram<double> Durations { get; }
+
+    /// <summary>Whoever listens is not this project's, and what he throws keeps nobody from the end of his answer.</summary>
+    /// <param name="begunAt">When the request began; 0: nobody listened then.</param>
+    public void NoteDuration(long begunAt)
+    {
+        try
+        {
+            if (begunAt != 0)
+            {
+                Durations.Record(Stopwatch.GetElapsedTime(begunAt).TotalSeconds);
+            }
+        }
+        catch (Exception)
+        {
+            // There is nobody to tell.
+        }
+    }
 
     // ---- taking on ----
 

@@ -313,16 +313,8 @@ internal sealed class RelayLink<TKernel> : LoopSource, ICancelListener
         {
             Leave();
         }
-        NoteDuration();
+        _relay.NoteDuration(_begunAt);
         _relay.Finish(exchange);
-    }
-
-    private void NoteDuration()
-    {
-        if (_begunAt != 0)
-        {
-            _relay.Durations.Record(Stopwatch.GetElapsedTime(_begunAt).TotalSeconds);
-        }
     }
 
     // The responder has ended the connection, or reset it.
@@ -351,7 +343,7 @@ internal sealed class RelayLink<TKernel> : LoopSource, ICancelListener
         Exchange exchange = _exchange!;
         error.IsMidway = _written > 0;
         Leave();
-        NoteDuration();
+        _relay.NoteDuration(_begunAt);
         _pool.Upstream.Failed(error.Message);
         _relay.Fail(exchange, error);
     }
@@ -360,7 +352,7 @@ internal sealed class RelayLink<TKernel> : LoopSource, ICancelListener
     private void GiveUp(Exchange exchange)
     {
         Leave();
-        NoteDuration();
+        _relay.NoteDuration(_begunAt);
         exchange.Fail(new OperationCanceledException("The client has left."));
         _relay.Finish(exchange);
     }

@@ -389,7 +389,7 @@ internal sealed class Engine : IAsyncDisposable
         }
 
         _sockets.ForEach(static socket => socket.Leave());
-        _ = SystemCalls.Close(_successor);      // a loop that lingers has nothing that it could give
+        _ = _services.CloseBehindLoopsAsync(_successor);
     }
 
     public ValueTask DisposeAsync() => new(StopAsync(CancellationToken.None));

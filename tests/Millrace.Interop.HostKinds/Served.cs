@@ -9,6 +9,7 @@ internal static class Served
     private static readonly Lock s_book = new();
     private static volatile bool s_isIll;
     private static int s_healthAsked;
+    private static int s_asked;
 
     public static async Task<int> RunAsync(string[] args)
     {
@@ -23,7 +24,7 @@ internal static class Served
         }
         if (File.Exists(Environment.GetEnvironmentVariable("STUCK_WHILE")))
         {
-            Standing.BeStuck();
+            Standing.BeStuck(Environment.GetEnvironmentVariable("STUCK_WHILE")!);
         }
         if (fault == "throws")
         {
@@ -60,7 +61,7 @@ internal static class Served
             lock (s_book)
             {
             }
-            if (File.Exists(Environment.GetEnvironmentVariable("STANDS_WHILE")))
+            if (Interlocked.Increment(ref s_asked) == 1 && File.Exists(Environment.GetEnvironmentVariable("STANDS_WHILE")))
             {
                 context.Response.OnCompleted(Standing.BeginAsync);
             }

@@ -16,9 +16,11 @@ internal static partial class Standing
     }
 
     /// <summary>Its start never ends, and it takes no notice of being told to.</summary>
-    public static void BeStuck()
+    /// <param name="mark">A file; another beside it says that it is so far.</param>
+    public static void BeStuck(string mark)
     {
         using var taken = PosixSignalRegistration.Create(PosixSignal.SIGTERM, static context => context.Cancel = true);
+        File.WriteAllText(mark + ".now", "");
         Thread.Sleep(Timeout.Infinite);
     }
 

@@ -1,6 +1,7 @@
 // Apache: mod_proxy_fcgi or mod_proxy_http with kept-alive connections, one virtual host for the site. The path is passed on as
 // the client wrote it (AllowEncodedSlashes, nocanon); the application decodes it once. Apache knows comments on lines of their own only.
 
+using System.Globalization;
 using System.Buffers;
 
 namespace Millrace.Command.FrontEnds;
@@ -35,8 +36,8 @@ internal sealed partial class Apache : FrontEnd
             # {FileFor(site)}, then: a2enmod {(fastCgi ? "proxy_fcgi" : "proxy_http headers")} && a2ensite {site.Name} && {ReloadCommand}
             <VirtualHost *:80>
             {Names(site)}
-                # ASP.NET Core's own default
-                LimitRequestBody 30000000
+                # {site.BodyMaxSource}
+                LimitRequestBody {site.BodyMax.ToString(CultureInfo.InvariantCulture)}
                 # without it /a%2Fb is answered 404
                 AllowEncodedSlashes NoDecode
 

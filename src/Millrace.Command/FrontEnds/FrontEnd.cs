@@ -13,6 +13,15 @@ internal sealed record FrontEndSite(ServerAddress Address, string Name, string H
     /// <summary>The scripts of a pool, which the web server finds; null where all requests are the application's.</summary>
     public ScriptFolder? Scripts { get; init; }
 
+    /// <summary>Bytes that a request's body has at most; ASP.NET Core's own default, or what a pool says.</summary>
+    public long BodyMax { get; init; } = BodyMaxOfApps;
+
+    /// <summary>Where that comes from.</summary>
+    public string BodyMaxSource => BodyMax == BodyMaxOfApps ? "ASP.NET Core's own default" : "as \"limits.body\" of the pool";
+
+    /// <summary>Bytes.</summary>
+    public const long BodyMaxOfApps = 30_000_000;
+
     /// <summary>What a request from the same machine names.</summary>
     public const string DefaultHostNames = "localhost 127.0.0.1";
 }

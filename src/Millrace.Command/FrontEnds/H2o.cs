@@ -1,5 +1,7 @@
 // H2O, over FastCGI or HTTP/1.1. Written in YAML.
 
+using System.Globalization;
+
 namespace Millrace.Command.FrontEnds;
 
 internal sealed class H2o : FrontEnd
@@ -19,7 +21,7 @@ internal sealed class H2o : FrontEnd
         string others = string.Concat(names.Skip(1).Select(name => $"  {Quote(name)}:\n    paths: *{site.Name}\n"));
         return $$"""
             # In {{FileFor(site)}}, in place of the lines there with these names, then: {{ReloadCommand}}
-            limit-request-body: 30000000                    # ASP.NET Core's own default
+            limit-request-body: {{site.BodyMax.ToString(CultureInfo.InvariantCulture)}}                    # {{site.BodyMaxSource}}
             hosts:
               {{Quote(names[0])}}:
                 paths: &{{site.Name}}{{note}}

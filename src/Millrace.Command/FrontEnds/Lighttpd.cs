@@ -1,5 +1,6 @@
 // lighttpd: mod_fastcgi or mod_proxy for one site. It opens a connection to the application for each request.
 
+using System.Globalization;
 using System.Text;
 
 namespace Millrace.Command.FrontEnds;
@@ -27,13 +28,15 @@ internal sealed class Lighttpd : FrontEnd
             server.http-parseopts := ( "url-normalize" => "disable" )
 
             {{Condition(site)}} {
-                server.max-request-size = 29297             # KiB; ASP.NET Core's own default
+                server.max-request-size = {{KiBOf(site.BodyMax)}}             # KiB; {{site.BodyMaxSource}}
                 server.stream-response-body = 1             # pass a response on while it comes
             {{(fastCgi ? FastCgi(site) : Http(site))}}
             {{end}}
 
             """;
     }
+
+    private static string KiBOf(long bytes) => ((bytes + 1023) / 1024).ToString(CultureInfo.InvariantCulture);
 
     private static string FastCgi(FrontEndSite site) => $"""
             fastcgi.server = ( "/" => (( {Server(site)},

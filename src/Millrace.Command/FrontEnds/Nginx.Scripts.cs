@@ -16,6 +16,8 @@ internal sealed partial class Nginx
                 keepalive 64;                   # idle connections kept per worker; none of them holds a process
             }
 
+            {{HostMap(site)}}
+
             server {
                 listen 80;{{listenIPv6}}
                 server_name {{site.HostNames}};
@@ -62,6 +64,7 @@ internal sealed partial class Nginx
                     fastcgi_param SERVER_ADDR       $server_addr;
                     fastcgi_param SERVER_PORT       $server_port;
                     fastcgi_param SERVER_NAME       $server_name;
+                    fastcgi_param HTTP_HOST         ${{HostVariable(site)}} if_not_empty;
                     fastcgi_param HTTP_PROXY        "";             # httpoxy
                 }
             }

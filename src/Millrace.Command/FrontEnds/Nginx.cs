@@ -4,6 +4,7 @@
 // along, so that the server refuses a request for which it would choose another. Nothing of the block rewrites it.
 
 using System.Buffers;
+using System.Globalization;
 using System.Text;
 
 namespace Millrace.Command.FrontEnds;
@@ -39,16 +40,12 @@ internal sealed partial class Nginx : FrontEnd
                 keepalive 64;                   # idle connections kept per worker
             }
             {{(site.Address.Scheme == ServerScheme.FastCgi ? "" : UpgradeMap(site))}}
-            # the host in the target counts, and only without one the header Host
-            map $request ${{HostVariable(site)}} {
-                default                        $http_host;
-                "~^[^ ]+ +[^/ ]+://([^/?# ]+)" $1;
-            }
+            {{HostMap(site)}}
 
             server {
                 listen 80;{{listenIPv6}}
                 server_name {{site.HostNames}};
-                client_max_body_size 30000000;  # ASP.NET Core's own default
+                client_max_body_size {{site.BodyMax.ToString(CultureInfo.InvariantCulture)}};  # {{site.BodyMaxSource}}
 
             {{Location(site)}} {
             {{(site.Address.Scheme == ServerScheme.FastCgi ? FastCgi(site) : Proxy(site))}}
@@ -103,6 +100,14 @@ internal sealed partial class Nginx : FrontEnd
         """;
 
     private static string Variable(FrontEndSite site) => "upgrade_" + site.Name.Replace('-', '_');
+
+    private static string HostMap(FrontEndSite site) => $$"""
+        # the host in the target counts, and only without one the header Host
+        map $request ${{HostVariable(site)}} {
+            default                        $http_host;
+            "~^[^ ]+ +[^/ ]+://([^/?# ]+)" $1;
+        }
+        """;
 
     private static string HostVariable(FrontEndSite site) => "host_" + site.Name.Replace('-', '_');
 

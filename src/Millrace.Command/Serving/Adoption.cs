@@ -54,7 +54,7 @@ internal sealed class Adoption(string folder, Action<string> say)
         }
         return app with
         {
-            Listeners = served == 0 ? null : new ListenersState([.. app.Listeners!.Sockets.Select((socket, i) => socket with { Descriptor = given[0].Descriptors[First + i] })], given[0].Descriptors[0], given[0].Descriptors[1]),
+            Listeners = served == 0 ? null : new ListenersState([.. app.Listeners!.Sockets.Select((socket, i) => socket with { Descriptor = given[0].Descriptors[First + i] })], given[0].Descriptors[0], given[0].Descriptors[1], app.Listeners.StoredAs),
             Current = isServed ? current : null,
             Leaving = [.. left],
             Kept = null,

@@ -52,11 +52,11 @@ internal sealed partial class AppListeners : IDisposable
     public required string StoredAs { get; init; }
 
     /// <summary>For another program, which goes on with them.</summary>
-    public ListenersState State => new([.. _sockets.Select(AppInstance.StateOf)], _gives, _takes);
+    public ListenersState State => new([.. _sockets.Select(AppInstance.StateOf)], _gives, _takes, StoredAs);
 
     /// <summary>Those that were opened before.</summary>
     /// <param name="state">What has been written of them.</param>
-    /// <param name="storedAs">See <see cref="StoredAs"/>.</param>
+    /// <param name="storedAs">See <see cref="StoredAs"/>; where that has not been written.</param>
     /// <exception cref="MillraceStartException">They are not what is said of them.</exception>
     public static AppListeners Resume(ListenersState state, string storedAs)
     {
@@ -68,7 +68,7 @@ internal sealed partial class AppListeners : IDisposable
         var files = FilesOf(state.Sockets);
         ListenSocket[] sockets = [.. state.Sockets.Select((socket, i) => Take(socket.Descriptor, ListenAddress.Parse(socket.Address), files[i]))];
         Array.ForEach(channel, static end => _ = SystemCalls.Fcntl(end, SystemCalls.F_SETFD, SystemCalls.FD_CLOEXEC));
-        return new AppListeners(state, sockets) { StoredAs = storedAs };
+        return new AppListeners(state, sockets) { StoredAs = state.StoredAs ?? storedAs };
     }
 
     // One that its processes have shut down is opened anew for the next of them, as in the program that was there before.

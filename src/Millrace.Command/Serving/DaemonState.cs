@@ -104,7 +104,8 @@ internal sealed record ListenerState(string Address, int Descriptor, string? Fil
 /// <param name="Sockets">Those that are listened on.</param>
 /// <param name="Gives">The end of the channel at which connections are given.</param>
 /// <param name="Takes">That at which they are taken.</param>
-internal sealed record ListenersState(IReadOnlyList<ListenerState> Sockets, int Gives, int Takes);
+/// <param name="StoredAs">See <see cref="AppListeners.StoredAs"/>; null: what its settings say.</param>
+internal sealed record ListenersState(IReadOnlyList<ListenerState> Sockets, int Gives, int Takes, string? StoredAs = null);
 
 /// <param name="Descriptor">Of the connection.</param>
 /// <param name="Knowledge">What its protocol knows of it.</param>
@@ -184,20 +185,17 @@ internal sealed record AppSaved
     public IEnumerable<InstanceState> Instances => Leaving.Append(Current).SelectMany(static generation => generation?.Slots ?? [])
         .SelectMany(static slot => slot.Leaving.Append(slot.Current)).OfType<InstanceState>();
 
-    /// <summary>Ends its processes, which nobody looks after, and closes what is accepted on.</summary>
+    /// <summary>Ends its processes, which nobody looks after, and closes what nobody else does: what is accepted on, and where connections wait.</summary>
     public void Abandon()
     {
+        ForeignDescriptor.Close([
+            .. Listeners is { } its ? its.Sockets.Select(static socket => socket.Descriptor).Concat([its.Gives, its.Takes]) : [],
+            .. (Kept ?? []).Select(static kept => kept.Descriptor)]);
         foreach (var instance in Instances)
         {
-            _ = ServedProcess.KillAsync(instance.Process, instance.StartTime);
+            instance.Abandon();
         }
-        ForeignDescriptor.Close([.. Descriptors]);
     }
-
-    // That nobody else closes.
-    private IEnumerable<int> Descriptors => (Listeners is { } its ? its.Sockets.Select(static socket => socket.Descriptor).Concat([its.Gives, its.Takes]) : [])
-        .Concat(Instances.SelectMany(static instance => (int[])[instance.Private.Descriptor, instance.Channel.Descriptor]))
-        .Concat((Kept ?? []).Select(static kept => kept.Descriptor));
 }
 
 /// <param name="Number">Counted from 1.</param>
@@ -237,7 +235,15 @@ internal sealed record SlotState(int Restarts, int Recycles, InstanceState? Curr
 /// <param name="Lifeline">The connection by which it knows that there is a daemon; -1 where there is none.</param>
 internal sealed record InstanceState(
     string Id, int Process, ulong StartTime, DateTimeOffset Started, long ServesSince, ListenerState Private, ListenerState Channel, int Output, int Error,
-    IReadOnlyDictionary<string, string> Lacking, long DescriptorsMost, IReadOnlyList<GroupFolder>? Groups, int Lifeline = -1);
+    IReadOnlyDictionary<string, string> Lacking, long DescriptorsMost, IReadOnlyList<GroupFolder>? Groups, int Lifeline = -1)
+{
+    /// <summary>Ends it: nobody looks after it.</summary>
+    public void Abandon()
+    {
+        ForeignDescriptor.Close([Private.Descriptor, Channel.Descriptor]);
+        _ = ServedProcess.KillAsync(Process, StartTime);
+    }
+}
 
 /// <param name="Descriptor">The end that is read.</param>
 /// <param name="Before">What has been read and not been passed on.</param>

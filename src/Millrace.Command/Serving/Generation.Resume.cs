@@ -1,5 +1,7 @@
 // A generation while the daemon becomes another program.
 
+using System.Globalization;
+
 namespace Millrace.Command.Serving;
 
 internal sealed partial class Generation
@@ -10,10 +12,23 @@ internal sealed partial class Generation
     public static Generation Resume(GenerationSetting its, GenerationState state)
     {
         var generation = new Generation(its, instances: 0) { _started = state.Started, _gone = (state.Restarts, state.Recycles), _hasSuccessor = state.HasSuccessor };
+        AppInstance? Resume(InstanceState instance)
+        {
+            try
+            {
+                return AppInstance.Resume(its.Describe(instance.Id), instance);
+            }
+            catch (InstanceException error)
+            {
+                its.Happened(string.Create(CultureInfo.InvariantCulture, $"process {instance.Process} cannot be looked after, and is ended: {error.Message}"));
+                instance.Abandon();
+                return null;
+            }
+        }
         generation._crashes.AddRange(state.Crashes);
         foreach (var slot in state.Slots)
         {
-            (slot.IsLeaving ? generation._others : generation._slots).Add(Slot.Resume(generation.SettingOfSlots, slot, instance => AppInstance.Resume(its.Describe(instance.Id), instance)));
+            (slot.IsLeaving ? generation._others : generation._slots).Add(Slot.Resume(generation.SettingOfSlots, slot, Resume));
         }
         return generation;
     }

@@ -41,14 +41,19 @@ internal sealed partial class HostedApp
     private async Task<string?> TryOpenAsync()
     {
         using var wanted = _turns.WhileWanted();
+        return await TryOpenAsync(wanted.Token);
+    }
+
+    private async Task<string?> TryOpenAsync(CancellationToken ct)
+    {
         try
         {
             if (_listeners is null)
             {
-                _listeners = await AppListeners.OpenAsync(Settings, _folders, Addresses, which: null, wanted.Token);
+                _listeners = await AppListeners.OpenAsync(Settings, _folders, Addresses, which: null, ct);
                 KeepAddresses();
             }
-            else if (await OpenAgainAsync(wanted.Token))
+            else if (await OpenAgainAsync(ct))
             {
                 return await StandInAgainAsync();
             }

@@ -1,25 +1,22 @@
 // Applications that are started by whoever comes, and stopped when nobody has come for a while. Their addresses stay open, and their kept connections too.
 
-using System.Diagnostics;
-
 namespace Millrace.Command.Serving;
 
 internal sealed partial class HostedApp
 {
-    private static readonly TimeSpan s_lookMin = TimeSpan.FromMilliseconds(100);
-    private static readonly TimeSpan s_lookMax = TimeSpan.FromSeconds(1);
-
     private Doorman? _doorman;
 
     /// <summary>As <see cref="DeployAsync"/>; one that is started on demand waits for its first visitor.</summary>
-    public Task<string?> BeginAsync(AppSettings? settings = null) => DoAsync(async () =>
+    public Task<string?> BeginAsync(AppSettings? settings = null) => settings is null || settings.IsSame(Settings) ? DoAsync(() => BeginWithAsync(settings)) : DoInsteadAsync(() => BeginWithAsync(settings));
+
+    private async Task<string?> BeginWithAsync(AppSettings? settings)
     {
         _scaled = settings is null || settings.Instances == Settings.Instances ? _scaled : null;
         Settings = settings ?? Settings;
         _attempts = 0;
         _watching ??= Task.Run(DeployChangesAsync);
         return await BeginOnceAsync();
-    });
+    }
 
     private async Task<string?> BeginOnceAsync()
     {
@@ -73,37 +70,8 @@ internal sealed partial class HostedApp
         await (doorman?.LeaveAsync() ?? Task.CompletedTask);
     }
 
-    private async Task StopWhenIdleAsync(Generation generation, TimeSpan idle)
-    {
-        TimeSpan period = idle / 10 < s_lookMin ? s_lookMin : idle / 10 > s_lookMax ? s_lookMax : idle / 10;
-        long quietSince = Stopwatch.GetTimestamp();
-        long before = -1;
-        try
-        {
-            while (_current == generation)
-            {
-                await Task.Delay(period, _turns.Ending);
-                var visits = await generation.VisitsAsync(_turns.Ending);
-                if (visits.IsUnknown)
-                {
-                    continue;
-                }
-                if (visits.Count.Running > 0 || visits.Count.Requests != before)
-                {
-                    before = visits.Count.Requests;
-                    quietSince = Stopwatch.GetTimestamp();
-                }
-                else if (Stopwatch.GetElapsedTime(quietSince) >= idle && await DoAsync(async () => await StopIdleAsync(generation, before, idle)) is null)
-                {
-                    return;
-                }
-            }
-        }
-        catch (OperationCanceledException)
-        {
-            // The daemon stops.
-        }
-    }
+    private Task StopWhenIdleAsync(Generation generation, TimeSpan idle) =>
+        IdleWatch.RunAsync(generation, idle, () => _current == generation, requests => DoAsync(() => StopIdleAsync(generation, requests, idle)), _turns.Ending);
 
     // Null: it is over with it, in one way or another.
     private async Task<string?> StopIdleAsync(Generation generation, long requests, TimeSpan idle)

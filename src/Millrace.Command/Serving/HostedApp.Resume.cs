@@ -8,6 +8,7 @@ namespace Millrace.Command.Serving;
 internal sealed partial class HostedApp
 {
     private bool _wasAnswering;     // 503, until the pause
+    private ListenersState? _abandoned;     // addresses that are to be opened anew, and may be kept for the next daemon
 
     /// <summary>One that was there before. <see cref="GoOnServing"/> has it go on.</summary>
     /// <param name="saved">What has been written of it.</param>
@@ -37,7 +38,7 @@ internal sealed partial class HostedApp
         {
             app.TakeOver(saved);
         }
-        catch (Exception error) when (error is InstanceException or MillraceStartException or IOException)
+        catch (Exception error)     // whatever it is: it keeps no other application from going on
         {
             app.BeginAnew(saved, error.Message);
         }
@@ -58,11 +59,11 @@ internal sealed partial class HostedApp
         _leaving.Resume(leaving, (saved.Restarts, saved.Recycles));
     }
 
-    // Nobody could look after its processes: they are ended, and what they accept on is closed. It keeps no other application from going on.
+    // Nobody could look after its processes: they are ended, and what they accept on is closed.
     private void BeginAnew(AppSaved saved, string why)
     {
         saved.Abandon();
-        _listeners = null;
+        (_listeners, _abandoned) = (null, saved.Listeners);
         _leaving.Resume([], (saved.Restarts, saved.Recycles));
         Happened($"its processes could not be taken over, and are ended: {why}");
         State = State is AppState.Stopped or AppState.Held ? State : AppState.Waiting;
@@ -83,6 +84,10 @@ internal sealed partial class HostedApp
 
     private async Task GoOnServingOnceAsync()
     {
+        if (_abandoned is { } abandoned)
+        {
+            _folders.Stored.Forget(abandoned.StoredAs ?? StoredSockets.KeyOf(Settings), abandoned);
+        }
         _leaving.GoOn();
         if (_current is { } current)
         {
@@ -91,11 +96,11 @@ internal sealed partial class HostedApp
             _ = current.Settings is { OnDemand: true, Idle: { } idle } ? StopWhenIdleAsync(current, idle) : null;
             bool wasDeploying = State == AppState.Deploying;
             State = AppState.Serving;
-            _ = wasDeploying ? DeployAsync() : null;        // its next generation was on its way, and has ended
+            _ = wasDeploying ? DeployLaterAsync(DeployOnceAsync) : null;        // its next generation was on its way, and has ended
         }
         else if (State is AppState.Serving or AppState.Deploying or AppState.Starting)
         {
-            _ = BeginAsync();       // all its processes have ended meanwhile
+            _ = DeployLaterAsync(BeginOnceAsync);       // all its processes have ended meanwhile
         }
         else if (_doorman is null && State != AppState.Stopped)
         {
@@ -110,15 +115,30 @@ internal sealed partial class HostedApp
         _watching ??= Task.Run(DeployChangesAsync);
     }
 
+    // In a turn of its own; whoever has waited for one meanwhile may have had something else done with it.
+    private Task<string?> DeployLaterAsync(Func<Task<string?>> deploy)
+    {
+        var (state, deployments) = (State, _deployments);
+        _attempts = 0;
+        return DoAsync(async () => State == state && _deployments == deployments ? await deploy() : null);
+    }
+
     // Its addresses may be open, or have been open in a process that has gone.
     private async Task StandInAsync()
     {
-        if (await TryOpenAsync() is null && (State == AppState.Idle || _queueUntil is not null))
+        string? error = await TryOpenAsync(_turns.Ending);
+        if (error is null && (State == AppState.Idle || _queueUntil is not null))
         {
-            _ = await TryWaitAtDoorAsync();
-            return;
+            error = await TryWaitAtDoorAsync();
         }
-        await HoldOnWithPageAsync();
+        else
+        {
+            await HoldOnWithPageAsync();
+        }
+        if (error is not null)
+        {
+            Become(State == AppState.Idle ? AppState.Waiting : State, error, $"nobody is let in: {error}");
+        }
     }
 
     // Answers 503 as it did before.

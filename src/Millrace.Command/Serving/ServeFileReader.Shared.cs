@@ -89,6 +89,10 @@ internal sealed partial class ServeFileReader
         }
         string path = members.TryGetValue("path", out var place) ? PrefixOf(place) : "";
         string?[] hosts = members.TryGetValue("host", out var named) ? [.. ItemsOf(named, "host").Select(RouteHostOf)] : [null];
+        if (hosts.Length == 0)
+        {
+            Add(named!.Place, "\"host\" is empty, and so nobody would be led here. Name a host, or take \"host\" out: then any leads here.");
+        }
         if (on is null || TextOf(on, "on", "the name of a shared address") is not { } shared)
         {
             return (path, []);

@@ -75,9 +75,13 @@ internal sealed class ServedProcess : IDisposable
             process.Signal(Posix.SigKill);
             await process.Ended;
         }
+        catch (InstanceException) when (StartTimeOf(id) == startTime && Fact(id, 1) == Environment.ProcessId)
+        {
+            _ = Posix.Kill(id, Posix.SigKill);      // it cannot be held, and a child keeps its number until it is waited for
+        }
         catch (InstanceException)
         {
-            // It cannot be held: to signal a number would be to signal anybody.
+            // To signal another's number would be to signal anybody.
         }
     }
 

@@ -7,11 +7,11 @@ internal sealed partial class Slot
     /// <summary>One whose processes were started before.</summary>
     /// <param name="its">As for a fresh one.</param>
     /// <param name="state">What has been written of it.</param>
-    /// <param name="resume">Takes a process over.</param>
-    public static Slot Resume(SlotSetting its, SlotState state, Func<InstanceState, AppInstance> resume)
+    /// <param name="resume">Takes a process over; null where that cannot be: another is put in its place.</param>
+    public static Slot Resume(SlotSetting its, SlotState state, Func<InstanceState, AppInstance?> resume)
     {
         var slot = new Slot(its) { Restarts = state.Restarts, Recycles = state.Recycles, _current = state.Current is { } current ? resume(current) : null };
-        slot._others.AddRange(state.Leaving.Select(resume));
+        slot._others.AddRange(state.Leaving.Select(resume).OfType<AppInstance>());
         return slot;
     }
 

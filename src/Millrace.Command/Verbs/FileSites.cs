@@ -36,13 +36,19 @@ internal static class FileSites
             {
                 string names = app.IsRouter ? string.Join(' ', HostsOf(file, app.Name)) : $"{app.Name}.localhost";
                 var address = ServerAddress.ParseLocal(url.Split('?')[0]);
-                yield return new FrontEndSite(address, app.Name, names, "/", Socket.OSSupportsIPv6) { Scripts = address.Scheme == ServerScheme.FastCgi ? ScriptsOf(app) : null };
+                yield return new FrontEndSite(address, app.Name, names, "/", Socket.OSSupportsIPv6) { Scripts = address.Scheme == ServerScheme.FastCgi ? ScriptsOf(app) : null, BodyMax = BodyMaxOf(file, app) };
             }
         }
     }
 
+    // Behind a shared address that of whoever takes most: each refuses what is too long for itself.
+    private static long BodyMaxOf(ServeFile file, AppSettings app) => app.IsRouter
+        ? file.Apps.Where(each => each.SharedAs.Any(place => place.Shared == app.Name)).Select(each => BodyMaxOf(file, each)).DefaultIfEmpty(FrontEndSite.BodyMaxOfApps).Max()
+        : app.Pool?.Body ?? FrontEndSite.BodyMaxOfApps;
+
+    // Not where the pool is to send no files: the web server would send them.
     private static ScriptFolder? ScriptsOf(AppSettings app) =>
-        app.Pool is { Suffixes.Count: > 0 } pool ? new ScriptFolder(pool.Root, pool.Suffixes, pool.Index, pool.Fallback, pool.Body, Size.Text(pool.Body)) : null;
+        app.Pool is { Suffixes.Count: > 0 } pool && (pool.Root is null || pool.ServeFiles) ? new ScriptFolder(pool.Root, pool.Suffixes, pool.Index, pool.Fallback, pool.Body, Size.Text(pool.Body)) : null;
 
     // One that any host leads to has the name of the machine as well.
     private static string[] HostsOf(ServeFile file, string shared)

@@ -7,6 +7,8 @@ public sealed class FastCgiProgramOptions
 {
     // ---- files ----
 
+    private const string DefaultFallback = "index.php";
+
     /// <summary>The folder of the scripts and of the files beside them; a full path. Null: the program answers every request itself, and no file is looked for. Default null.</summary>
     public string? Root { get; set; }
 
@@ -20,7 +22,7 @@ public sealed class FastCgiProgramOptions
     public IList<string> Index { get; } = ["index.php", "index.html"];
 
     /// <summary>The script below <see cref="Root"/> that answers where there is no file; null: 404. Default <c>index.php</c>.</summary>
-    public string? Fallback { get; set; } = "index.php";
+    public string? Fallback { get; set; } = DefaultFallback;
 
     /// <summary>Whether files that are no scripts are sent. Only those of a known type, and none whose name, or whose folder's, begins with '.' (but <c>.well-known</c>). Default true.</summary>
     public bool ServeFiles { get; set; } = true;
@@ -108,6 +110,10 @@ public sealed class FastCgiProgramOptions
         if (Suffixes.Count == 0 || Suffixes.Any(static suffix => suffix.Length < 2 || suffix[0] != '.' || !suffix.Skip(1).All(char.IsAsciiLetterOrDigit)))
         {
             found.Add("Suffixes is to hold at least one, each '.' and letters or digits.");
+        }
+        if (Fallback is { } fallback and not DefaultFallback && !Suffixes.Any(suffix => fallback.EndsWith(suffix, StringComparison.Ordinal)))
+        {
+            found.Add($"Fallback is {fallback}, which ends in none of Suffixes: it is a script.");
         }
         foreach (var (path, folder) in SendFileRoots)
         {

@@ -7,6 +7,7 @@ using System.Net;
 using System.Text;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
+using Microsoft.Net.Http.Headers;
 using Millrace.Protocols.FastCgi;
 
 namespace Millrace.Connector;
@@ -66,7 +67,7 @@ internal static class ProgramVariables
         {
             if (Passes(name) && Variable(name) is var variable && !options.Variables.ContainsKey(variable))
             {
-                if (values.Count == 1 && given?.TryGetValue(variable, out string? one) == true)
+                if (values.Count == 1 && !name.Equals(HeaderNames.Host, StringComparison.OrdinalIgnoreCase) && given?.TryGetValue(variable, out string? one) == true)      // the host may be the target's
                 {
                     GivenPair(writer, variable, one);
                     continue;

@@ -256,9 +256,11 @@ internal abstract partial class Connection<TKernel>
             return Run(driver, Exchange!) && (Stage == Stage.Away || AfterTurn(driver));
         }
 
-        if ((reasons & (PostReason.LeftQueue | PostReason.QueueTimeout)) != 0 && Stage == Stage.Queued)
+        bool hasLeft = (reasons & PostReason.LeftQueue) != 0;
+        bool isTimeOver = (reasons & PostReason.QueueTimeout) != 0 && DeadlineMs == long.MaxValue;      // and not that of one that has been given up for the next
+        if ((hasLeft || isTimeOver) && Stage == Stage.Queued)
         {
-            return LeaveQueue(driver, (reasons & PostReason.LeftQueue) != 0 ? Observe.Refusal.LeftQueue : Observe.Refusal.QueueTimeout);
+            return LeaveQueue(driver, hasLeft ? Observe.Refusal.LeftQueue : Observe.Refusal.QueueTimeout);
         }
 
         if ((reasons & PostReason.Deadline) != 0)

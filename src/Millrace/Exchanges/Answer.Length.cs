@@ -53,7 +53,7 @@ internal sealed partial class Answer
     /// <summary>RFC 9112 §6.3: never more bytes than Content-Length promised.</summary>
     /// <param name="count">Bytes that are about to be written.</param>
     /// <param name="isAdvanced">They are advanced over: ahead of the head they are left out of a response that has no body, as on Kestrel. Its status may still change.</param>
-    public void Count(int count, bool isAdvanced = false)
+    public void Count(long count, bool isAdvanced = false)
     {
         if (count == 0)
         {

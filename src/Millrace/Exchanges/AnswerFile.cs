@@ -75,15 +75,18 @@ internal sealed class AnswerFile(Exchange exchange, SendLock sending)
             {
                 exchange.Answer.Start();
             }
-            else if (exchange.Answer.SuppressesBody)
+
+            if (exchange.Answer.SuppressesBody)
             {
-                return;     // it may have no end, and nobody wants it
+                exchange.Answer.DropReserved();
+                exchange.Answer.Count(isUnsaid ? 0 : count);
+                return;     // nobody gets a byte of it, and it may be long, or have no end
             }
 
             begun = true;
             exchange.Answer.DropReserved();     // what was given before lies in front of the file's bytes, or is sent with their head
             exchange.Answer.CloseChunk();
-            bool copies = isUnsaid || count < SendFileMin || exchange.Answer.SuppressesBody;
+            bool copies = isUnsaid || count < SendFileMin;
             ValueTask writable = copies ? default : exchange.Sender.SendAsync();
             file.DangerousAddRef(ref held);
             while (true)

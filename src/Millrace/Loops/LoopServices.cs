@@ -152,6 +152,13 @@ internal sealed class LoopServices : ExchangeServices, IDisposable
     /// <summary>Ends when everybody has left.</summary>
     public Task Over => _over.Task;
 
+    /// <summary>Not before: one that has not heard of the end yet would give its connections to whoever has the number next.</summary>
+    public async Task CloseBehindLoopsAsync(int descriptor)
+    {
+        await Over.ConfigureAwait(false);
+        _ = SystemCalls.Close(descriptor);
+    }
+
     public long HandOversRefused => Interlocked.Read(ref _handOversRefused);
 
     // The system has refused a thread, and the pool says so.

@@ -42,9 +42,10 @@ public sealed partial class ServeTests
         Assert.Equal(1, reload.ExitCode);
         Assert.StartsWith("millrace: blog: 127.0.0.1:", reload.Error, StringComparison.Ordinal);
         _ = await asked;
+        Assert.Contains(AppOf("shop", await StatusAsync()).GetProperty("events").EnumerateArray(), static happened => happened.GetProperty("what").GetString()!.StartsWith("the next generation is given up: ", StringComparison.Ordinal));
         await WaitForAsync(async () => AppOf("shop", await StatusAsync()) is var shop && shop.GetProperty("state").GetString() == "serving" && shop.GetProperty("generation").GetInt32() > generation);
         Assert.Equal("before", await _client.GetStringAsync(_shop + "/title"));
         Assert.Equal("", await _client.GetStringAsync(_blog + "/title"));
-        Kill(standing);     // the daemon would wait for its drain
+        _ = Kill(standing, CommandProcess.SigKill);     // the daemon would wait for its drain
     }
 }

@@ -61,7 +61,7 @@ public sealed partial class ServeTests
     public async Task An_upgrade_does_not_wait_for_a_process_that_was_told_to_accept_and_does_not_answer()
     {
         string mark = Path.Combine(_directory.Path, "stands");
-        Write(App("shop", _shop, $$""" "environment": { "STANDS_WHILE": "{{mark}}" } """).Replace("\"start\": \"3s\"", "\"start\": \"10m\"", StringComparison.Ordinal), App("blog", _blog));
+        Write(App("shop", _shop, $$""" "environment": { "STANDS_WHILE": "{{mark}}" } """).Replace("\"60s\"", "\"10m\"", StringComparison.Ordinal), App("blog", _blog));
         var daemon = await StartAsync();
         await System.IO.File.WriteAllTextAsync(mark, "");
         Kill(ProcessesOf("shop", await StatusAsync()).First());

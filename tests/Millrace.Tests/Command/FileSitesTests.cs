@@ -75,6 +75,40 @@ public sealed class FileSitesTests : IDisposable
         Assert.Contains("MILLRACE_PATH", (await CommandLine.RunAsync("config", "nginx", FilePath)).Output, StringComparison.Ordinal);
     }
 
+    // What lies beside the scripts is for nobody then, and the web server would send it.
+    [Theory]
+    [InlineData("nginx", "root ", "try_files")]
+    [InlineData("apache", "DocumentRoot", "Require all granted")]
+    public async Task A_pool_that_sends_no_files_has_no_web_server_send_them(string frontEnd, params string[] sends)
+    {
+        Write("""{ "pools": [ { "name": "p", "urls": "fastcgi://unix:/run/p.sock", "root": "/srv/www", "serveFiles": false, "limits": { "body": "64m" } } ] }""");
+        var result = await CommandLine.RunAsync("config", frontEnd, FilePath);
+        Assert.Equal((0, ""), (result.ExitCode, result.Error));
+        Assert.All(sends, mark => Assert.DoesNotContain(mark, result.Output, StringComparison.Ordinal));
+        Assert.Contains("67108864", result.Output, StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData("nginx", "client_max_body_size 134217728;")]
+    [InlineData("apache", "LimitRequestBody 134217728\n")]
+    [InlineData("lighttpd", "server.max-request-size = 131072 ")]
+    [InlineData("h2o", "limit-request-body: 134217728 ")]
+    public async Task The_web_server_takes_as_much_as_whoever_takes_most_behind_it(string frontEnd, string line)
+    {
+        Write("""{ "shared": { "front": "fastcgi://unix:/run/front.sock" }, "apps": [ { "name": "a", "target": "t", "on": "front" } ], "pools": [ { "name": "p", "on": "front", "path": "/p", "root": "/srv/www" } ] }""");
+        Assert.Contains(line, (await CommandLine.RunAsync("config", frontEnd, FilePath)).Output, StringComparison.Ordinal);
+    }
+
+    // As for an application: two names that lead to one pool, of which one is guarded, are told apart by the same host as nginx has gone by.
+    [Fact]
+    public async Task The_host_in_a_target_is_the_one_that_scripts_are_told_RFC9112_3_2_2()
+    {
+        Write("""{ "pools": [ { "name": "p-1", "urls": "fastcgi://unix:/run/p.sock" } ] }""");
+        string nginx = (await CommandLine.RunAsync("config", "nginx", FilePath)).Output;
+        Assert.Contains("map $request $host_p_1 {\n", nginx, StringComparison.Ordinal);
+        Assert.Contains("fastcgi_param HTTP_HOST         $host_p_1 if_not_empty;\n", nginx, StringComparison.Ordinal);
+    }
+
     [Theory]
     [InlineData("apache", "<VirtualHost")]
     [InlineData("caddy", "\treverse_proxy")]

@@ -16,7 +16,13 @@ public sealed class ResumedAppTests : IDisposable
     private readonly SocketFolder _folder = new();
     private readonly MemoryStream _printed = new();
 
-    public void Dispose() => _folder.Dispose();
+    private int _process;
+
+    public void Dispose()
+    {
+        _ = _process > 0 ? Posix.Kill(_process, Posix.SigKill) : 0;     // where a test has failed: it is this machine's init that waits for it
+        _folder.Dispose();
+    }
 
     private AppSettings Settings => new() { Name = "app", Target = _folder.PathOf("none"), Urls = [_folder.NewAddress("http")], TriesAgain = false };
 
@@ -40,19 +46,37 @@ public sealed class ResumedAppTests : IDisposable
     [InlineData("Idle", "Waiting")]
     [InlineData("Held", "Held")]
     [InlineData("Stopped", "Stopped")]
-    public async Task Processes_that_cannot_be_taken_over_are_ended_and_their_application_begins_anew(string before, string after)
+    public async Task One_whose_addresses_cannot_be_taken_over_begins_anew_and_its_processes_are_ended(string before, string after)
     {
-        int process = await StartStrangerAsync();
         AppSettings settings = Settings;
-        var generation = new GenerationState(
-            1, settings, new RunnableApp("/nowhere/App.dll", "/nowhere", Executable: null), Code: null, Started: 1, [], Restarts: 0, Recycles: 0, HasSuccessor: false, [new SlotState(0, 0, InstanceOf(process), [], IsLeaving: false)]);
+        AppSaved saved = (await SavedAsync(settings, Enum.Parse<AppState>(before))) with { Listeners = new ListenersState([], -1, -1) };
 
-        await using HostedApp app = Resume(new AppSaved { Settings = settings, State = Enum.Parse<AppState>(before), Generations = 1, Current = generation });
+        await using HostedApp app = Resume(saved);
 
         Assert.Equal(Enum.Parse<AppState>(after), app.State);
-        Assert.True(ProcessState.Becomes(() => HasEnded(process)));
-        Assert.Contains(app.Status.Events, static its => its.What.Contains("could not be taken over, and are ended: Descriptor -1 does not listen", StringComparison.Ordinal));
+        Assert.True(ProcessState.Becomes(() => HasEnded(_process)));
+        Assert.Contains(app.Status.Events, static its => its.What == "its processes could not be taken over, and are ended: The channel between its generations is none.");
         await app.GoOnServingAsync();
+    }
+
+    [Fact]
+    public async Task A_process_that_cannot_be_looked_after_is_ended_and_its_application_goes_on()
+    {
+        await using HostedApp app = Resume(await SavedAsync(Settings, AppState.Serving));
+
+        Assert.Equal(AppState.Serving, app.State);
+        Assert.True(ProcessState.Becomes(() => HasEnded(_process)));
+        Assert.Contains(app.Status.Events, its => its.What.StartsWith($"process {_process} cannot be looked after, and is ended: Descriptor -1 does not listen", StringComparison.Ordinal));
+        await app.GoOnServingAsync();       // what is asked before that waits for it, its end too
+    }
+
+    // Of a process that has no sockets.
+    private async Task<AppSaved> SavedAsync(AppSettings settings, AppState state)
+    {
+        _process = await StartStrangerAsync();
+        var generation = new GenerationState(
+            1, settings, new RunnableApp("/nowhere/App.dll", "/nowhere", Executable: null), Code: null, Started: 1, [], Restarts: 0, Recycles: 0, HasSuccessor: false, [new SlotState(0, 0, InstanceOf(_process), [], IsLeaving: false)]);
+        return new AppSaved { Settings = settings, State = state, Generations = 1, Current = generation };
     }
 
     // It may wait for whoever has it as a child now.

@@ -120,6 +120,7 @@ public sealed class ServePoolFileTests
         { "2:13", "\"suffixes\" is what the names of scripts end in: each begins with '.'", Pool("|\"suffixes\": [\"php\"]") },
         { "2:13", "\"suffixes\" is empty, and so every request is the program's", Pool("|\"suffixes\": []", "\"root\": \"www\"") },
         { "2:10", "\"index\" is a list of names of files, without '/'", Pool("|\"index\": [\"a/b.php\"]", "\"root\": \"www\"") },
+        { "2:13", "\"fallback\" is the script that answers where there is no file, and index.html ends in none of \"suffixes\" (.php).", Pool("|\"fallback\": \"index.html\"", "\"root\": \"www\"") },
         { "2:13", "\"fallback\" is for a pool that finds its scripts itself: say \"root\"", Pool("|\"fallback\": \"index.php\"") },
         { "1:35", "http://127.0.0.1:80 is for HTTP, where nobody says which script is meant. Say \"root\"", "{\"pools\":[{\"name\": \"php\", \"urls\": \"http://127.0.0.1:80\"}]}" },
         { "2:35", "A pool on a shared address finds its scripts itself: say \"root\"", "{\"shared\":{\"f\":\"http://127.0.0.1:81\"},|\"pools\":[{\"name\":\"php\",\"on\":      \"f\"}]}" },

@@ -93,6 +93,7 @@ public sealed class SharedAddressTests
         { "2:1", "\"front\" is there twice.", Front("").Replace("\"http://127.0.0.1:9\"", "\"http://127.0.0.1:9\",|\"front\":\"http://127.0.0.1:8\"", StringComparison.Ordinal) },
         { "1:20", "A shared address needs \"urls\": an address such as", Front("").Replace("\"http://127.0.0.1:9\"", "{}", StringComparison.Ordinal) },
         { "1:21", "There is no setting \"url\" here. The nearest is \"urls\"", Front("").Replace("\"http://127.0.0.1:9\"", "{\"url\":\"http://127.0.0.1:9\",\"urls\":\"http://127.0.0.1:9\"}", StringComparison.Ordinal) },
+        { "2:8", "\"host\" is empty, and so nobody would be led here. Name a host, or take \"host\" out: then any leads here.", Front("|\"host\":[]") },
         { "1:20", "'x' ", Front("").Replace("\"http://127.0.0.1:9\"", "\"x\"", StringComparison.Ordinal) },
         { "1:20", "fastcgi://fd:3 is a descriptor", Front("").Replace("http://127.0.0.1:9", "fastcgi://fd:3", StringComparison.Ordinal) },
         { "2:6", "There is no shared address \"frnt\". The nearest is \"front\".", Front("").Replace("\"on\":\"front\"", "|\"on\":\"frnt\"", StringComparison.Ordinal) },

@@ -334,5 +334,20 @@ public sealed class RelayTests
         Assert.All(seconds, static value => Assert.InRange(value, 0, 60));
     });
 
+    // It is code of whoever has put it there.
+    [Fact]
+    public void A_listener_that_throws_keeps_nobody_from_the_end_of_his_answer() => RelayBench.Run(bench =>
+    {
+        using var listener = new MeterListener();
+        int called = 0;
+        listener.SetMeasurementEventCallback<double>((_, _, _, _) => throw new InvalidOperationException($"listener {++called}"));
+        listener.EnableMeasurementEvents(bench.Durations);
+
+        Assert.Equal(200, bench.Ask(bench.Connect()).Status);
+        bench.OnRequest = static responder => responder.Close();
+        Assert.Equal(502, bench.Ask(bench.Connect()).Status);
+        Assert.Equal(2, called);
+    });
+
     private static byte[] Stdout(string text) => ScriptedResponder.Record(RecordType.Stdout, Encoding.Latin1.GetBytes(text));
 }

@@ -170,11 +170,14 @@ internal sealed class RandomFastCgiClient : RandomClient
         plan.IsGarbled = Trouble == Trouble.SendsGarbage;
         byte[] bytes = [.. records.SelectMany(static record => record)];
         plan.BodyOffset = StreamLength + records.Take(paramsEnd + 1).Sum(static record => (long)record.Length);
-        Send(bytes[..Random.Between(0, bytes.Length - 1)]);
+        int sent = Random.Between(0, bytes.Length - 1);
+        bool isBehindRequest = Trouble == Trouble.SendsGarbage && !Life.IsSlow && sent % 3 == 0;
+        Send(bytes[..(isBehindRequest ? bytes.Length : sent)]);
         switch (Trouble)
         {
             case Trouble.SendsGarbage:
-                Send([.. Enumerable.Range(0, 300).Select(_ => (byte)Random.Between(2, 255))]);
+                // In one piece with a question: it is found while the answer is in the server's hands, and the request may wait for its turn.
+                Send([.. isBehindRequest ? Wire.Record(Wire.GetValues, 0, Wire.Pairs(("FCGI_MAX_CONNS", ""))) : [], .. Enumerable.Range(0, 300).Select(_ => (byte)Random.Between(2, 255))]);
                 break;
             default:
                 Then(Trouble switch

@@ -175,6 +175,61 @@ public sealed class QueueTests
         Assert.Equal("/waits 0", front.Ended[0].BodyText);
     });
 
+    // A turn ends with the deadlines, and what it then hears of goes before what they have posted.
+    [Fact]
+    public void A_request_that_begins_to_wait_as_the_time_of_another_ends_has_all_of_its_own_RequestQueueTimeout()
+    {
+        int turns = 0;
+        Run(bench =>
+        {
+            _ = Waiting(bench);
+            for (; !bench.Simulation.Loops[0].Loop.HasPosted; turns++)
+            {
+                PassTurn(bench);
+            }
+
+            bench.Settle();
+            Assert.Equal(1, bench.Refused("queue-timeout"));
+        });
+        Run(bench =>
+        {
+            FrontEnd front = Waiting(bench);
+            for (int turn = 1; turn < turns; turn++)
+            {
+                PassTurn(bench);
+            }
+
+            front.Socket.ClientSend(Wire.Request("/next", id: 3));
+            _ = front.Socket.Deliver(int.MaxValue);
+            PassTurn(bench);
+            Assert.True(bench.Simulation.Loops[0].Loop.HasPosted);
+            bench.Settle();
+            Assert.Equal((1, 0, 0L), (Assert.Single(front.Ended).Id, front.Ended[0].ProtocolStatus, front.Ended[0].Stdout.Length));
+            Assert.Equal(0, bench.Refused("queue-timeout"));
+
+            bench.Pass(TimeSpan.FromSeconds(28));
+            Ends(bench);
+            Ends(bench);
+            Assert.Equal("/next 0", front.Ended[1].BodyText);
+        });
+    }
+
+    // It may be given up by the next one.
+    private static FrontEnd Waiting(FastCgiBench bench)
+    {
+        FrontEnd front = bench.Connect();
+        bench.Send(front, Wire.Record(Wire.GetValues, 0, Wire.Pairs(("FCGI_MPXS_CONNS", ""))));
+        bench.Send(front, Wire.Request("/given-up"));
+        bench.Pass(TimeSpan.FromSeconds(29));
+        return front;
+    }
+
+    private static void PassTurn(FastCgiBench bench)
+    {
+        bench.Simulation.World.NowMs += 100;
+        _ = bench.Simulation.Loops[0].Turn(0);
+    }
+
     [Fact]
     public void Broken_framing_behind_a_waiting_request_ends_the_connection_and_frees_its_place_FastCGI_3_3() => Run(bench =>
     {

@@ -65,6 +65,41 @@ public abstract class SentFileTests(Way way) : SharedTests(way)
         File.Delete(path);
     }
 
+    // RFC 9110 §9.3.2: nobody gets a byte of it, and to read it takes as long as it is.
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void Of_a_file_nothing_is_read_for_HEAD_RFC9110_9_3_2(bool isAnnounced)
+    {
+        const long Length = 1L << 42;
+        string path = Path.GetTempFileName();
+        using (FileStream file = File.OpenWrite(path))
+        {
+            file.SetLength(Length);     // without a block on the disk
+        }
+
+        Run(
+            async call =>
+            {
+                Microsoft.AspNetCore.Http.HttpResponse response = ((HostedCall)call).Context.Response;
+                response.ContentLength = isAnnounced ? Length : null;
+                await response.SendFileAsync(path);
+                if (isAnnounced)
+                {
+                    _ = await Assert.ThrowsAsync<InvalidOperationException>(async () => await response.Body.WriteAsync(new byte[1]));
+                }
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Send(caller, caller.Request("/", method: "HEAD"));
+                Answer answer = Assert.Single(caller.Answers);
+                Assert.Equal((200, 0), (answer.Status, answer.Body.Length));
+                Assert.Equal(isAnnounced ? Length.ToString(System.Globalization.CultureInfo.InvariantCulture) : null, answer.Field("Content-Length"));
+            });
+        File.Delete(path);
+    }
+
     [Fact]
     public void Nothing_of_a_file_begins_no_answer()
     {
