@@ -237,11 +237,16 @@ internal sealed record InstanceState(
     string Id, int Process, ulong StartTime, DateTimeOffset Started, long ServesSince, ListenerState Private, ListenerState Channel, int Output, int Error,
     IReadOnlyDictionary<string, string> Lacking, long DescriptorsMost, IReadOnlyList<GroupFolder>? Groups, int Lifeline = -1)
 {
-    /// <summary>Ends it: nobody looks after it.</summary>
+    private int _isAbandoned;
+
+    /// <summary>Ends it: nobody looks after it. Once: what it had open may be another's then.</summary>
     public void Abandon()
     {
-        ForeignDescriptor.Close([Private.Descriptor, Channel.Descriptor]);
-        _ = ServedProcess.KillAsync(Process, StartTime);
+        if (Interlocked.Exchange(ref _isAbandoned, 1) == 0)
+        {
+            ServedProcess.Kill(Process, StartTime);
+            ForeignDescriptor.Close([Private.Descriptor, Channel.Descriptor]);
+        }
     }
 }
 

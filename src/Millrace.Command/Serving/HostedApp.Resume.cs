@@ -7,6 +7,8 @@ namespace Millrace.Command.Serving;
 
 internal sealed partial class HostedApp
 {
+    private static readonly TimeSpan s_standInAgain = TimeSpan.FromSeconds(5);
+
     private bool _wasAnswering;     // 503, until the pause
     private ListenersState? _abandoned;     // addresses that are to be opened anew, and may be kept for the next daemon
 
@@ -124,22 +126,31 @@ internal sealed partial class HostedApp
     }
 
     // Its addresses may be open, or have been open in a process that has gone.
-    private async Task StandInAsync()
+    private async Task<string?> StandInAsync()
     {
         string? error = await TryOpenAsync(_turns.Ending);
-        if (error is null && (State == AppState.Idle || _queueUntil is not null))
-        {
-            error = await TryWaitAtDoorAsync();
-        }
-        else
+        bool waits = State == AppState.Idle || _queueUntil is not null;
+        error ??= waits ? await TryWaitAtDoorAsync() : null;
+        if (error is not null || !waits)
         {
             await HoldOnWithPageAsync();
         }
-        if (error is not null)
+        if (error is null)
         {
-            Become(State == AppState.Idle ? AppState.Waiting : State, error, $"nobody is let in: {error}");
+            return null;
         }
+        Happened($"nobody is let in: {error}");
+        if (State == AppState.Held)
+        {
+            _ = StandInLaterAsync();
+            return error;
+        }
+        Become(AppState.Waiting, error, what: null);
+        return error;
     }
+
+    private async Task StandInLaterAsync() => _ =
+        await PassesAsync(s_standInAgain) ? await DoAsync(() => State == AppState.Held && _listeners is null ? StandInAsync() : Task.FromResult<string?>(null)) : null;
 
     // Answers 503 as it did before.
     private async Task HoldOnWithPageAsync()

@@ -108,7 +108,7 @@ internal sealed partial class ServeFileReader
         {
             Add(index!.Place, "\"index\" is a list of names of files, without '/', such as [\"index.php\", \"index.html\"].");
         }
-        if (fallback is { Text.Length: > 0 } && settings.Root is not null && settings.Suffixes.Count > 0 && !settings.Suffixes.Any(suffix => settings.Fallback.EndsWith(suffix, StringComparison.Ordinal)))
+        if (fallback is not null && settings.Fallback.Length > 0 && settings.Root is not null && settings.Suffixes.Count > 0 && !settings.Suffixes.Any(suffix => settings.Fallback.EndsWith(suffix, StringComparison.Ordinal)))
         {
             Add(fallback.Place, $"\"fallback\" is the script that answers where there is no file, and {settings.Fallback} ends in none of \"suffixes\" ({string.Join(", ", settings.Suffixes)}).");
         }

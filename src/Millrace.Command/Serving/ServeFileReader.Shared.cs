@@ -89,9 +89,9 @@ internal sealed partial class ServeFileReader
         }
         string path = members.TryGetValue("path", out var place) ? PrefixOf(place) : "";
         string?[] hosts = members.TryGetValue("host", out var named) ? [.. ItemsOf(named, "host").Select(RouteHostOf)] : [null];
-        if (hosts.Length == 0)
+        if (named is { Kind: JsonValueKind.Array, Items.Count: 0 })
         {
-            Add(named!.Place, "\"host\" is empty, and so nobody would be led here. Name a host, or take \"host\" out: then any leads here.");
+            Add(named.Place, "\"host\" is empty, and so nobody would be led here. Name a host, or take \"host\" out: then any leads here.");
         }
         if (on is null || TextOf(on, "on", "the name of a shared address") is not { } shared)
         {

@@ -66,23 +66,22 @@ internal sealed class ServedProcess : IDisposable
         return served;
     }
 
-    /// <summary>Ends one that nobody looks after, and ends when it has gone.</summary>
-    public static async Task KillAsync(int id, ulong startTime)
+    /// <summary>Ends one that nobody looks after.</summary>
+    public static void Kill(int id, ulong startTime)
     {
-        try
+        int descriptor = Posix.OpenProcess(id);
+        if (StartTimeOf(id) == startTime)
         {
-            using var process = Find(id, startTime);
-            process.Signal(Posix.SigKill);
-            await process.Ended;
+            if (descriptor >= 0)
+            {
+                Posix.Send(descriptor, Posix.SigKill);
+            }
+            else if (Fact(id, 1) == Environment.ProcessId)
+            {
+                _ = Posix.Kill(id, Posix.SigKill);      // a child keeps its number until it is waited for; to signal another's would be to signal anybody
+            }
         }
-        catch (InstanceException) when (StartTimeOf(id) == startTime && Fact(id, 1) == Environment.ProcessId)
-        {
-            _ = Posix.Kill(id, Posix.SigKill);      // it cannot be held, and a child keeps its number until it is waited for
-        }
-        catch (InstanceException)
-        {
-            // To signal another's number would be to signal anybody.
-        }
+        _ = descriptor >= 0 ? SystemCalls.Close(descriptor) : 0;
     }
 
     /// <summary>When a process was started, as the kernel counts; 0 where there is none.</summary>

@@ -64,7 +64,7 @@ internal sealed partial class FastCgiConnection<TKernel>
     {
         long bytes = Discarded - _restAtLook;
         _restUnjudged += bytes;
-        _restUnjudgedMs += Math.Clamp(nowMs - _restSinceMs - SendProgress.LookMs, 0, (long)(Options.IdleTimeout + Options.HeadTimeout).TotalMilliseconds);
+        _restUnjudgedMs += Math.Min(nowMs - _restSinceMs, SendProgress.LookMs + (long)(Options.IdleTimeout + Options.HeadTimeout).TotalMilliseconds);
         _restAtLook = Discarded;
         _restSinceMs = nowMs;
         if (EndsSoon || !IsRestComing || bytes == 0 || IsRestTooSlow())
@@ -79,12 +79,13 @@ internal sealed partial class FastCgiConnection<TKernel>
     // Over one look or several: within the grace nothing is too slow.
     private bool IsRestTooSlow()
     {
-        if (Rates.Body is not { } rate || _restUnjudgedMs <= rate.GraceMs)
+        long passed = _restUnjudgedMs - SendProgress.LookMs;
+        if (Rates.Body is not { } rate || passed <= rate.GraceMs)
         {
             return false;
         }
 
-        bool isMissed = rate.IsMissed(_restUnjudged, _restUnjudgedMs);
+        bool isMissed = rate.IsMissed(_restUnjudged, passed);
         _restUnjudged = _restUnjudgedMs = 0;
         return isMissed;
     }

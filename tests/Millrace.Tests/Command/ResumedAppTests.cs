@@ -2,6 +2,7 @@
 
 using System.Diagnostics;
 using System.Globalization;
+using System.Net;
 using System.Net.Sockets;
 using System.Text;
 using Millrace.Command.Running;
@@ -17,10 +18,11 @@ public sealed class ResumedAppTests : IDisposable
     private readonly MemoryStream _printed = new();
 
     private int _process;
+    private ulong _started;
 
     public void Dispose()
     {
-        _ = _process > 0 ? Posix.Kill(_process, Posix.SigKill) : 0;     // where a test has failed: it is this machine's init that waits for it
+        ServedProcess.Kill(_process, _started);     // where a test has failed
         _folder.Dispose();
     }
 
@@ -70,10 +72,43 @@ public sealed class ResumedAppTests : IDisposable
         await app.GoOnServingAsync();       // what is asked before that waits for it, its end too
     }
 
+    // Somebody else has its address for a while. Visitors are to be answered as soon as that can be.
+    [Fact]
+    public async Task One_that_is_held_opens_its_addresses_when_they_are_free()
+    {
+        using var other = new Socket(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp);
+        other.Bind(new IPEndPoint(IPAddress.Loopback, 0));
+        other.Listen();
+        AppSettings settings = Settings with { Urls = [$"http://{other.LocalEndPoint}"] };
+        await using HostedApp app = Resume(new AppSaved { Settings = settings, State = AppState.Held, IsHeldOnRequest = true, Reason = "Somebody wanted it." });
+        await app.GoOnServingAsync();
+        Assert.Equal((AppState.Held, "Somebody wanted it."), (app.State, app.Reason));
+        Assert.Contains(app.Status.Events, static its => its.What.StartsWith("nobody is let in: ", StringComparison.Ordinal));
+        EndPoint place = other.LocalEndPoint!;
+        other.Dispose();
+
+        Assert.True(ProcessState.Becomes(() => IsLetIn(place), patienceMs: 30_000));
+    }
+
+    private static bool IsLetIn(EndPoint place)
+    {
+        using var client = new Socket(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp);
+        try
+        {
+            client.Connect(place);
+            return true;
+        }
+        catch (SocketException)
+        {
+            return false;
+        }
+    }
+
     // Of a process that has no sockets.
     private async Task<AppSaved> SavedAsync(AppSettings settings, AppState state)
     {
         _process = await StartStrangerAsync();
+        _started = ServedProcess.StartTimeOf(_process);
         var generation = new GenerationState(
             1, settings, new RunnableApp("/nowhere/App.dll", "/nowhere", Executable: null), Code: null, Started: 1, [], Restarts: 0, Recycles: 0, HasSuccessor: false, [new SlotState(0, 0, InstanceOf(_process), [], IsLeaving: false)]);
         return new AppSaved { Settings = settings, State = state, Generations = 1, Current = generation };
