@@ -80,6 +80,9 @@ internal abstract class Call<TWorker>(Dispatcher<TWorker> dispatcher, string? na
     /// <summary>Belongs to the dispatcher's lock.</summary>
     public CallStage Stage;
 
+    /// <summary>Its worker has been given up, and nobody waits for the end of it. Under the lock.</summary>
+    public bool IsGivenUp;
+
     /// <summary>When it was made; a time stamp of the pool's clock.</summary>
     public long Since;
 

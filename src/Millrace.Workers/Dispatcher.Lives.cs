@@ -195,6 +195,7 @@ internal sealed partial class Dispatcher<TWorker>
         worker.Since = now;
         _crew.Stuck.Add(worker);
         string with = worker.Current?.Name ?? "";
+        worker.Current?.IsGivenUp = true;
         _lock.After(() =>
         {
             if (worker.TryKill(reason, with, after))

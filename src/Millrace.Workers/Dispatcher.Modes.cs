@@ -5,10 +5,11 @@ namespace Millrace.Workers;
 internal sealed partial class Dispatcher<TWorker>
 {
     private bool _isHeld;
-    private bool _isExclusive;
 
-    /// <summary>Workers of an earlier generation may be there. This one and the next two under the lock.</summary>
+    /// <summary>Workers of an earlier generation may be there. This one and the next three under the lock.</summary>
     public bool IsRolling { get; private set; }
+
+    public bool IsExclusive { get; private set; }
 
     /// <summary>No further calls.</summary>
     public bool IsClosing { get; private set; }
@@ -43,7 +44,7 @@ internal sealed partial class Dispatcher<TWorker>
         }
     }
 
-    private void UpdateMayRun() => _mayRun = !_isHeld && !_isExclusive && !IsClosed;
+    private void UpdateMayRun() => _mayRun = !_isHeld && !IsExclusive && !IsClosed;
 
     // ---- ready ----
 
@@ -69,7 +70,7 @@ internal sealed partial class Dispatcher<TWorker>
     {
         using (_lock.Enter())
         {
-            _isExclusive = true;
+            IsExclusive = true;
             UpdateMayRun();
             Settle(Limits.Now);
         }
@@ -79,11 +80,10 @@ internal sealed partial class Dispatcher<TWorker>
     {
         using (_lock.Enter())
         {
-            _isExclusive = false;
+            IsExclusive = false;
             UpdateMayRun();
-            long now = Limits.Now;
-            Settle(now);
-            Distribute(now);
+            Settle(Limits.Now);
+            Distribute(Limits.Now);
         }
     }
 
@@ -117,8 +117,8 @@ internal sealed partial class Dispatcher<TWorker>
 
     // ---- swap ----
 
-    /// <summary>Begins to make a worker another way; nothing is decided before it has been made.</summary>
-    public Worker<TWorker> StartTrial(Func<CancellationToken, Task<TWorker>>? makeAsync, Func<TWorker>? make)
+    /// <summary>Begins to make a worker another way; nothing is decided before it has been made. Null: not while another is used exclusively.</summary>
+    public Worker<TWorker>? TryStartTrial(Func<CancellationToken, Task<TWorker>>? makeAsync, Func<TWorker>? make)
     {
         using (_lock.Enter())
         {
@@ -126,8 +126,8 @@ internal sealed partial class Dispatcher<TWorker>
             {
                 throw new WorkerPoolClosedException(_name);
             }
-            _extra = 1;
-            return Start(_source.With(makeAsync, make), _generation + 1, isTrial: true, Limits.Now);
+            _extra = IsExclusive ? _extra : 1;
+            return IsExclusive ? null : Start(_source.With(makeAsync, make), _generation + 1, isTrial: true, Limits.Now);
         }
     }
 

@@ -15,7 +15,7 @@ internal sealed partial class Dispatcher<TWorker>
     private long _lastGrowth;
     private bool _hasSaidStuck;
 
-    private int Target => IsClosed ? 0 : _isExclusive ? 1 : _target;
+    private int Target => IsClosed ? 0 : IsExclusive ? 1 : _target;
 
     private bool HasSurplus => _crew.Live - _crew.Ending > Target + _extra;
 

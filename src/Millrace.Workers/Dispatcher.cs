@@ -260,7 +260,7 @@ internal sealed partial class Dispatcher<TWorker>
     private string Describe()
     {
         string what = string.Create(System.Globalization.CultureInfo.InvariantCulture, $"{_crew.Running} of {_crew.Live} workers are busy, {_crew.Starting} are starting, {_crew.Stuck.Count} are stuck.");
-        return _isHeld ? what + " The pool is held." : _isExclusive ? what + " The pool is used exclusively." : what;
+        return _isHeld ? what + " The pool is held." : IsExclusive ? what + " The pool is used exclusively." : what;
     }
 
     // ---- messages ----

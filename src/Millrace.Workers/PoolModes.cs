@@ -18,6 +18,7 @@ internal sealed class PoolModes<TWorker>(Dispatcher<TWorker> dispatcher, string 
     {
         call.Listen();
         await _exclusiveTurn.WaitAsync(ct).ConfigureAwait(false);
+        bool isGiven = false;
         try
         {
             dispatcher.BeginExclusive();
@@ -26,13 +27,34 @@ internal sealed class PoolModes<TWorker>(Dispatcher<TWorker> dispatcher, string 
                 await Lock.UntilAsync(() => dispatcher.IsClosing || dispatcher.IsAlone, Timeout.InfiniteTimeSpan, ct).ConfigureAwait(false);
             }
             while (!dispatcher.TryGiveAlone(call));
-            await answer.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            isGiven = true;
         }
         finally
         {
-            dispatcher.EndExclusive();
-            _ = _exclusiveTurn.Release();
+            if (!isGiven)
+            {
+                EndExclusive();
+            }
         }
+        Task end = EndBehindAsync(call);
+        await answer.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        if (answer.Exception?.InnerException is not WorkerPoolException)        // a time limit, or a kill: then its caller is answered before it has ended
+        {
+            await end.ConfigureAwait(false);
+        }
+    }
+
+    // Not before the call has ended, or its worker has been given up: what it does alone nobody does beside it.
+    private async Task EndBehindAsync(Call<TWorker> call)
+    {
+        await Lock.UntilAsync(() => dispatcher.IsClosed || call.Stage == CallStage.Over || call.IsGivenUp, Timeout.InfiniteTimeSpan, CancellationToken.None).ConfigureAwait(false);
+        EndExclusive();
+    }
+
+    private void EndExclusive()
+    {
+        dispatcher.EndExclusive();
+        _ = _exclusiveTurn.Release();
     }
 
     /// <summary>Makes one worker the new way first. Only if it can be made do the others follow, one after another.</summary>
@@ -41,7 +63,11 @@ internal sealed class PoolModes<TWorker>(Dispatcher<TWorker> dispatcher, string 
         await _swapTurn.WaitAsync(ct).ConfigureAwait(false);
         try
         {
-            Worker<TWorker> trial = dispatcher.StartTrial(makeAsync, make);
+            Worker<TWorker>? trial;
+            while ((trial = dispatcher.TryStartTrial(makeAsync, make)) is null)
+            {
+                await Lock.UntilAsync(() => dispatcher.IsClosing || !dispatcher.IsExclusive, Timeout.InfiniteTimeSpan, ct).ConfigureAwait(false);
+            }
             await Lock.UntilAsync(() => dispatcher.IsClosed || trial.StartFailure is not null || !trial.IsTrial, Timeout.InfiniteTimeSpan, CancellationToken.None).ConfigureAwait(false);
             if (trial.StartFailure is { } failure)
             {

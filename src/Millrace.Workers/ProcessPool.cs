@@ -42,11 +42,11 @@ public sealed class ProcessPool : IWorkerPool, IAsyncDisposable
         {
             throw new ArgumentException(string.Join(" ", faults), nameof(options));
         }
+        _options = options = options.Copy();        // what is changed in it later is for another pool
         if (options.Name.Length == 0)
         {
             options.Name = Path.GetFileName(options.Command);
         }
-        _options = options;
         _folder = new SocketFolder();
         _guardian = new Guardian(_folder.Path);
         _folder.Moved = _guardian.MoveTo;

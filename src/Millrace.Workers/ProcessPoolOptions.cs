@@ -24,11 +24,11 @@ public sealed class ProcessPoolOptions : WorkerPoolOptions
     public string Command { get; set; } = "";
 
     /// <summary>Its arguments. Default none.</summary>
-    public IList<string> Arguments { get; } = [];
+    public IList<string> Arguments { get; private set; } = [];
 
     /// <summary>Variables that it has beside those of this process, or instead. PHP_FCGI_CHILDREN and PHP_FCGI_MAX_REQUESTS are 0 unless they stand here, since how many processes there are, and how
     /// long they live, is the pool's to decide. Default none.</summary>
-    public IDictionary<string, string> Environment { get; } = new Dictionary<string, string>(StringComparer.Ordinal);
+    public IDictionary<string, string> Environment { get; private set; } = new Dictionary<string, string>(StringComparer.Ordinal);
 
     /// <summary>What it has instead of this process's own variables; null: those.</summary>
     internal IReadOnlyDictionary<string, string>? Inherited { get; set; }
@@ -92,6 +92,14 @@ public sealed class ProcessPoolOptions : WorkerPoolOptions
             found.Add(FormattableString.Invariant($"StopLimit is {StopLimit}; it is to be less than EndLimit, {EndLimit}."));
         }
         return found;
+    }
+
+    internal ProcessPoolOptions Copy()
+    {
+        var its = (ProcessPoolOptions)MemberwiseClone();
+        its.Arguments = [.. Arguments];
+        its.Environment = new Dictionary<string, string>(Environment, StringComparer.Ordinal);
+        return its;
     }
 
     internal IReadOnlyList<string> CompleteEnvironment()

@@ -65,6 +65,58 @@ public sealed class ModeTests
         await Eventually.TrueAsync(() => Volatile.Read(ref alive) == 4, "the others");
     }
 
+    // Its caller is answered at the limit, and it goes on for a while.
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task Nobody_is_beside_an_exclusive_use_whose_time_is_over_before_it_has_ended_or_is_given_up(bool ends)
+    {
+        var time = new ManualTime();
+        using var gate = new Gate();
+        await using var pool = new WorkerPool<Probe>(static () => new Probe(), new() { Min = 2, Max = 2, CallLimit = TimeSpan.FromSeconds(10), CancelGrace = TimeSpan.FromSeconds(5), WaitLimit = TimeSpan.FromHours(1), TimeProvider = time });
+        await pool.WaitUntilReadyAsync();
+        Task<int> exclusive = pool.RunExclusiveAsync((_, _) => Task.FromResult(gate.Pass()));
+        await gate.EnteredAsync();
+        Task<int> other = pool.RunAsync(static (_, _) => 9);
+        pool.Pass(time, TimeSpan.FromSeconds(10));
+        _ = await Assert.ThrowsAsync<WorkerTimeLimitException>(() => exclusive);
+        await Task.Delay(100);
+        Assert.False(other.IsCompleted);
+        if (ends)
+        {
+            gate.Open();
+        }
+        else
+        {
+            pool.Pass(time, TimeSpan.FromSeconds(5));
+        }
+
+        Assert.Equal(9, await other.WaitAsync(TimeSpan.FromSeconds(20)));
+        gate.Open();
+    }
+
+    [Fact]
+    public async Task A_swap_waits_for_the_end_of_an_exclusive_use()
+    {
+        using var gate = new Gate();
+        int made = 0;
+        await using var pool = new WorkerPool<string>(static () => "old", new() { Min = 2, Max = 2 });
+        await pool.WaitUntilReadyAsync();
+        Task<int> exclusive = pool.RunExclusiveAsync((_, _) => Task.FromResult(gate.Pass()));
+        await gate.EnteredAsync();
+        Task swap = pool.SwapAsync(() =>
+        {
+            Interlocked.Increment(ref made);
+            return "new";
+        });
+        await Task.Delay(100);
+        Assert.Equal(0, Volatile.Read(ref made));
+        gate.Open();
+        await exclusive;
+        await swap.WaitAsync(TimeSpan.FromSeconds(20));
+        Assert.Equal("new", await pool.RunAsync(static (worker, _) => worker));
+    }
+
     [Fact]
     public async Task Two_exclusive_uses_come_one_after_the_other()
     {

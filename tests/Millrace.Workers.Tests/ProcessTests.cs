@@ -29,6 +29,36 @@ public sealed class ProcessTests
         free.Kill();
     }
 
+    // The same object may be filled anew for the next pool: each process of this one is what the pool was made for.
+    [Fact]
+    public async Task What_is_changed_in_its_options_later_is_no_matter_of_a_pool()
+    {
+        string folder = Directory.CreateTempSubdirectory("millrace-options-").FullName;
+        string said = Path.Combine(folder, "said");
+        try
+        {
+            var options = new ProcessPoolOptions { Command = "sh", Ready = ProcessReady.Starts, Min = 0, Max = 1, Arguments = { "-c", $"printf %s \"$SECRET\" >'{said}.new'; mv '{said}.new' '{said}'; exec sleep 600" } };
+            options.Environment["SECRET"] = "of the first";
+            await using var pool = new ProcessPool(options);
+            options.Environment["SECRET"] = "of the second";
+            options.Arguments.Clear();
+            options.Command = "/nowhere";
+            await pool.RunAsync(async (process, ct) =>
+            {
+                while (!File.Exists(said))
+                {
+                    await Task.Delay(10, ct);
+                }
+                return 0;
+            }).WaitAsync(TimeSpan.FromSeconds(20));
+            Assert.Equal(("of the first", "sh", ""), (await File.ReadAllTextAsync(said), pool.Name, options.Name));
+        }
+        finally
+        {
+            Directory.Delete(folder, recursive: true);
+        }
+    }
+
     // Whoever tidies up /tmp may remove what is locked as well, and a stranger make something in its place.
     [Fact]
     public async Task Where_the_folder_of_the_sockets_is_removed_there_is_another_and_the_guardian_empties_that()

@@ -109,19 +109,25 @@ internal sealed class SessionValues
             int size = 1;
             foreach ((string key, ReadOnlyMemory<byte> value) in _values)
             {
-                int keySize = s_utf8.GetByteCount(key);
-                size += LengthSize(keySize) + keySize + LengthSize(value.Length) + value.Length;
+                size += SizeOf(key, value);
             }
             return size;
         }
     }
 
+    private static int SizeOf(string key, ReadOnlyMemory<byte> value)
+    {
+        int keySize = s_utf8.GetByteCount(key);
+        return LengthSize(keySize) + keySize + LengthSize(value.Length) + value.Length;
+    }
+
     public byte[] ToBytes()
     {
-        byte[] bytes = new byte[Size];
+        KeyValuePair<string, ReadOnlyMemory<byte>>[] values = [.. _values];     // what the request has left behind may set one meanwhile
+        byte[] bytes = new byte[1 + values.Sum(static its => SizeOf(its.Key, its.Value))];
         bytes[0] = Version;
         int at = 1;
-        foreach ((string key, ReadOnlyMemory<byte> value) in _values)
+        foreach ((string key, ReadOnlyMemory<byte> value) in values)
         {
             at += WriteLength(bytes.AsSpan(at), s_utf8.GetByteCount(key));
             at += s_utf8.GetBytes(key, bytes.AsSpan(at));

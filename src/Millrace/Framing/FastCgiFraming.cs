@@ -98,11 +98,11 @@ internal sealed class FastCgiFraming(bool isTcp) : ResponseFraming(chunkTailMax:
         _stdoutBegun = true;
         OpenChunk(output);
         ReadOnlySpan<KeyValuePair<string, StringValues>> fields = exchange.Answer.Headers.Entries;
-        int location = IndexOfLocation(fields);
-        if (location >= 0)
+        KeyValuePair<string, StringValues> location = LocationOf(fields);
+        if (location.Key is not null)
         {
             // Ahead of Status: HAProxy takes a Location behind it for a status of its own, 302, whatever it was.
-            exchange.Answer.Headers.Write(fields[location], output);
+            exchange.Answer.Headers.Write(location, output);
         }
 
         if (exchange.Answer.StatusCode == 200 && exchange.Answer.ReasonPhrase is null)
@@ -117,7 +117,7 @@ internal sealed class FastCgiFraming(bool isTcp) : ResponseFraming(chunkTailMax:
         for (int i = 0; i < fields.Length; i++)
         {
             KeyValuePair<string, StringValues> field = fields[i];      // a copy: what is judged is what is written, whatever another thread makes of the table
-            if (i != location && !IsOmitted(field.Key))
+            if (!(location.Key is not null && IsLocation(field.Key)) && !IsOmitted(field.Key))
             {
                 exchange.Answer.Headers.Write(field, output);
             }
@@ -136,18 +136,22 @@ internal sealed class FastCgiFraming(bool isTcp) : ResponseFraming(chunkTailMax:
         output.Append("\r\n"u8);
     }
 
-    private static int IndexOfLocation(ReadOnlySpan<KeyValuePair<string, StringValues>> fields)
+    // A copy, as of the others; without a key where there is none.
+    private static KeyValuePair<string, StringValues> LocationOf(ReadOnlySpan<KeyValuePair<string, StringValues>> fields)
     {
         for (int i = 0; i < fields.Length; i++)
         {
-            if (fields[i].Key.Length == HeaderNames.Location.Length && Is(fields[i].Key, HeaderNames.Location))
+            KeyValuePair<string, StringValues> field = fields[i];
+            if (IsLocation(field.Key))
             {
-                return i;
+                return field;
             }
         }
 
-        return -1;
+        return default;
     }
+
+    private static bool IsLocation(string? name) => name is not null && name.Length == HeaderNames.Location.Length && Is(name, HeaderNames.Location);
 
     private static void WriteStatus(Exchange exchange, OutputBuffer output)
     {

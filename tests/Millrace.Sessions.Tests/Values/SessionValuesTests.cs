@@ -96,4 +96,37 @@ public sealed class SessionValuesTests
         Assert.Equal([7, 2], now);
         Assert.Equal(before, stored);
     }
+
+    // What a request has left behind sets a value while its end writes all of them down.
+    [Fact]
+    public void What_is_written_while_a_value_is_set_can_be_read()
+    {
+        var values = new SessionValues();
+        values.Set("user", new byte[10]);
+        values.Set("progress", new byte[100]);
+        using var end = new CancellationTokenSource();
+        var setting = new Thread(() =>
+        {
+            for (int i = 0; !end.IsCancellationRequested; i++)
+            {
+                values.Set("progress", new byte[i % 2 == 0 ? 99 : 100]);
+            }
+        });
+        setting.Start();
+        int unreadable = 0;
+        for (int i = 0; i < 200_000; i++)
+        {
+            try
+            {
+                unreadable += new SessionValues().TryRead(values.ToBytes()) ? 0 : 1;
+            }
+            catch (ArgumentException)
+            {
+                // Half of one value and half of another: nothing is stored.
+            }
+        }
+        end.Cancel();
+        setting.Join();
+        Assert.Equal(0, unreadable);
+    }
 }
