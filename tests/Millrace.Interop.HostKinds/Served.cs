@@ -9,7 +9,6 @@ internal static class Served
     private static readonly Lock s_book = new();
     private static volatile bool s_isIll;
     private static int s_healthAsked;
-    private static int s_asked;
 
     public static async Task<int> RunAsync(string[] args)
     {
@@ -22,9 +21,9 @@ internal static class Served
         {
             return 3;
         }
-        if (File.Exists(Environment.GetEnvironmentVariable("STUCK_WHILE")))
+        if (Environment.GetEnvironmentVariable("STUCK_WHILE") is { } mark && File.Exists(mark))
         {
-            Standing.BeStuck(Environment.GetEnvironmentVariable("STUCK_WHILE")!);
+            Standing.BeStuck(mark);
         }
         if (fault == "throws")
         {
@@ -54,14 +53,15 @@ internal static class Served
             {
                 await context.Response.Body.WriteAsync(part, context.RequestAborted);
             }
-            if (fault == "crashes" && Interlocked.Increment(ref s_healthAsked) > 1)
+            int asked = Interlocked.Increment(ref s_healthAsked);
+            if (fault == "crashes" && asked > 1)
             {
                 Environment.FailFast("asked for its health while it serves");
             }
             lock (s_book)
             {
             }
-            if (Interlocked.Increment(ref s_asked) == 1 && File.Exists(Environment.GetEnvironmentVariable("STANDS_WHILE")))
+            if (asked == 1 && File.Exists(Environment.GetEnvironmentVariable("STANDS_WHILE")))
             {
                 context.Response.OnCompleted(Standing.BeginAsync);
             }

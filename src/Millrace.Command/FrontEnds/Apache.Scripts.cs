@@ -1,8 +1,6 @@
 // Apache in front of a pool of PHP, as in front of php-fpm: Apache finds the script, and sends the files beside it. FilesMatch looks at the name of the file that is there, so that visitors do not run
 // what they have uploaded (the hole of 2010: /upload/a.jpg/x.php, where the file is a.jpg). SCRIPT_FILENAME is proxy:fcgi://..., which the pool knows.
 
-using System.Globalization;
-
 namespace Millrace.Command.FrontEnds;
 
 internal sealed partial class Apache
@@ -16,7 +14,7 @@ internal sealed partial class Apache
             {Names(site)}
             {(scripts.Root is null ? "    # where the scripts lie, as the pool sees it\n" : "")}    DocumentRoot {root}
                 # as "limits.body" of the pool ({scripts.BodyMaxText})
-                LimitRequestBody {scripts.BodyMax.ToString(CultureInfo.InvariantCulture)}
+                LimitRequestBody {site.BodyMaxDigits}
 
                 <Directory {root}>
                     Require all granted

@@ -1,7 +1,6 @@
 // Apache: mod_proxy_fcgi or mod_proxy_http with kept-alive connections, one virtual host for the site. The path is passed on as
 // the client wrote it (AllowEncodedSlashes, nocanon); the application decodes it once. Apache knows comments on lines of their own only.
 
-using System.Globalization;
 using System.Buffers;
 
 namespace Millrace.Command.FrontEnds;
@@ -37,7 +36,7 @@ internal sealed partial class Apache : FrontEnd
             <VirtualHost *:80>
             {Names(site)}
                 # {site.BodyMaxSource}
-                LimitRequestBody {site.BodyMax.ToString(CultureInfo.InvariantCulture)}
+                LimitRequestBody {site.BodyMaxDigits}
                 # without it /a%2Fb is answered 404
                 AllowEncodedSlashes NoDecode
 

@@ -1,6 +1,8 @@
 // The web servers Millrace can stand behind, one file each. A front end writes the part of its configuration that leads to
 // one application; what the web server does otherwise (TLS, files, logs) is not Millrace's business.
 
+using System.Globalization;
+
 namespace Millrace.Command.FrontEnds;
 
 /// <param name="Address">Where the application listens.</param>
@@ -16,6 +18,9 @@ internal sealed record FrontEndSite(ServerAddress Address, string Name, string H
     /// <summary>Bytes that a request's body has at most; ASP.NET Core's own default, or what a pool says.</summary>
     public long BodyMax { get; init; } = BodyMaxOfApps;
 
+    /// <summary>The same as digits.</summary>
+    public string BodyMaxDigits => BodyMax.ToString(CultureInfo.InvariantCulture);
+
     /// <summary>Where that comes from.</summary>
     public string BodyMaxSource => BodyMax == BodyMaxOfApps ? "ASP.NET Core's own default" : "as \"limits.body\" of the pool";
 
@@ -30,9 +35,8 @@ internal sealed record FrontEndSite(ServerAddress Address, string Name, string H
 /// <param name="Suffixes">What the names of scripts end in; at least one.</param>
 /// <param name="Index">Files that answer for their folder.</param>
 /// <param name="Fallback">The script that answers where there is no file.</param>
-/// <param name="BodyMax">Bytes that a request's body has at most.</param>
-/// <param name="BodyMaxText">The same as people write it, such as 128m.</param>
-internal sealed record ScriptFolder(string? Root, IReadOnlyList<string> Suffixes, IReadOnlyList<string> Index, string Fallback, long BodyMax, string BodyMaxText);
+/// <param name="BodyMaxText">What a request's body has at most as people write it, such as 128m.</param>
+internal sealed record ScriptFolder(string? Root, IReadOnlyList<string> Suffixes, IReadOnlyList<string> Index, string Fallback, string BodyMaxText);
 
 internal abstract class FrontEnd
 {

@@ -21,7 +21,7 @@ internal sealed class H2o : FrontEnd
         string others = string.Concat(names.Skip(1).Select(name => $"  {Quote(name)}:\n    paths: *{site.Name}\n"));
         return $$"""
             # In {{FileFor(site)}}, in place of the lines there with these names, then: {{ReloadCommand}}
-            limit-request-body: {{site.BodyMax.ToString(CultureInfo.InvariantCulture)}}                    # {{site.BodyMaxSource}}
+            limit-request-body: {{site.BodyMaxDigits}}                    # {{site.BodyMaxSource}}
             hosts:
               {{Quote(names[0])}}:
                 paths: &{{site.Name}}{{note}}

@@ -4,7 +4,6 @@
 // along, so that the server refuses a request for which it would choose another. Nothing of the block rewrites it.
 
 using System.Buffers;
-using System.Globalization;
 using System.Text;
 
 namespace Millrace.Command.FrontEnds;
@@ -45,7 +44,7 @@ internal sealed partial class Nginx : FrontEnd
             server {
                 listen 80;{{listenIPv6}}
                 server_name {{site.HostNames}};
-                client_max_body_size {{site.BodyMax.ToString(CultureInfo.InvariantCulture)}};  # {{site.BodyMaxSource}}
+                client_max_body_size {{site.BodyMaxDigits}};  # {{site.BodyMaxSource}}
 
             {{Location(site)}} {
             {{(site.Address.Scheme == ServerScheme.FastCgi ? FastCgi(site) : Proxy(site))}}

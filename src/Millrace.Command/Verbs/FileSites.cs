@@ -48,7 +48,7 @@ internal static class FileSites
 
     // Not where the pool is to send no files: the web server would send them.
     private static ScriptFolder? ScriptsOf(AppSettings app) =>
-        app.Pool is { Suffixes.Count: > 0 } pool && (pool.Root is null || pool.ServeFiles) ? new ScriptFolder(pool.Root, pool.Suffixes, pool.Index, pool.Fallback, pool.Body, Size.Text(pool.Body)) : null;
+        app.Pool is { Suffixes.Count: > 0 } pool && (pool.Root is null || pool.ServeFiles) ? new ScriptFolder(pool.Root, pool.Suffixes, pool.Index, pool.Fallback, Size.Text(pool.Body)) : null;
 
     // One that any host leads to has the name of the machine as well.
     private static string[] HostsOf(ServeFile file, string shared)

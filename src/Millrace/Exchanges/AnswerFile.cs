@@ -76,15 +76,14 @@ internal sealed class AnswerFile(Exchange exchange, SendLock sending)
                 exchange.Answer.Start();
             }
 
+            exchange.Answer.DropReserved();     // what was given before lies in front of the file's bytes, or is sent with their head
             if (exchange.Answer.SuppressesBody)
             {
-                exchange.Answer.DropReserved();
                 exchange.Answer.Count(isUnsaid ? 0 : count);
                 return;     // nobody gets a byte of it, and it may be long, or have no end
             }
 
             begun = true;
-            exchange.Answer.DropReserved();     // what was given before lies in front of the file's bytes, or is sent with their head
             exchange.Answer.CloseChunk();
             bool copies = isUnsaid || count < SendFileMin;
             ValueTask writable = copies ? default : exchange.Sender.SendAsync();

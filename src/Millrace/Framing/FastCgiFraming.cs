@@ -117,7 +117,7 @@ internal sealed class FastCgiFraming(bool isTcp) : ResponseFraming(chunkTailMax:
         for (int i = 0; i < fields.Length; i++)
         {
             KeyValuePair<string, StringValues> field = fields[i];      // a copy: what is judged is what is written, whatever another thread makes of the table
-            if (!(location.Key is not null && IsLocation(field.Key)) && !IsOmitted(field.Key))
+            if ((location.Key is null || !IsLocation(field.Key)) && !IsOmitted(field.Key))
             {
                 exchange.Answer.Headers.Write(field, output);
             }

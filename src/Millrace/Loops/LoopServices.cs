@@ -152,7 +152,7 @@ internal sealed class LoopServices : ExchangeServices, IDisposable
     /// <summary>Ends when everybody has left.</summary>
     public Task Over => _over.Task;
 
-    /// <summary>Not before: one that has not heard of the end yet would give its connections to whoever has the number next.</summary>
+    /// <summary>Closes the channel to the next process when everybody has left: a loop that has not heard of the end yet would give its connections to whoever has the number next.</summary>
     public async Task CloseBehindLoopsAsync(int descriptor)
     {
         await Over.ConfigureAwait(false);

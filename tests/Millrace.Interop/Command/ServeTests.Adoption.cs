@@ -267,7 +267,10 @@ public sealed partial class ServeTests
     }
 
     // Whoever has become its parent when the daemon was killed may take its time to look after it.
-    private static bool HasEnded(int process) => TextOf(process, "stat") is var stat && (stat.Length == 0 || stat[(stat.LastIndexOf(')') + 2)..][0] == 'Z');
+    private static bool HasEnded(int process) => RunStateOf(process) is null or 'Z';
+
+    // proc_pid_stat(5): null where there is none.
+    private static char? RunStateOf(int process) => TextOf(process, "stat") is { Length: > 0 } stat ? stat[stat.LastIndexOf(')') + 2] : null;
 
     private static IEnumerable<int> ChildrenOf(int process) => Directory.GetDirectories("/proc").Select(static folder => Path.GetFileName(folder)).Where(static name => char.IsAsciiDigit(name[0]))
         .Select(static name => int.Parse(name, CultureInfo.InvariantCulture))

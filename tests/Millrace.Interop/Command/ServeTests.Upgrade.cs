@@ -296,7 +296,7 @@ public sealed partial class ServeTests
         Assert.Matches(Upgraded, output);
     }
 
-    private static bool StandsStill(int process) => TextOf(process, "stat") is { Length: > 0 } stat && stat[(stat.LastIndexOf(')') + 2)..][0] == 'T';
+    private static bool StandsStill(int process) => RunStateOf(process) == 'T';
 
     // The one that `dotnet` means, whatever links lead to it.
     private static string DotNet =>
