@@ -21,5 +21,11 @@ public sealed class TcpQueuesTests
             CultureInfo.InvariantCulture,
             $" port {((IPEndPoint)receiver.LocalEndPoint!).Port} to {((IPEndPoint)sender.LocalEndPoint!).Port}: 0 unacknowledged, 777 unread;");
         Assert.Contains(expected, TcpQueues.Describe(), StringComparison.Ordinal);
+
+        string all = Standstill.Describe();
+        Assert.Contains(expected, all, StringComparison.Ordinal);
+        Assert.Contains("Dirty:", all, StringComparison.Ordinal);
+        Assert.Contains(" R ", all, StringComparison.Ordinal);      // whoever asks
+        Assert.True(all.Contains("bytes_sent:777 ", StringComparison.Ordinal) || all.EndsWith("No ss here.", StringComparison.Ordinal), all);
     }
 }

@@ -325,7 +325,7 @@ public sealed class WireClient : IDisposable
         }
         catch (OperationCanceledException)
         {
-            throw new TimeoutException($"No more bytes of the response within {Patience.TotalSeconds} s. {TcpQueues.Describe()}");
+            throw new TimeoutException($"No more bytes of the response within {Patience.TotalSeconds} s. {Standstill.Describe()}");
         }
 
         return _end > 0;
