@@ -307,7 +307,7 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
         }
         catch (SocketException error)
         {
-            throw new ConnectorException(ConnectorFault.Busy, $"There is no socket for a connection to {endPoint}: {error.Message}. Allow the process more open files (LimitNOFILE= of its unit, ulimit -n).", error);
+            throw new ConnectorException(ConnectorFault.Busy, $"There is no socket for a connection to {endPoint}: {error.Message}. Allow the process more open files (LimitNOFILE= of its unit, ulimit -n).", error) { IsShortage = true };
         }
     }
 

@@ -19,6 +19,9 @@ internal sealed class ConnectorException(ConnectorFault fault, string sentence, 
 {
     public ConnectorFault Fault => fault;
 
+    /// <summary>Whether this process has no descriptor left for a connection: nothing of it is the responder's, and another one is as far away.</summary>
+    public bool IsShortage { get; init; }
+
     /// <summary>Whether parts of the answer have been written already, and no other can take its place.</summary>
     public bool IsMidway { get; set; }
 

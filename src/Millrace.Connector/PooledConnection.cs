@@ -66,11 +66,20 @@ internal sealed class PooledConnection(ITransport transport) : IDisposable
     /// <exception cref="OperationCanceledException">The same.</exception>
     public async ValueTask SendAsync(ReadOnlyMemory<byte> bytes, CancellationToken ct = default)
     {
+        ct.ThrowIfCancellationRequested();
         IsTorn = true;
         while (bytes.Length > 0)
         {
             ReadOnlyMemory<byte> piece = HasSent || bytes.Length <= FirstMax ? bytes : bytes[..FirstMax];
-            bytes = bytes[await transport.SendAsync(piece, ct).ConfigureAwait(false)..];
+            try
+            {
+                bytes = bytes[await transport.SendAsync(piece, ct).ConfigureAwait(false)..];
+            }
+            catch (SocketException)
+            {
+                IsTorn = false;     // its end of the connection is closed: it waits for no more of a record
+                throw;
+            }
             HasSent = true;
         }
         IsTorn = false;

@@ -64,6 +64,9 @@ internal sealed class ServedFile : IDisposable
         return file is null ? null : new ServedFile(file, place);
     }
 
+    /// <summary>Whether a path leads to a regular file: whoever opens a pipe waits.</summary>
+    public static bool IsRegular(string path) => OperatingSystem.IsLinux() ? FileFacts.Behind(path, out _) is { IsFile: true } : File.Exists(path);
+
     /// <summary>What a visitor is told of a file that cannot be sent.</summary>
     public static int StatusOf(int errno) => errno switch
     {

@@ -81,8 +81,8 @@ public abstract class CaddyList(EndToEndRig rig) : EndToEndList(rig)
 /// <summary>What it does otherwise over FastCGI.</summary>
 public abstract class CaddyFastCgiList(EndToEndRig rig) : CaddyList(rig)
 {
-    // A little less than the template's read_timeout.
-    private static readonly TimeSpan s_late = TimeSpan.FromSeconds(4.2);
+    // Of the template's read_timeout, which has begun before: five seconds.
+    private static readonly TimeSpan s_late = TimeSpan.FromSeconds(2.5);
     private const string Late =
         "Caddy 2.6 tells the application of a client that goes away only when `read_timeout` is over (without one: never), or where the response is being written.";
 

@@ -45,7 +45,7 @@ public abstract partial class EndToEndList
         // A front end may answer before it logs; a second line would come as soon as the first.
         long started = Stopwatch.GetTimestamp();
         int Lines() => rig.FrontEnd.ErrorLog().Skip(before).Count(static line => line.Contains(ExceptionInErrorLog, StringComparison.Ordinal));
-        while (IsFastCgi && Lines() == 0 && Stopwatch.GetElapsedTime(started) < TimeSpan.FromSeconds(2))
+        while (IsFastCgi && Lines() == 0 && Stopwatch.GetElapsedTime(started) < TimeSpan.FromSeconds(20))
         {
             await Task.Delay(20);
         }

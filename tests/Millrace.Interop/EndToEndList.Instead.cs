@@ -82,8 +82,8 @@ public abstract partial class EndToEndList
         string address = rig.AddressOf(app);
         await using IFrontEnd frontEnd = await rig.StartFrontEndAsync(app);
         using WireClient slow = await WireClient.ConnectAsync(frontEnd.Buffered);
-        await slow.WriteHeadAsync("GET", "/slow?ms=500&id=running");
-        await Task.Delay(150);
+        await slow.WriteHeadAsync("GET", "/slow?ms=1500&id=running");
+        await Task.Delay(700);
 
         // What runs when the stop begins is answered.
         await app.StopAsync();

@@ -104,6 +104,7 @@ internal sealed partial class FastCgiProgram : IDisposable
             await request.PrepareAsync(place, target, _pool?.KeepsConnections ?? true, _options.TakeBodyFirst ?? _processes is not null).ConfigureAwait(false);
             await AskAsync(context, request).ConfigureAwait(false);
             await request.SentAsync().ConfigureAwait(false);
+            request.ShowFirst();        // no sooner: the pool could have thrown
             if (request.HandedOver is { } file)
             {
                 await HandOverAsync(context, file.Path, file.File).ConfigureAwait(false);
@@ -117,15 +118,15 @@ internal sealed partial class FastCgiProgram : IDisposable
         }
         catch (ConnectorException error)
         {
-            Fail(context, error.Fault == ConnectorFault.Busy ? StatusCodes.Status503ServiceUnavailable : StatusCodes.Status502BadGateway, error);
+            Fail(context, request, GatewayAnswer.StatusOf(error.Fault), error);
         }
         catch (WorkerPoolException error)
         {
-            Fail(context, StatusFor(error), error);
+            Fail(context, request, StatusFor(error), error);
         }
         catch (TimeoutException error)
         {
-            Fail(context, StatusCodes.Status504GatewayTimeout, error);
+            Fail(context, request, StatusCodes.Status504GatewayTimeout, error);
         }
         catch (ProgramRequest.TooLargeException)
         {
@@ -162,10 +163,10 @@ internal sealed partial class FastCgiProgram : IDisposable
     }
 
     // What has come of an answer passes for all of it with nobody: not with the visitor, nor with middleware that would keep it for others.
-    private void Fail(HttpContext context, int status, Exception error)
+    private void Fail(HttpContext context, ProgramRequest request, int status, Exception error)
     {
         string path = ProgramLog.Plain(context.Request.Path.Value ?? "");
-        if (context.Response.HasStarted)
+        if (context.Response.HasStarted || (request.HasShown && context.HasServersResponse()))
         {
             ProgramLog.Broken(_logger, context.Request.Method, path, _address, ProgramLog.Plain(error.Message));
             context.Abort();

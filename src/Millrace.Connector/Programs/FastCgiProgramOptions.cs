@@ -57,7 +57,7 @@ public sealed class FastCgiProgramOptions
     /// <summary>How long a kept connection that nobody uses stays open. Range 1 s to 1 day. Default 30 s.</summary>
     public TimeSpan IdleTimeout { get; set; } = TimeSpan.FromSeconds(30);
 
-    /// <summary>How long a request may wait for a connection; then it is answered 503. Range 1 ms to 1 hour. Default 10 s.</summary>
+    /// <summary>How long a request may wait for one of <see cref="ConnectionsMax"/>, and as long again until a new one has been accepted; then it is answered 503. Range 1 ms to 1 hour. Default 10 s.</summary>
     public TimeSpan ConnectTimeout { get; set; } = TimeSpan.FromSeconds(10);
 
     /// <summary>How long the program may say nothing, and take nothing of the body; then it is answered 504. Range 1 ms to 1 day. Default 60 s.</summary>

@@ -51,7 +51,7 @@ internal sealed class ProcessConnection(IProgramProcess process, TimeSpan abortL
         {
             return EndWithProcess(new PooledConnection(await process.ConnectAsync(kind, ct).ConfigureAwait(false)));
         }
-        catch (ConnectorException error)
+        catch (ConnectorException error) when (!error.IsShortage)
         {
             bool hadEnded = await process.WaitForExitAsync(s_dying).ConfigureAwait(false);
             await process.GiveUpAsync("it cannot be connected to").ConfigureAwait(false);

@@ -23,7 +23,7 @@ internal sealed partial class ProgramRequest
                 await runAtFree(RunAsync).ConfigureAwait(false);
                 return;
             }
-            catch (ConnectorException) when (tries <= GoneMax && MayGoElsewhere)
+            catch (ConnectorException error) when (!error.IsShortage && tries <= GoneMax && MayGoElsewhere)
             {
                 // See above.
             }

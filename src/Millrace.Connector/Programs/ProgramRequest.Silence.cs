@@ -18,6 +18,9 @@ internal sealed partial class ProgramRequest
         while (isVisitors != Volatile.Read(ref _visitorWaits) > 0);
     }
 
+    // What has it next has a time of its own, and the wait for that is nobody's silence.
+    private void EndLife() => _silence.CancelAfter(Timeout.InfiniteTimeSpan);
+
     private void BeginVisitorWait()
     {
         Interlocked.Increment(ref _visitorWaits);

@@ -63,6 +63,9 @@ internal sealed partial class ProgramRequest : IDisposable
     /// <summary>Whether the response has something of a body.</summary>
     public bool HasWritten => _written > 0;
 
+    /// <summary>Whether the response has been given something of a body before it has started.</summary>
+    public bool HasShown { get; private set; }
+
     /// <summary>Makes the request ready to be sent.</summary>
     /// <param name="prefix">See <see cref="ProgramVariables.Write"/>.</param>
     /// <param name="target">The script.</param>
@@ -95,7 +98,7 @@ internal sealed partial class ProgramRequest : IDisposable
                 goesOn = !isWhole;
                 if (!goesOn)
                 {
-                    isDone = _uploadIsOver && _ended is not null && !connection.HasRest;
+                    isDone = _uploadIsOver && _ended is not null && !connection.HasRest && !_leaving.IsCancellationRequested;    // the program may be on its way to hear that the visitor has left
                     return;
                 }
             }
@@ -103,11 +106,17 @@ internal sealed partial class ProgramRequest : IDisposable
             {
                 _hasAnswered |= connection.HasAnswered;
                 _timesSent += connection.HasSent ? 1 : 0;
-                if (!isWhole)
+                try
                 {
-                    await StopSendingAsync().ConfigureAwait(false);
+                    if (!isWhole)
+                    {
+                        await StopSendingAsync().ConfigureAwait(false);
+                    }
                 }
-                await EndAsync(connections, connection, isDone, goesOn).ConfigureAwait(false);
+                finally
+                {
+                    await EndAsync(connections, connection, isDone, goesOn).ConfigureAwait(false);
+                }
             }
         }
     }
@@ -239,9 +248,17 @@ internal sealed partial class ProgramRequest : IDisposable
     {
         if (_upload is { } upload)
         {
-            _body!.CancelPendingRead();
+            try
+            {
+                _body!.CancelPendingRead();
+            }
+            catch (ObjectDisposedException)
+            {
+                // The request is over, and whoever reads of its body has been told.
+            }
             await upload.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         }
+        EndLife();
     }
 
     // ---- the answer ----
@@ -264,7 +281,6 @@ internal sealed partial class ProgramRequest : IDisposable
             if (_ended is { } end)
             {
                 Conclude(end);
-                ShowFirst();
                 _ahead?.Complete();
                 return;
             }
@@ -334,12 +350,14 @@ internal sealed partial class ProgramRequest : IDisposable
         _written += content.Length;
     }
 
-    private void ShowFirst()
+    /// <summary>What has come of the body, and has not been given to the response because there could have been no whole answer.</summary>
+    public void ShowFirst()
     {
         if (_first is { WrittenCount: > 0 } first)
         {
             _context.Response.BodyWriter.Write(first.WrittenSpan);
             first.ResetWrittenCount();
+            HasShown = true;
         }
     }
 

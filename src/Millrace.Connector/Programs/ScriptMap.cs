@@ -71,7 +71,7 @@ internal sealed class ScriptMap
     public ServedFile? Open(string file, out int errno)
     {
         ServedFile? found = ServedFile.Open(file, _folders, out errno);
-        if (found is null || _folders is null || !IsClosed(found.Place))
+        if (found is null || !IsClosed(found.Place))
         {
             return found;
         }
@@ -102,7 +102,7 @@ internal sealed class ScriptMap
         if (IsScript(names[index]))
         {
             string info = isLast && !path.EndsWith('/') ? "" : "/" + string.Join('/', names[(index + 1)..]) + (isLast || !path.EndsWith('/') ? "" : "/");
-            return Allow(new ScriptTarget(TargetKind.Script, file, script, info));
+            return ServedFile.IsRegular(file) ? Allow(new ScriptTarget(TargetKind.Script, file, script, info)) : default;
         }
         return isLast && !path.EndsWith('/') && _options.ServeFiles ? new ScriptTarget(TargetKind.File, file, script) : Missing(names);
     }
@@ -112,7 +112,7 @@ internal sealed class ScriptMap
         foreach (string name in _options.Index)
         {
             bool isScript = IsScript(name);
-            if (File.Exists(folder + "/" + name) && (isScript || _options.ServeFiles))
+            if ((isScript ? ServedFile.IsRegular(folder + "/" + name) : File.Exists(folder + "/" + name)) && (isScript || _options.ServeFiles))
             {
                 return !endsWithSlash ? Allow(new ScriptTarget(TargetKind.Folder, folder, script))
                     : isScript ? Allow(new ScriptTarget(TargetKind.Script, folder + "/" + name, script + "/" + name))
@@ -130,7 +130,7 @@ internal sealed class ScriptMap
             return default;
         }
         string script = "/" + fallback.TrimStart('/');
-        return IsScript(script) && File.Exists(_root + script) ? Allow(new ScriptTarget(TargetKind.Script, _root + script, script)) : default;
+        return IsScript(script) && ServedFile.IsRegular(_root + script) ? Allow(new ScriptTarget(TargetKind.Script, _root + script, script)) : default;
     }
 
     // A script is opened by its program, by its name: what that leads to then is the program's to judge (open_basedir of PHP). A file is judged when it is open.
@@ -141,10 +141,11 @@ internal sealed class ScriptMap
             return target;
         }
         string before = _place.Now;
-        return RealPath.Of(target.File) is { } real && (IsWithin(real, before) || IsWithin(real, _place.Now)) ? target : default;
+        return RealPath.Of(target.File) is { } real && (IsOpenBelow(real, before) || IsOpenBelow(real, _place.Now)) ? target : default;
     }
 
-    private static bool IsWithin(string real, string folder) => real == folder || RealPath.IsBelow(real, folder);
+    private static bool IsOpenBelow(string real, string folder) =>
+        real == folder || (RealPath.IsBelow(real, folder) && !real[folder.Length..].Split('/', StringSplitOptions.RemoveEmptyEntries).Any(IsHidden));
 
     private static bool IsHidden(string name) => name[0] == '.' && name != ".well-known";
 }

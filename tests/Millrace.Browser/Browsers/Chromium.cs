@@ -7,6 +7,9 @@ namespace Millrace.Browser.Browsers;
 
 public sealed class Chromium : IAsyncLifetime
 {
+    /// <summary>How long a page may take.</summary>
+    public const int PatienceMs = 60_000;
+
     private IPlaywright _playwright = null!;
     private IBrowser _browser = null!;
 
@@ -28,7 +31,7 @@ public sealed class Chromium : IAsyncLifetime
     public async Task<Window> OpenAsync()
     {
         IBrowserContext context = await _browser.NewContextAsync();
-        context.SetDefaultTimeout(10_000);
+        context.SetDefaultTimeout(PatienceMs);
         return new Window(context, await context.NewPageAsync());
     }
 

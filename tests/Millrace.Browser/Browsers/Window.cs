@@ -38,7 +38,7 @@ public sealed class Window : IAsyncDisposable
 
     public Task<string> TextOf(string selector) => Page.InnerTextAsync(selector);
 
-    public Task WaitForText(string selector, string text) => Assertions.Expect(Page.Locator(selector)).ToHaveTextAsync(text);
+    public Task WaitForText(string selector, string text) => Assertions.Expect(Page.Locator(selector)).ToHaveTextAsync(text, new() { Timeout = Chromium.PatienceMs });
 
     public void AssertNoTrouble() => Assert.True(_troubles.IsEmpty, string.Join('\n', _troubles));
 

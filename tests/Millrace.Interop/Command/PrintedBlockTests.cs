@@ -78,10 +78,13 @@ public abstract partial class PrintedBlockTests(string scheme) : IAsyncLifetime
 
         Assert.Equal("line 1 of 10", await reader.ReadLineAsync());
         long first = Stopwatch.GetTimestamp();
-        Assert.Equal("line 2 of 10", await reader.ReadLineAsync());
+        for (int i = 2; i <= 10; i++)
+        {
+            Assert.Equal($"line {i} of 10", await reader.ReadLineAsync());
+        }
 
         // Sent 300 ms apart: collected lines would arrive together, after the tenth.
-        Assert.InRange(Stopwatch.GetElapsedTime(first).TotalMilliseconds, 100, 2000);
+        Assert.True(Stopwatch.GetElapsedTime(first).TotalMilliseconds > 1_000);
     }
 
     /// <summary>The name on the command line of `millrace config`.</summary>

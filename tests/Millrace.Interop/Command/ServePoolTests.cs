@@ -38,7 +38,7 @@ public sealed partial class ServePoolTests : IAsyncLifetime
             ["accel.php"] = "<?php header('X-Accel-Redirect: /upload/a.jpg');",
             ["bytes.php"] = "<?php header(\"X-Bytes: \\xC3\\xA4 \\xFF\"); echo 'bytes';",
             ["end.php"] = "<?php posix_kill(getmypid(), 9);",
-            ["memory.php"] = "<?php $all = str_repeat('x', 1024 * 1024 * (int)$_GET['mb']); usleep(1500000); echo strlen($all);",
+            ["memory.php"] = "<?php $all = str_repeat('x', 1024 * 1024 * (int)$_GET['mb']); usleep(1000 * (int)($_GET['ms'] ?? 0)); echo strlen($all);",
             ["upload/a.jpg"] = "<?php echo 'uploaded code runs';",
             [".env"] = "secret",
         })
@@ -233,21 +233,21 @@ public sealed partial class ServePoolTests : IAsyncLifetime
     [Fact]
     public async Task Its_limits_hold()
     {
-        Write(Pool("\"min\": 1", "\"max\": 1", "\"limits\": { \"memory\": \"80m\", \"call\": \"2s\", \"wait\": \"1s\", \"queue\": 1, \"body\": \"32m\" }", "\"recycle\": { \"requests\": 50 }"));
+        Write(Pool("\"min\": 1", "\"max\": 1", "\"limits\": { \"memory\": \"80m\", \"call\": \"6s\", \"wait\": \"3s\", \"queue\": 1, \"body\": \"32m\" }", "\"recycle\": { \"requests\": 50 }"));
         await StartAsync(nginx: static block => block.Replace("client_max_body_size 32m", "client_max_body_size 100m", StringComparison.Ordinal));
 
         Assert.Equal("done", await GetAsync("/slow.php?ms=500"));
-        Assert.Equal(HttpStatusCode.GatewayTimeout, await StatusOfAsync("/slow.php?ms=8000"));
+        Assert.Equal(HttpStatusCode.GatewayTimeout, await StatusOfAsync("/slow.php?ms=20000"));
         await WaitForAsync(async () => await StatusOfAsync("/title.php") == HttpStatusCode.OK);
 
         // One is answered, one waits, and there is no room for a third.
         Task<HttpStatusCode>[] three = [.. Enumerable.Range(0, 3).Select(_ => StatusOfAsync("/slow.php?ms=700"))];
         Assert.Equal([HttpStatusCode.OK, HttpStatusCode.OK, HttpStatusCode.ServiceUnavailable], (await Task.WhenAll(three)).Order());
-        Task<HttpStatusCode>[] two = [.. Enumerable.Range(0, 2).Select(_ => StatusOfAsync("/slow.php?ms=1800"))];
+        Task<HttpStatusCode>[] two = [.. Enumerable.Range(0, 2).Select(_ => StatusOfAsync("/slow.php?ms=4500"))];
         Assert.Equal([HttpStatusCode.OK, HttpStatusCode.ServiceUnavailable], (await Task.WhenAll(two)).Order());
 
         Assert.Equal("10485760", await GetAsync("/memory.php?mb=10"));
-        Assert.Equal(HttpStatusCode.BadGateway, await StatusOfAsync("/memory.php?mb=100"));
+        Assert.Equal(HttpStatusCode.BadGateway, await StatusOfAsync("/memory.php?mb=100&ms=5000"));
 
         Assert.Equal(HttpStatusCode.OK, (await _client.PostAsync(_site + "/title.php", new ByteArrayContent(new byte[32 << 20]))).StatusCode);
         Assert.Equal(HttpStatusCode.RequestEntityTooLarge, (await _client.PostAsync(_site + "/title.php", new ByteArrayContent(new byte[(32 << 20) + 1]))).StatusCode);
@@ -397,9 +397,9 @@ public sealed partial class ServePoolTests : IAsyncLifetime
         return answer.StatusCode;
     }
 
-    private Task<(int ExitCode, string Output, string Error)> DoAsync(params string[] arguments) => CommandProcess.RunAsync([.. arguments, "--control", Control]);
+    private Task<(int ExitCode, string Output, string Error)> DoAsync(params string[] arguments) => RunningDaemon.DoAsync([.. arguments, "--control", Control]);
 
-    private async Task<string> StatusAsync() => (await DoAsync("status", "--json")).Output;
+    private Task<string> StatusAsync() => RunningDaemon.StatusAsync(Control);
 
     private async Task<IEnumerable<int>> WorkersAsync()
     {

@@ -157,7 +157,7 @@ public sealed partial class ServeTests
 
         daemon = CommandProcess.Millrace("serve", File);
         _daemons.Add(daemon);
-        await Task.Delay(2_000);
+        await Task.Delay(4_000);        // of five
         daemon.Signal(CommandProcess.SigTerm);
 
         Assert.Equal(0, await daemon.WaitForExitAsync());
@@ -170,7 +170,7 @@ public sealed partial class ServeTests
         Write(App("shop", _shop, "\"instances\": 2"), App("blog", _blog));
         var daemon = await StartAsync();
         int[] shop = [.. ProcessesOf("shop", await StatusAsync())];
-        Write(App("shop", _shop, "\"instances\": 2"), App("blog", _blog, """ "environment": { "FAULT": "ill" } """));
+        Write(App("shop", _shop, "\"instances\": 2"), App("blog", _blog, """ "environment": { "FAULT": "ill" } """).Replace("\"start\": \"3s\"", "\"start\": \"20s\"", StringComparison.Ordinal));
         var reload = DoAsync("reload");
         string channel = Path.Combine(Path.GetDirectoryName(Control)!, "blog-2-1.channel");
         await WaitForAsync(() => Task.FromResult(System.IO.File.Exists(channel)));

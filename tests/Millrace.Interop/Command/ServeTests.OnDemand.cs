@@ -65,7 +65,7 @@ public sealed partial class ServeTests
     {
         Write(App("shop", _shop, "\"onDemand\": true", "\"idle\": \"1s\"").Replace("\"health\": \"/health\", ", "", StringComparison.Ordinal));
         await StartAsync(waitFor: "shop: waits");
-        using var stop = new CancellationTokenSource(TimeSpan.FromSeconds(25));
+        using var stop = new CancellationTokenSource(TimeSpan.FromSeconds(14));      // eight pauses and a start
         string[][] processes = await Task.WhenAll(Enumerable.Range(0, 2).Select(client => Task.Run(async () =>
         {
             List<string> seen = [];

@@ -187,12 +187,12 @@ public sealed partial class ServeTests
     [Fact]
     public async Task What_is_under_way_ends_first_and_what_is_asked_meanwhile_is_done_by_the_other_program()
     {
-        Write(App("shop", _shop, "\"warmUp\": [\"/title\"]").Replace("100ms", "2s", StringComparison.Ordinal), App("blog", _blog));
+        Write(App("shop", _shop, "\"warmUp\": [\"/title\"]").Replace("100ms", "5s", StringComparison.Ordinal), App("blog", _blog));
         await StartAsync();
         var reload = DoAsync("reload", "shop");
         await WaitForStatusAsync("shop", "deploying");
         var upgrade = DoAsync("upgrade");
-        await Task.Delay(500);      // it has begun to wait
+        await Task.Delay(2_500);        // it has begun to wait
         var others = Enumerable.Range(0, 4).Select(i => DoAsync("reload", i % 2 == 0 ? "shop" : "blog")).ToArray();
 
         Assert.Equal((0, "shop: serving\n", ""), await reload);

@@ -1,5 +1,6 @@
 // Processes of a pool that do what no FastCGI program should: a few lines of Perl, which every Debian has. Each counts what it is asked.
 using System.Diagnostics;
+using Microsoft.AspNetCore.Builder;
 using Millrace.Interop.FrontEnds;
 using Millrace.Workers;
 
@@ -30,6 +31,7 @@ public sealed class HostileProcessTests : IDisposable
                 if ($what eq "garbage") { print $peer "HTTP/1.1 200 OK\r\n\r\n"; pause(60) }
                 if ($what eq "closes") { last }
                 if ($what eq "half") { print $peer substr($answer, 0, 20); pause(60) }
+                if ($what eq "begun") { print $peer record(6, "Content-Type: text/plain\r\n\r\nhalf of a page"); pause(0.3); exit 1 }
                 if ($what eq "late") { pause(0.4) }
                 print $peer $answer;
                 $params = "";
@@ -49,10 +51,10 @@ public sealed class HostileProcessTests : IDisposable
 
     private long Calls(string what) => new FileInfo(Path.Combine(_folder.Path, what)) is { Exists: true } file ? file.Length : 0;
 
-    private Task<PhpApp> StartAsync(TimeSpan? readTimeout = null)
+    private Task<PhpApp> StartAsync(TimeSpan? readTimeout = null, Action<WebApplication>? before = null)
     {
         var processes = new ProcessPoolOptions { Command = "perl", Arguments = { "-e", Program, _folder.Path }, Min = 2, Max = 2, AbortLimit = TimeSpan.FromMilliseconds(300) };
-        return PhpApp.StartAsync(null, onMillrace: true, "/{**path}", options => options.ReadTimeout = readTimeout ?? options.ReadTimeout, processes);
+        return PhpApp.StartAsync(null, onMillrace: true, "/{**path}", options => options.ReadTimeout = readTimeout ?? options.ReadTimeout, processes, before: before);
     }
 
     private async Task<(int Status, string Text)> AskAsync(PhpApp app, string what, string method = "GET", int body = 0)
@@ -139,10 +141,24 @@ public sealed class HostileProcessTests : IDisposable
         Assert.Contains(app.Said.All, static line => line.StartsWith("19 ", StringComparison.Ordinal) && line.Contains("is no FastCGI", StringComparison.Ordinal));
     }
 
+    // The response begins when what the application does before it (OnStarting) has been done.
+    [Fact]
+    public async Task Nothing_of_an_answer_that_breaks_off_before_the_response_could_begin_is_a_body_of_502()
+    {
+        await using PhpApp app = await StartAsync(before: static app => app.Use(static (context, next) =>
+        {
+            context.Response.OnStarting(static path => (string)path == "/begun" ? Task.Delay(2_000) : Task.CompletedTask, context.Request.Path.Value!);
+            return next(context);
+        }));
+        await Assert.ThrowsAsync<HttpRequestException>(() => AskAsync(app, "begun"));
+        Assert.Equal(1, Calls("begun"));
+        Assert.Equal((200, "hello"), await AskAsync(app, "hello"));
+    }
+
     [Fact]
     public async Task A_process_that_stops_in_the_middle_of_its_answer_is_504_behind_ReadTimeout_and_killed_behind_AbortLimit()
     {
-        await using PhpApp app = await StartAsync(TimeSpan.FromMilliseconds(300));
+        await using PhpApp app = await StartAsync(TimeSpan.FromSeconds(2));
         Assert.Equal(504, (await AskAsync(app, "half")).Status);
         Assert.Equal(1, Calls("half"));
         await EndsBecomeAsync(app, WorkerEnd.Abandoned, 1);

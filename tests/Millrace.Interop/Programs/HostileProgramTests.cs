@@ -144,15 +144,15 @@ public sealed class HostileProgramTests
         {
             await talk.ReadHeadAsync();
             await talk.PrintAsync("Content-Type: text/plain\r\n\r\n");
-            for (int i = 0; i < 10; i++)
+            for (int i = 0; i < 25; i++)
             {
                 await Task.Delay(200, talk.Ct);
                 await talk.PrintAsync(".");
             }
             await talk.EndAsync();
         });
-        await using PhpApp app = await AppAsync(program, static options => options.ReadTimeout = TimeSpan.FromSeconds(1.9));
-        Assert.Equal("..........", (await PhpSite.AskAsync(app.EndPoint, "GET", "/x")).Text);
+        await using PhpApp app = await AppAsync(program, static options => options.ReadTimeout = TimeSpan.FromSeconds(4.5));
+        Assert.Equal(new string('.', 25), (await PhpSite.AskAsync(app.EndPoint, "GET", "/x")).Text);
     }
 
     [Fact]
@@ -168,11 +168,11 @@ public sealed class HostileProgramTests
         await using PhpApp app = await AppAsync(program, static options =>
         {
             options.ConnectionsMax = 1;
-            options.ConnectTimeout = TimeSpan.FromMilliseconds(100);
+            options.ConnectTimeout = TimeSpan.FromSeconds(2);
         });
         using WireClient first = await WireClient.ConnectAsync(app.EndPoint);
         await first.WriteHeadAsync("GET", "/first", "Host: x");
-        await entered.Task;
+        await entered.Task.WaitAsync(TimeSpan.FromSeconds(30));
         Assert.Equal(503, (await PhpSite.AskAsync(app.EndPoint, "GET", "/x")).Status);
     }
 
@@ -186,7 +186,7 @@ public sealed class HostileProgramTests
         {
             await talk.ReadHeadAsync();
             await talk.PrintAsync(said);
-            await Task.Delay(100, talk.Ct);     // the head is on its way by now, or it is 502
+            await Task.Delay(500, talk.Ct);     // the head is on its way by now, or it is 502
             if (ends)
             {
                 await talk.EndAsync();
@@ -244,7 +244,7 @@ public sealed class HostileProgramTests
         using (WireClient visitor = await WireClient.ConnectAsync(app.EndPoint))
         {
             await visitor.WriteHeadAsync("GET", "/x", "Host: x");
-            await entered.Task;
+            await entered.Task.WaitAsync(TimeSpan.FromSeconds(30));
         }
         Assert.Equal((byte)2, await told.Task.WaitAsync(TimeSpan.FromSeconds(60)));     // ABORT_REQUEST
     }

@@ -77,9 +77,10 @@ public sealed partial class OpenedFileTests : IDisposable
 
     // Who may make a link in one folder has not what lies in another sent as if it were a file like any other.
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
-    public async Task A_link_shows_neither_the_text_of_a_script_nor_what_is_hidden(bool onMillrace)
+    [InlineData(false, false)]
+    [InlineData(true, false)]
+    [InlineData(true, true)]
+    public async Task A_link_shows_neither_the_text_of_a_script_nor_what_is_hidden_and_runs_nothing_that_is(bool onMillrace, bool follows)
     {
         Directory.CreateDirectory(Path.Combine(_root, ".git"));
         string[] closed = ["config.php", ".env.txt", ".git/config.txt"];
@@ -88,12 +89,15 @@ public sealed partial class OpenedFileTests : IDisposable
             await File.WriteAllTextAsync(Path.Combine(_root, name), "secret");
             File.CreateSymbolicLink(Path.Combine(_root, $"uploads/{Path.GetFileName(name).TrimStart('.')}.txt"), Path.Combine(_root, name));
         }
+        await File.WriteAllTextAsync(Path.Combine(_root, ".git/x.php"), "");
+        Directory.CreateSymbolicLink(Path.Combine(_root, "open"), Path.Combine(_root, ".git"));
         await using ScriptedProgram program = Sending("note.txt");
-        await using PhpApp app = await StartAsync(program, onMillrace);
+        await using PhpApp app = await StartAsync(program, onMillrace, options => options.FollowLinks = follows);
         foreach (string name in closed)
         {
             Assert.Equal((name, "404 "), (name, Assert.Single(await AskAsync(app, $"/uploads/{Path.GetFileName(name).TrimStart('.')}.txt", 1, static answer => answer.Text)).Key));
         }
+        Assert.Equal(follows ? "502 " : "404 ", Assert.Single(await AskAsync(app, "/open/x.php", 1, static answer => answer.Text)).Key);      // 502: it runs, and names a file that may not be sent
     }
 
     // A client that has ended its half waits for its answer (RFC 9112 §9.6), and the request's token has fired for it.
@@ -157,6 +161,8 @@ public sealed partial class OpenedFileTests : IDisposable
         await RunAsync("mkfifo", Path.Combine(_root, "pipe.txt"));
         await using ScriptedProgram program = Sending("pipe.txt");
         await using PhpApp app = await StartAsync(program, onMillrace);
+        await RunAsync("mkfifo", Path.Combine(_root, "pipe.php"));
+        Assert.Equal("404 ", Assert.Single(await AskAsync(app, "/pipe.php", 1, static answer => answer.Text)).Key);     // a program would open it as a script, and wait
         Dictionary<string, int> found = await AskAsync(app, TargetOf(way, "pipe.txt"), 50, static answer => answer.Text);
         Assert.Equal((way == Way.Root ? "404 " : "502 ", 50), (Assert.Single(found).Key, found.Values.Sum()));
     }

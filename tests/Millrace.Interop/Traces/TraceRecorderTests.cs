@@ -71,11 +71,10 @@ public sealed class TraceRecorderTests
         IReadOnlyList<byte[]> recorded = await relay.RecordedAsync();
         Assert.NotEmpty(recorded);
         string folder = Path.Combine(CommandProcess.Repository, "tests", "traces");
-        bool writes = Environment.GetEnvironmentVariable("MILLRACE_RECORD_TRACES") == "1";
         for (int i = 0; i < recorded.Count; i++)
         {
             AssertBegins(combination.Protocol, recorded[i]);
-            if (writes)
+            if (Writes)
             {
                 Directory.CreateDirectory(folder);
                 await File.WriteAllBytesAsync(Path.Combine(folder, $"{source}-{scenario}{(i == 0 ? "" : $"-{i + 1}")}.bin"), recorded[i]);
@@ -127,6 +126,8 @@ public sealed class TraceRecorderTests
         }
     }
 
+    private static bool Writes => Environment.GetEnvironmentVariable("MILLRACE_RECORD_TRACES") == "1";
+
     // The answer is not judged: a front end may refuse what it cannot pass on, after it has begun to.
     private static async Task<int> UploadChunkedAsync(System.Net.IPEndPoint endPoint)
     {
@@ -155,7 +156,7 @@ public sealed class TraceRecorderTests
 
         try
         {
-            using var patience = new CancellationTokenSource(TimeSpan.FromSeconds(5));
+            using var patience = new CancellationTokenSource(TimeSpan.FromSeconds(Writes ? 5 : 1));
             await app.Signals.WaitAsync("trace aborted", patience.Token);
         }
         catch (OperationCanceledException)

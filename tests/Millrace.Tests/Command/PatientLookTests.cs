@@ -33,7 +33,8 @@ public sealed class PatientLookTests
     [Fact]
     public async Task What_goes_on_is_waited_for_however_long_it_takes()
     {
-        var look = new PatientLook(s_patience);
+        var patience = TimeSpan.FromSeconds(2);
+        var look = new PatientLook(patience);
         Assert.Equal(8, await look.AtAsync(
             "/there",
             () =>
@@ -41,7 +42,7 @@ public sealed class PatientLookTests
                 int i = 0;
                 for (; i < 8; i++)
                 {
-                    Thread.Sleep(s_patience / 3);
+                    Thread.Sleep(patience / 6);
                     look.GoesOn();
                 }
                 return i;
@@ -52,7 +53,7 @@ public sealed class PatientLookTests
     [Fact]
     public async Task What_fails_fails_as_it_does_also_with_what_a_wait_would_fail_with()
     {
-        var look = new PatientLook(s_patience);
+        var look = new PatientLook(s_long);
         for (int i = 0; i < 3; i++)
         {
             await Assert.ThrowsAsync<TimeoutException>(() => look.AtAsync<int>("/there", static () => throw new TimeoutException(), CancellationToken.None));

@@ -123,16 +123,16 @@ public sealed class GivenUpTests
         await using HostedApp app = await HostedApp.StartAsync(
             web => web.Run(async context =>
             {
-                using var patience = new CancellationTokenSource(300);
+                using var patience = new CancellationTokenSource(3_000);
                 _ = await Record.ExceptionAsync(() => context.Response.SendFileAsync(file, byRequestTimeout ? CancellationToken.None : patience.Token));
                 ended.Release();
             }),
-            options: options => options.RequestTimeout = TimeSpan.FromMilliseconds(byRequestTimeout ? 300 : 0));
+            options: options => options.RequestTimeout = TimeSpan.FromMilliseconds(byRequestTimeout ? 3_000 : 0));
         using FastCgiPeer peer = app.Connect();
         peer.Send(new FastCgiRequest("/").ToBytes());
         if (byRequestTimeout)
         {
-            await Task.Delay(1_000, TestContext.Current.CancellationToken);     // beyond the time limit; nobody reads
+            await Task.Delay(4_000, TestContext.Current.CancellationToken);     // beyond the time limit; nobody reads
         }
         else
         {

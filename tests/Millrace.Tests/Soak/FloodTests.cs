@@ -12,6 +12,7 @@ public sealed class FloodTests
     private const int Hostile = 200;
     private const int WellBehaved = 8;
     private static readonly TimeSpan s_length = TimeSpan.FromSeconds(6);
+    private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(60);     // for a machine that is busy
 
     [Fact]
     public async Task Well_behaved_clients_lose_no_request_among_200_hostile_ones()
@@ -19,7 +20,8 @@ public sealed class FloodTests
         await using SoakServer server = await SoakServer.StartAsync();
         var peers = new HostilePeer[Hostile];
         long started = Stopwatch.GetTimestamp();
-        bool IsOver() => Stopwatch.GetElapsedTime(started) > s_length;
+        var answered = new int[WellBehaved];
+        bool IsOver() => Stopwatch.GetElapsedTime(started) is var time && time > s_length && (time > s_patience || answered.Index().All(static client => IsEnough(client.Item, client.Index)));
         ClientThreads hostile = ClientThreads.Start(Hostile, i =>
         {
             Thread.Sleep(300);      // the others are connected
@@ -30,19 +32,25 @@ public sealed class FloodTests
                 Thread.Sleep(20);
             }
         });
-        var answered = new int[WellBehaved];
         ClientThreads.Start(WellBehaved, i =>
         {
             while (!IsOver())
             {
-                answered[i] += i % 2 == 0 ? AskOverHttp(server, Keeps(i), IsOver) : AskOverFastCgi(server, Keeps(i), IsOver);
+                if (i % 2 == 0)
+                {
+                    AskOverHttp(server, Keeps(i), IsOver, ref answered[i]);
+                }
+                else
+                {
+                    AskOverFastCgi(server, Keeps(i), IsOver, ref answered[i]);
+                }
             }
         }).Join();
         hostile.Join();
 
         // A new connection stands in the kernel's queue behind those of the flood; one that is there already does not.
         Assert.All(answered.Index(), static client =>
-            Assert.True(client.Item >= (Keeps(client.Index) ? 100 : 1), $"{client.Item} answers in {s_length.TotalSeconds} s"));
+            Assert.True(IsEnough(client.Item, client.Index), $"{client.Item} answers"));
         Assert.True(peers.Sum(static peer => peer.Done) > 1_000, "there was no flood");
         Assert.True(server.Refused > 0, "nothing was refused");
         Assert.True(ProcessState.Becomes(() => server.Connections == 0, 20_000), $"{server.Connections} connections are left");
@@ -51,10 +59,11 @@ public sealed class FloodTests
     // Half of the clients keep their connection, the others take a new one for each request.
     private static bool Keeps(int client) => client % 4 < 2;
 
-    private static int AskOverHttp(SoakServer server, bool keeps, Func<bool> isOver)
+    private static bool IsEnough(int answered, int client) => answered >= (Keeps(client) ? 100 : 1);
+
+    private static void AskOverHttp(SoakServer server, bool keeps, Func<bool> isOver, ref int answered)
     {
         using SoakConnection peer = SoakConnection.Connect(server.Http);
-        int answered = 0;
         do
         {
             int id = server.NextId();
@@ -63,14 +72,11 @@ public sealed class FloodTests
             answered++;
         }
         while (keeps && !isOver());
-
-        return answered;
     }
 
-    private static int AskOverFastCgi(SoakServer server, bool keeps, Func<bool> isOver)
+    private static void AskOverFastCgi(SoakServer server, bool keeps, Func<bool> isOver, ref int answered)
     {
         using FastCgiPeer peer = FastCgiPeer.Connect(server.FastCgi);
-        int answered = 0;
         do
         {
             int id = server.NextId();
@@ -83,7 +89,5 @@ public sealed class FloodTests
             answered++;
         }
         while (keeps && !isOver());
-
-        return answered;
     }
 }
