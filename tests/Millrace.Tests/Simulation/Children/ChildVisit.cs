@@ -125,6 +125,7 @@ internal sealed class ChildVisit : IHttpRequestBodyDetectionFeature
                 await request.RunAtFreeAsync(run => AskPoolAsync(pool, run));
             }
 
+            request.ShowFirst();
             await _context.Response.BodyWriter.FlushAsync(CancellationToken.None);
         }
         catch (Exception error)
