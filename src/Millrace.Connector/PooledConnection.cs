@@ -58,7 +58,7 @@ internal sealed class PooledConnection(ITransport transport) : IDisposable
         _idleSince = Stopwatch.GetTimestamp();
     }
 
-    /// <summary>Whether bytes have been sent of a record that has not been sent to its end.</summary>
+    /// <summary>Whether the responder may be waiting for the rest of a record.</summary>
     public bool IsTorn { get; private set; }
 
     /// <exception cref="SocketException">The responder takes no more.</exception>

@@ -83,8 +83,7 @@ internal sealed class ScriptMap
     private bool IsClosed(string place)
     {
         string root = _place.Now;
-        string[] names = (RealPath.IsBelow(place, root) ? place[root.Length..] : Path.GetFileName(place)).Split('/', StringSplitOptions.RemoveEmptyEntries);
-        return IsScript(names[^1]) || names.Any(IsHidden);
+        return IsScript(Path.GetFileName(place)) || HasHidden(RealPath.IsBelow(place, root) ? place[root.Length..] : Path.GetFileName(place));
     }
 
     // An empty one where slashes stand in a row, but not for those at the beginning and the end.
@@ -111,12 +110,13 @@ internal sealed class ScriptMap
     {
         foreach (string name in _options.Index)
         {
+            string file = folder + "/" + name;
             bool isScript = IsScript(name);
-            if ((isScript ? ServedFile.IsRegular(folder + "/" + name) : File.Exists(folder + "/" + name)) && (isScript || _options.ServeFiles))
+            if (isScript ? ServedFile.IsRegular(file) : _options.ServeFiles && File.Exists(file))
             {
                 return !endsWithSlash ? Allow(new ScriptTarget(TargetKind.Folder, folder, script))
-                    : isScript ? Allow(new ScriptTarget(TargetKind.Script, folder + "/" + name, script + "/" + name))
-                    : new ScriptTarget(TargetKind.File, folder + "/" + name, script + "/" + name);
+                    : isScript ? Allow(new ScriptTarget(TargetKind.Script, file, script + "/" + name))
+                    : new ScriptTarget(TargetKind.File, file, script + "/" + name);
             }
         }
         return Missing(names);
@@ -145,7 +145,9 @@ internal sealed class ScriptMap
     }
 
     private static bool IsOpenBelow(string real, string folder) =>
-        real == folder || (RealPath.IsBelow(real, folder) && !real[folder.Length..].Split('/', StringSplitOptions.RemoveEmptyEntries).Any(IsHidden));
+        real == folder || (RealPath.IsBelow(real, folder) && !HasHidden(real[folder.Length..]));
+
+    private static bool HasHidden(string path) => path.Split('/', StringSplitOptions.RemoveEmptyEntries).Any(IsHidden);
 
     private static bool IsHidden(string name) => name[0] == '.' && name != ".well-known";
 }
