@@ -17,6 +17,7 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
     private long _arrived;       // bytes that the client's system has, as the server was told: the client can read them whatever happens
     private long _readByClient;
     private bool _noSpace;       // a send was refused: room is an edge from now on
+    private bool _hasRefused;    // the last send was
     private bool _refusing;      // refuses to send whatever room there is
     private readonly Queue<int> _pieces = [];       // Unix: each counts until all of it has been read
     private int _readOfPiece;
@@ -166,8 +167,8 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
     /// <summary>The server has read all that has arrived.</summary>
     public bool IsEmpty => _incoming.Count == 0;
 
-    /// <summary>The server has been told that there is no room, and not yet that there is.</summary>
-    public bool HasRefused => _noSpace;
+    /// <summary>The server has been told that there is no room, and not yet that there is; nor has it tried again and had all taken.</summary>
+    public bool HasRefused => _noSpace && _hasRefused;
 
     // ---- the server's side ----
 
@@ -257,7 +258,7 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
         _refusing |= faults.RefusedSend > 0 && random.Chance(faults.RefusedSend);
         if (room <= 0 || _refusing)
         {
-            _noSpace = true;
+            _noSpace = _hasRefused = true;
             return KernelResult.Again;
         }
 
@@ -269,6 +270,7 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
 
         _outgoing.Append(bytes[..count]);
         SentByServer += count;
+        _hasRefused &= count < bytes.Length;
         return count;
     }
 
