@@ -50,6 +50,9 @@ internal sealed class PooledConnection(ITransport transport) : IDisposable
     /// <summary>Whether bytes have been sent since <see cref="BeginRequest"/>: the responder may have acted upon them.</summary>
     public bool HasSent { get; private set; }
 
+    /// <summary>Measures how long the responder is silent; made by the first request that needs it.</summary>
+    public SilenceTimer? Silence { get; set; }
+
     public void BeginRequest() => HasAnswered = HasSent = false;
 
     public void BecomeIdle()
@@ -103,13 +106,23 @@ internal sealed class PooledConnection(ITransport transport) : IDisposable
     /// <exception cref="SocketException">It has reset it.</exception>
     /// <exception cref="ObjectDisposedException">The request has been given up.</exception>
     /// <exception cref="OperationCanceledException">The same.</exception>
-    public async ValueTask<bool> ReceiveAsync(CancellationToken ct = default)
+    public async ValueTask<bool> ReceiveAsync(CancellationToken ct = default) => Take(await ReceivePieceAsync(ct).ConfigureAwait(false));
+
+    /// <summary>The same in two steps, for whoever awaits it for each answer: what has come is given to <see cref="Take"/>.</summary>
+    public ValueTask<int> ReceivePieceAsync(CancellationToken ct)
     {
         _start = 0;
         _end = 0;
-        _end = await transport.ReceiveAsync(_input, ct).ConfigureAwait(false);
-        HasAnswered |= _end > 0;
-        return _end > 0;
+        return transport.ReceiveAsync(_input, ct);
+    }
+
+    /// <param name="count">What <see cref="ReceivePieceAsync"/> has said.</param>
+    /// <returns>See <see cref="ReceiveAsync"/>.</returns>
+    public bool Take(int count)
+    {
+        _end = count;
+        HasAnswered |= count > 0;
+        return count > 0;
     }
 
     /// <summary>Has it be as one that the responder has ended, whoever has its other end: what has come is there to be read, and then its end. Any thread; whoever waits on it goes on.</summary>
@@ -125,5 +138,13 @@ internal sealed class PooledConnection(ITransport transport) : IDisposable
         }
     }
 
-    public void Dispose() => transport.Dispose();
+    /// <summary>Whether it is of no use any more, whoever has said so.</summary>
+    public bool IsClosed { get; private set; }
+
+    public void Dispose()
+    {
+        IsClosed = true;        // before whoever waits on it goes on
+        transport.Dispose();
+        Silence?.Dispose();
+    }
 }

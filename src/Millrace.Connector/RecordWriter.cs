@@ -1,6 +1,7 @@
 // Records of one request on their way to a responder (FastCGI 1.0 §3.3), gathered so that as many as possible leave with one send.
 
 using System.Buffers;
+using System.Text;
 using Millrace.Platform;
 using Millrace.Protocols.FastCgi;
 
@@ -10,6 +11,8 @@ internal sealed class RecordWriter : IDisposable
 {
     /// <summary>The id of the only request on a connection, as web servers choose it.</summary>
     public const ushort RequestId = 1;
+
+    private const int ShortLengthMax = 127;     // §3.4
 
     private byte[] _bytes = BufferPool.Rent(4 * 1024);
     private int _end;
@@ -78,6 +81,42 @@ internal sealed class RecordWriter : IDisposable
         _ = NameValuePairs.Write(pair, name, value);
         Append(pair.AsSpan(0, size));
         BufferPool.Return(pair);
+    }
+
+    /// <summary>The same for texts that are ASCII and have the short form of a length, as nearly all have. False: they have not, and nothing is written.</summary>
+    public bool TryAppendPair(string name, string value) => TryAppendPair("", name, value, out _);
+
+    /// <summary>The same for a field of a request: its variable is HTTP_ and its name in capitals, with '_' for '-' (RFC 3875 §4.1.18).</summary>
+    public bool TryAppendField(string field, string value)
+    {
+        if (!TryAppendPair("HTTP_", field, value, out Span<byte> name))
+        {
+            return false;
+        }
+        _ = Ascii.ToUpperInPlace(name, out _);
+        name.Replace((byte)'-', (byte)'_');
+        return true;
+    }
+
+    private bool TryAppendPair(string prefix, string rest, string value, out Span<byte> name)
+    {
+        name = default;
+        int nameLength = prefix.Length + rest.Length;
+        int size = 2 + nameLength + value.Length;
+        if (nameLength > ShortLengthMax || value.Length > ShortLengthMax || size > RecordHeader.ContentLengthMax - (_end - _record - RecordHeader.Size))
+        {
+            return false;
+        }
+        Span<byte> pair = Reserve(size);
+        (pair[0], pair[1]) = ((byte)nameLength, (byte)value.Length);
+        name = pair.Slice(2, nameLength);
+        if (Ascii.FromUtf16(prefix, name, out _) != OperationStatus.Done || Ascii.FromUtf16(rest, name[prefix.Length..], out _) != OperationStatus.Done
+            || Ascii.FromUtf16(value, pair[(2 + nameLength)..], out _) != OperationStatus.Done)
+        {
+            return false;
+        }
+        _end += size;
+        return true;
     }
 
     /// <summary>The stream may go on with other records; one without content is left out, since it would end it.</summary>

@@ -56,7 +56,8 @@ internal readonly struct HttpResponseFields(HttpResponse response) : IResponseFi
         }
     }
 
-    private static string NameOf(ReadOnlySpan<byte> name)
+    /// <summary>A name as it came, or as it is usually written.</summary>
+    public static string NameOf(ReadOnlySpan<byte> name)
     {
         foreach (string known in s_known)
         {

@@ -9,7 +9,6 @@ using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.Net.Http.Headers;
 using Millrace.Exchanges;
-using Millrace.Platform;
 
 namespace Millrace.Connector;
 
@@ -24,8 +23,7 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
 
     private readonly HttpMessageInvoker _client = new(new SocketsHttpHandler
     {
-        ConnectCallback = async (_, ct) => await ConnectAsync(endPoint, ct).ConfigureAwait(false),
-        ConnectTimeout = limits.ConnectTimeout,
+        ConnectCallback = async (_, ct) => await ConnectAsync(endPoint, limits.ConnectTimeout, ct).ConfigureAwait(false),
         PooledConnectionIdleTimeout = limits.IdleTimeout,
         MaxConnectionsPerServer = limits.ConnectionsMax,
         AllowAutoRedirect = false,
@@ -88,6 +86,10 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
         try
         {
             return (await _client.SendAsync(request, context.RequestAborted).ConfigureAwait(false), asking.Link);
+        }
+        catch (HttpRequestException error) when (error.InnerException is ConnectorException why)
+        {
+            throw new ConnectorException(why.Fault, why.Message, error);
         }
         catch (HttpRequestException error)
         {
@@ -222,18 +224,11 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
         return its.Exchange.Life.IsUseless;
     }
 
-    internal static async Task<Stream> ConnectAsync(EndPoint endPoint, CancellationToken ct)
+    // Waits where the queue of the application's socket is full, as requests do that go over FastCGI.
+    internal static async Task<Stream> ConnectAsync(EndPoint endPoint, TimeSpan timeout, CancellationToken ct)
     {
-        var socket = endPoint is UnixDomainSocketEndPoint ? UnixSocket.New() : new Socket(endPoint.AddressFamily, SocketType.Stream, ProtocolType.Tcp);
-        try
-        {
-            await socket.ConnectAsync(endPoint, ct).ConfigureAwait(false);
-            return new TunnelLink(socket);
-        }
-        catch
-        {
-            socket.Dispose();
-            throw;
-        }
+        Socket socket = await ConnectionPool.ConnectAsync(endPoint, timeout, ct).ConfigureAwait(false);
+        socket.Blocking = true;     // as a stream wants it
+        return new TunnelLink(socket);
     }
 }

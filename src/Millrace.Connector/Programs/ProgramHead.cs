@@ -7,6 +7,7 @@ using System.Text;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.WebUtilities;
+using Microsoft.Net.Http.Headers;
 
 namespace Millrace.Connector;
 
@@ -14,7 +15,7 @@ internal sealed class ProgramHead(int bytesMax, int fieldsMax)
 {
     private static readonly SearchValues<byte> s_tokens = SearchValues.Create("!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"u8);
 
-    private readonly List<string> _leftOut = [];
+    private List<string>? _leftOut;
     private byte[] _gathered = [];
     private int _length;
     private int _searched;      // for the end of a line
@@ -37,13 +38,18 @@ internal sealed class ProgramHead(int bytesMax, int fieldsMax)
     public string? SendFile { get; private set; }
 
     /// <summary>Fields with bytes beyond ASCII, which the server does not write (RFC 9110 §5.5).</summary>
-    public IReadOnlyList<string> LeftOut => _leftOut;
+    public IReadOnlyList<string> LeftOut => _leftOut ?? [];
 
     /// <summary>Takes bytes of STDOUT until the head is there, and puts it into <paramref name="response"/> then.</summary>
     /// <returns>How many of <paramref name="bytes"/> belong to the head.</returns>
     /// <exception cref="ConnectorException">It is no head of a response.</exception>
     public int Take(ReadOnlySpan<byte> bytes, HttpResponse response)
     {
+        if (_length == 0 && EndIn(bytes[..Math.Min(bytes.Length, bytesMax)]) is > 0 and var whole)
+        {
+            Read(bytes[..whole], response);     // the usual one, where it lies
+            return whole;
+        }
         int known = _length;
         int count = Math.Min(bytes.Length, bytesMax - known);
         if (known + count > _gathered.Length)
@@ -52,27 +58,28 @@ internal sealed class ProgramHead(int bytesMax, int fieldsMax)
         }
         bytes[..count].CopyTo(_gathered.AsSpan(known));
         _length += count;
-        int end = End();
+        int end = EndIn(_gathered.AsSpan(0, _length));
         if (end < 0)
         {
             return count == bytes.Length ? count : throw Broken(string.Create(CultureInfo.InvariantCulture, $"its head is larger than {bytesMax} bytes (HeadBytesMax)"));
         }
         Read(_gathered.AsSpan(0, end), response);
+        _gathered = [];
         return end - known;
     }
 
     // Behind the empty line; -1 where there is none yet. Line ends with and without CR are taken (RFC 3875 §6.2.1: NL is the system's). What has been looked at is not looked at again: it may come byte by byte.
-    private int End()
+    private int EndIn(ReadOnlySpan<byte> head)
     {
         while (true)
         {
-            int found = _gathered.AsSpan(_searched, _length - _searched).IndexOf((byte)'\n');
+            int found = head[_searched..].IndexOf((byte)'\n');
             if (found < 0)
             {
-                _searched = _length;
+                _searched = head.Length;
                 return -1;
             }
-            ReadOnlySpan<byte> line = _gathered.AsSpan(_lineStart, _searched + found - _lineStart);
+            ReadOnlySpan<byte> line = head[_lineStart..(_searched + found)];
             _searched = _lineStart = _searched + found + 1;
             if (line.IsEmpty || line is [(byte)'\r'])
             {
@@ -103,7 +110,6 @@ internal sealed class ProgramHead(int bytesMax, int fieldsMax)
             response.StatusCode = StatusCodes.Status302Found;       // §6.2.3
         }
         IsRead = true;
-        _gathered = [];
     }
 
     private void ReadLine(ReadOnlySpan<byte> line, HttpResponse response)
@@ -118,49 +124,54 @@ internal sealed class ProgramHead(int bytesMax, int fieldsMax)
         {
             throw Broken("a field of its head has a control character (RFC 9110 §5.5)");
         }
-        Put(Encoding.Latin1.GetString(line[..colon]), Encoding.Latin1.GetString(value), response);
+        Put(line[..colon], value, response);
     }
 
-    private void Put(string name, string value, HttpResponse response)
+    private void Put(ReadOnlySpan<byte> name, ReadOnlySpan<byte> value, HttpResponse response)
     {
-        switch (name.ToUpperInvariant())
+        if (Ascii.EqualsIgnoreCase(name, "Status"u8))
         {
-            case "STATUS":
-                ReadStatus(value, response);
-                break;
-            case "X-ACCEL-REDIRECT" when !HasFrontServer:
-                Redirect = PathOf(value);
-                break;
-            case "X-SENDFILE" when !HasFrontServer:
-                SendFile = PathOf(value);
-                break;
-            case "CONTENT-LENGTH":
-                response.ContentLength = ContentLength = long.TryParse(value, NumberStyles.None, CultureInfo.InvariantCulture, out long length) && ContentLength is null
-                    ? length
-                    : throw Broken("its Content-Length is no number, or there are two");
-                break;
-            case var upper when (upper.StartsWith("X-ACCEL-", StringComparison.Ordinal) && !HasFrontServer) || upper == "TRAILER" || ConnectionFields.Contains(name):
-                break;
-            case "CONTENT-TYPE":
-                _ = response.Headers.Remove("Content-Type");        // the last one counts, as it does to nginx
-                Join(name, value, response);
-                break;
-            default:
-                Join(name, value, response);
-                break;
+            ReadStatus(Encoding.Latin1.GetString(value), response);
+        }
+        else if (Ascii.EqualsIgnoreCase(name, "Content-Length"u8))
+        {
+            response.ContentLength = ContentLength = long.TryParse(value, NumberStyles.None, CultureInfo.InvariantCulture, out long length) && ContentLength is null
+                ? length
+                : throw Broken("its Content-Length is no number, or there are two");
+        }
+        else if (!HasFrontServer && Ascii.EqualsIgnoreCase(name, "X-Accel-Redirect"u8))
+        {
+            Redirect = Encoding.UTF8.GetString(value);      // names of files are UTF-8
+        }
+        else if (!HasFrontServer && Ascii.EqualsIgnoreCase(name, "X-Sendfile"u8))
+        {
+            SendFile = Encoding.UTF8.GetString(value);
+        }
+        else if (Goes(name))
+        {
+            string its = HttpResponseFields.NameOf(name);
+            if (its == HeaderNames.ContentType)
+            {
+                _ = response.Headers.Remove(its);        // the last one counts, as it does to nginx
+            }
+            Join(its, Encoding.Latin1.GetString(value), response);
         }
     }
 
-    // Names of files are UTF-8.
-    private static string PathOf(string value) => Encoding.UTF8.GetString(Encoding.Latin1.GetBytes(value));
+    // Whether it is for the visitor, and not for the server, or of one connection.
+    private bool Goes(ReadOnlySpan<byte> name) =>
+        (HasFrontServer || name.Length < AccelPrefix.Length || !Ascii.EqualsIgnoreCase(name[..AccelPrefix.Length], AccelPrefix))
+        && !Ascii.EqualsIgnoreCase(name, "Trailer"u8) && !ConnectionFields.Contains(name);
+
+    private static ReadOnlySpan<byte> AccelPrefix => "X-Accel-"u8;
 
     private void Join(string name, string value, HttpResponse response)
     {
         try
         {
-            if (!FieldBytes.TryJoin(response, name, value) && !_leftOut.Contains(name, StringComparer.OrdinalIgnoreCase))
+            if (!FieldBytes.TryJoin(response, name, value) && !LeftOut.Contains(name, StringComparer.OrdinalIgnoreCase))
             {
-                _leftOut.Add(name);
+                (_leftOut ??= []).Add(name);
             }
         }
         catch (InvalidOperationException error)

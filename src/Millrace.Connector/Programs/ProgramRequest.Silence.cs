@@ -4,32 +4,37 @@ namespace Millrace.Connector;
 
 internal sealed partial class ProgramRequest
 {
+    private PooledConnection? _asked;       // whose program is to speak
     private int _visitorWaits;
+    private long _lifeAt;
+    private volatile bool _isSilent;
 
-    // Whoever begins or ends to wait for the visitor does this behind it: of two that meet the last one has seen both.
-    private void NoteLife()
+    TimeSpan ISilent.MaySayNothingFor =>
+        Volatile.Read(ref _visitorWaits) > 0 ? _options.ReadTimeout : _options.ReadTimeout - _options.Clock.GetElapsedTime(Volatile.Read(ref _lifeAt));
+
+    void ISilent.FallSilent()
     {
-        bool isVisitors;
-        do
-        {
-            isVisitors = Volatile.Read(ref _visitorWaits) > 0;
-            _silence.CancelAfter(isVisitors ? Timeout.InfiniteTimeSpan : _options.ReadTimeout);
-        }
-        while (isVisitors != Volatile.Read(ref _visitorWaits) > 0);
+        _isSilent = true;
+        Stop(_asked!);
     }
 
-    // What has it next has a time of its own, and the wait for that is nobody's silence.
-    private void EndLife() => _silence.CancelAfter(Timeout.InfiniteTimeSpan);
-
-    private void BeginVisitorWait()
+    private SilenceTimer BeginSilence(PooledConnection connection)
     {
-        Interlocked.Increment(ref _visitorWaits);
+        _asked = connection;
         NoteLife();
+        SilenceTimer silence = connection.Silence ??= new SilenceTimer(_options.Clock);
+        silence.Begin(this, _options.ReadTimeout);
+        return silence;
     }
 
+    private void NoteLife() => Volatile.Write(ref _lifeAt, _options.Clock.GetTimestamp());
+
+    private void BeginVisitorWait() => Interlocked.Increment(ref _visitorWaits);
+
+    // Whoever sees that nobody waits any more sees this.
     private void EndVisitorWait()
     {
-        Interlocked.Decrement(ref _visitorWaits);
         NoteLife();
+        Interlocked.Decrement(ref _visitorWaits);
     }
 }

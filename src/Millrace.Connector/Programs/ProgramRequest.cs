@@ -11,7 +11,7 @@ using Millrace.Protocols.FastCgi;
 
 namespace Millrace.Connector;
 
-internal sealed partial class ProgramRequest : IDisposable
+internal sealed partial class ProgramRequest : ISilent, IDisposable
 {
     private const int PieceMax = 32 * 1024;
 
@@ -22,7 +22,6 @@ internal sealed partial class ProgramRequest : IDisposable
     private readonly RecordWriter _writer = new();
     private readonly ProgramHead _head;
     private readonly byte[] _endRequest = new byte[EndRequest.Size];
-    private readonly CancellationTokenSource _silence;
     private int _endLength;
     private EndRequest? _ended;
     private Task? _upload;
@@ -42,7 +41,6 @@ internal sealed partial class ProgramRequest : IDisposable
     {
         _context = context;
         _options = options;
-        _silence = new CancellationTokenSource(Timeout.InfiniteTimeSpan, options.Clock);
         Given = given;
         _head = new ProgramHead(options.HeadBytesMax, options.HeadFieldsMax) { HasFrontServer = HeadParameters.AreOfWebServer(given) };
         Errors = new ProgramErrors(options.ErrorBytesMax);
@@ -124,7 +122,6 @@ internal sealed partial class ProgramRequest : IDisposable
     public void Dispose()
     {
         _writer.Dispose();
-        _silence.Dispose();
         _taken?.Complete();
         DisposeOfAhead();
     }
@@ -133,12 +130,11 @@ internal sealed partial class ProgramRequest : IDisposable
     private async Task<bool> TryAnswerAsync(PooledConnection connection, bool settles)
     {
         connection.BeginRequest();
-        _stopping = settles ? CancellationTokenSource.CreateLinkedTokenSource(_leaving, _silence.Token) : null;
-        using CancellationTokenRegistration leaving = settles ? default : _leaving.UnsafeRegister(state => _ = AbortAsync((PooledConnection)state!), connection);
-        using CancellationTokenRegistration silence = settles ? default : _silence.Token.UnsafeRegister(static state => ((PooledConnection)state!).Dispose(), connection);
+        _stopping = settles ? CancellationTokenSource.CreateLinkedTokenSource(_leaving) : null;
+        SilenceTimer silence = BeginSilence(connection);
+        using CancellationTokenRegistration leaving = settles ? default : _leaving.UnsafeRegister(static request => _ = ((ProgramRequest)request!).AbortAsync(), this);
         try
         {
-            NoteLife();
             bool isSent = await TrySendAsync(connection).ConfigureAwait(false);
             if (!isSent && connection is { IsUsed: true, HasSent: false })
             {
@@ -159,11 +155,11 @@ internal sealed partial class ProgramRequest : IDisposable
         {
             throw new OperationCanceledException("The visitor has left.", error, _leaving);
         }
-        catch (Exception error) when (error is SocketException or ObjectDisposedException or OperationCanceledException && _silence.IsCancellationRequested)
+        catch (Exception error) when (error is SocketException or ObjectDisposedException or OperationCanceledException && _isSilent)
         {
             throw new TimeoutException(FormattableString.Invariant($"It has said nothing for {_options.ReadTimeout.TotalSeconds:0.###} s (ReadTimeout)."), error);
         }
-        catch (Exception error) when (error is SocketException or ObjectDisposedException or EndOfAnswerException or OperationCanceledException)
+        catch (Exception error) when (error is SocketException or EndOfAnswerException or OperationCanceledException || (error is ObjectDisposedException && connection.IsClosed))
         {
             _uploadFailure?.Throw();
             if (error is OperationCanceledException)
@@ -178,11 +174,16 @@ internal sealed partial class ProgramRequest : IDisposable
                 ? "It has ended the connection in the middle of its response."
                 : "It has ended the connection without an answer.", error);
         }
+        finally
+        {
+            silence.End();
+        }
     }
 
     // Sending that may have been broken off leaves no place for a record: only one that is not busy sending is told.
-    private async Task AbortAsync(PooledConnection connection)
+    private async Task AbortAsync()
     {
+        PooledConnection connection = _asked!;
         using var limit = new CancellationTokenSource(s_abortLimit, _options.Clock);
         try
         {
@@ -258,7 +259,6 @@ internal sealed partial class ProgramRequest : IDisposable
             }
             await upload.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         }
-        EndLife();
     }
 
     // ---- the answer ----
@@ -296,7 +296,7 @@ internal sealed partial class ProgramRequest : IDisposable
                     EndVisitorWait();
                 }
             }
-            if (!await connection.ReceiveAsync(StopToken).ConfigureAwait(false))
+            if (!connection.Take(await connection.ReceivePieceAsync(StopToken).ConfigureAwait(false)))
             {
                 throw new EndOfAnswerException();
             }

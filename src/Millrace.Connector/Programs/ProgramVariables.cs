@@ -2,11 +2,13 @@
 // variables alone, and each of these has one field that it can come from.
 
 using System.Buffers;
+using System.Collections.Frozen;
 using System.Globalization;
 using System.Net;
 using System.Text;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
+using Microsoft.Extensions.Primitives;
 using Microsoft.Net.Http.Headers;
 using Millrace.Protocols.FastCgi;
 
@@ -18,17 +20,18 @@ internal static class ProgramVariables
 
     private static readonly SearchValues<char> s_variableCharacters = SearchValues.Create("-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
 
-    private static readonly HashSet<string> s_notPassed = new(StringComparer.OrdinalIgnoreCase)
-    {
-        "Proxy",                // HTTP_PROXY is an environment variable that programs believe (CVE-2016-5385)
-        "Expect", "HTTP2-Settings", "Proxy-Authorization", "Trailer",
-    };
+    private static readonly FrozenSet<string> s_notPassed = FrozenSet.Create(
+        StringComparer.OrdinalIgnoreCase,
+        [
+            "Proxy",                // HTTP_PROXY is an environment variable that programs believe (CVE-2016-5385)
+            "Expect", "HTTP2-Settings", "Proxy-Authorization", "Trailer",
+            .. ConnectionFields.Names,
+        ]);
 
     // What a front server says of a script is not so where the script is found here, and a target may be written in several ways; all else goes on as it was said.
-    private static readonly HashSet<string> s_places = new(StringComparer.Ordinal)
-    {
-        "REQUEST_URI", "SCRIPT_NAME", "SCRIPT_FILENAME", "DOCUMENT_URI", "DOCUMENT_ROOT", "PATH_INFO", "PATH_TRANSLATED", "CONTENT_LENGTH", "MILLRACE_PATH",
-    };
+    private static readonly FrozenSet<string> s_places = FrozenSet.Create(
+        StringComparer.Ordinal,
+        ["REQUEST_URI", "SCRIPT_NAME", "SCRIPT_FILENAME", "DOCUMENT_URI", "DOCUMENT_ROOT", "PATH_INFO", "PATH_TRANSLATED", "CONTENT_LENGTH", "MILLRACE_PATH"]);
 
     private static readonly Dictionary<string, string> s_none = [];
 
@@ -44,17 +47,24 @@ internal static class ProgramVariables
         RecordWriter writer, HttpContext context, FastCgiProgramOptions options, string prefix, in ScriptTarget target, long? length, IReadOnlyDictionary<string, string>? given = null)
     {
         writer.BeginStream(RecordType.Params);
-        var written = new HashSet<string>(options.Variables.Keys, StringComparer.Ordinal);
-        foreach (var (name, value) in given is null ? Of(context, options, prefix, target, length) : Own(given, context, options, prefix, target, length))
+        var pairs = new OwnPairs(writer, options, given);
+        if (given is null || options.Root is not null)
         {
-            if (written.Add(name))
+            WriteOwn(pairs, context, options, prefix, target, length);
+        }
+        else
+        {
+            pairs.Add("CONTENT_LENGTH", TextOf(length));
+            pairs.Add("REDIRECT_STATUS", "200");
+            if (target.File.Length > 0)
             {
-                Pair(writer, name, value);
+                pairs.Add("SCRIPT_FILENAME", target.File);
             }
         }
         foreach (var (name, value) in given ?? s_none)
         {
-            if (!name.StartsWith("HTTP_", StringComparison.Ordinal) && !(options.Root is not null && s_places.Contains(name)) && written.Add(name))
+            bool isOwn = options.Root is not null ? s_places.Contains(name) : name is "CONTENT_LENGTH" || (name is "SCRIPT_FILENAME" && target.File.Length > 0);
+            if (!isOwn && !name.StartsWith("HTTP_", StringComparison.Ordinal) && !options.Variables.ContainsKey(name))
             {
                 GivenPair(writer, name, value);
             }
@@ -65,82 +75,85 @@ internal static class ProgramVariables
         }
         foreach (var (name, values) in context.Request.Headers)
         {
-            if (Passes(name) && Variable(name) is var variable && !options.Variables.ContainsKey(variable))
+            if (Passes(name))
             {
-                if (values.Count == 1 && !name.Equals(HeaderNames.Host, StringComparison.OrdinalIgnoreCase) && given?.TryGetValue(variable, out string? one) == true)      // the host may be the target's
-                {
-                    GivenPair(writer, variable, one);
-                    continue;
-                }
-                Pair(writer, variable, values.Count == 1 ? values.ToString() : string.Join(name.Equals("Cookie", StringComparison.OrdinalIgnoreCase) ? "; " : ", ", values.ToArray()));
+                WriteField(writer, options, given, name, values);
             }
         }
         writer.EndStream(RecordType.Params);
     }
 
-    private static IEnumerable<(string Name, string Value)> Of(HttpContext context, FastCgiProgramOptions options, string prefix, ScriptTarget target, long? length)
+    private static void WriteOwn(in OwnPairs pairs, HttpContext context, FastCgiProgramOptions options, string prefix, in ScriptTarget target, long? length)
     {
         HttpRequest request = context.Request;
         ConnectionInfo connection = context.Connection;
         string script = prefix + target.Script;
-        yield return ("GATEWAY_INTERFACE", "CGI/1.1");
-        yield return ("SERVER_SOFTWARE", "millrace");
-        yield return ("SERVER_PROTOCOL", request.Protocol);
-        yield return ("REQUEST_METHOD", request.Method);
-        yield return ("REQUEST_SCHEME", request.Scheme);
+        pairs.Add("GATEWAY_INTERFACE", "CGI/1.1");
+        pairs.Add("SERVER_SOFTWARE", "millrace");
+        pairs.Add("SERVER_PROTOCOL", request.Protocol);
+        pairs.Add("REQUEST_METHOD", request.Method);
+        pairs.Add("REQUEST_SCHEME", request.Scheme);
         if (request.IsHttps)
         {
-            yield return ("HTTPS", "on");
+            pairs.Add("HTTPS", "on");
         }
-        yield return ("REQUEST_URI", UriOf(context));
-        yield return ("QUERY_STRING", request.QueryString.HasValue ? request.QueryString.Value![1..] : "");
-        yield return ("CONTENT_TYPE", request.ContentType ?? "");
-        yield return ("CONTENT_LENGTH", length?.ToString(CultureInfo.InvariantCulture) ?? "");
-        yield return ("SCRIPT_NAME", script);
-        yield return ("DOCUMENT_URI", script + target.PathInfo);
-        yield return ("PATH_INFO", target.PathInfo);
+        pairs.Add("REQUEST_URI", UriOf(context));
+        pairs.Add("QUERY_STRING", request.QueryString.HasValue ? request.QueryString.Value![1..] : "");
+        pairs.Add("CONTENT_TYPE", request.ContentType ?? "");
+        pairs.Add("CONTENT_LENGTH", TextOf(length));
+        pairs.Add("SCRIPT_NAME", script);
+        pairs.Add("DOCUMENT_URI", script + target.PathInfo);
+        pairs.Add("PATH_INFO", target.PathInfo);
         if (options.Root is { } root)
         {
             string seen = Path.TrimEndingDirectorySeparator(options.ScriptRoot ?? root);
-            yield return ("DOCUMENT_ROOT", seen);
-            yield return ("SCRIPT_FILENAME", seen + target.Script);
-            yield return ("REDIRECT_STATUS", "200");        // php-cgi asks for it (cgi.force_redirect)
+            pairs.Add("DOCUMENT_ROOT", seen);
+            pairs.Add("SCRIPT_FILENAME", seen + target.Script);
+            pairs.Add("REDIRECT_STATUS", "200");        // php-cgi asks for it (cgi.force_redirect)
             if (target.PathInfo.Length > 0)
             {
-                yield return ("PATH_TRANSLATED", seen + target.PathInfo);
+                pairs.Add("PATH_TRANSLATED", seen + target.PathInfo);
             }
         }
         string host = request.Headers.Host.ToString();      // as it was sent: HttpRequest.Host writes xn-- names in another way, or throws
-        yield return ("SERVER_NAME", options.ServerName ?? RelayRoute.NameOf(host).ToString());
+        pairs.Add("SERVER_NAME", options.ServerName ?? RelayRoute.NameOf(host).ToString());
         int port = connection.LocalPort > 0 ? connection.LocalPort : RelayRoute.PortOf(host) ?? (request.IsHttps ? 443 : 80);
-        yield return ("SERVER_PORT", port.ToString(CultureInfo.InvariantCulture));
-        yield return ("SERVER_ADDR", Text(connection.LocalIpAddress));
-        yield return ("REMOTE_ADDR", Text(connection.RemoteIpAddress));
-        yield return ("REMOTE_PORT", connection.RemotePort > 0 ? connection.RemotePort.ToString(CultureInfo.InvariantCulture) : "");
+        pairs.Add("SERVER_PORT", port.ToString(CultureInfo.InvariantCulture));
+        pairs.Add("SERVER_ADDR", Text(connection.LocalIpAddress));
+        pairs.Add("REMOTE_ADDR", Text(connection.RemoteIpAddress));
+        pairs.Add("REMOTE_PORT", connection.RemotePort > 0 ? connection.RemotePort.ToString(CultureInfo.InvariantCulture) : "");
         if (context.User.Identity is { IsAuthenticated: true, Name: { Length: > 0 } user })
         {
-            yield return ("REMOTE_USER", user);
+            pairs.Add("REMOTE_USER", user);
         }
     }
 
-    // What is written here, whatever the front server has said.
-    private static IEnumerable<(string Name, string Value)> Own(
-        IReadOnlyDictionary<string, string> given, HttpContext context, FastCgiProgramOptions options, string prefix, ScriptTarget target, long? length)
+    // A field of the request. The usual one goes without a string for the name of its variable.
+    private static void WriteField(RecordWriter writer, FastCgiProgramOptions options, IReadOnlyDictionary<string, string>? given, string name, StringValues values)
     {
-        if (options.Root is not null)
+        if (given is null && options.Variables.Count == 0 && values.Count == 1 && writer.TryAppendField(name, values.ToString()))
         {
-            return Of(context, options, prefix, target, length).Where(pair => s_places.Contains(pair.Name) || !given.ContainsKey(pair.Name));
+            return;
         }
-        (string, string)[] always = [("CONTENT_LENGTH", length?.ToString(CultureInfo.InvariantCulture) ?? ""), ("REDIRECT_STATUS", given.GetValueOrDefault("REDIRECT_STATUS") ?? "200")];
-        return target.File.Length > 0 ? [.. always, ("SCRIPT_FILENAME", target.File)] : always;
+        string variable = "HTTP_" + name.Replace('-', '_').ToUpperInvariant();
+        if (options.Variables.ContainsKey(variable))
+        {
+            return;
+        }
+        if (values.Count == 1 && !name.Equals(HeaderNames.Host, StringComparison.OrdinalIgnoreCase) && given?.TryGetValue(variable, out string? one) == true)      // the host may be the target's
+        {
+            GivenPair(writer, variable, one);
+            return;
+        }
+        Pair(writer, variable, values.Count == 1 ? values.ToString() : string.Join(name.Equals("Cookie", StringComparison.OrdinalIgnoreCase) ? "; " : ", ", values.ToArray()));
     }
+
+    private static string TextOf(long? number) => number?.ToString(CultureInfo.InvariantCulture) ?? "";
 
     private static string Text(IPAddress? address) => address is null ? "" : (address.IsIPv4MappedToIPv6 ? address.MapToIPv4() : address).ToString();
 
     // X_User and X-User are one variable: whoever may not send the one must not get through with the other. So are all names with characters that a variable cannot have.
-    private static bool Passes(string name) => !name.AsSpan().ContainsAnyExcept(s_variableCharacters) && !s_notPassed.Contains(name) && !ConnectionFields.Contains(name);
-
-    private static string Variable(string field) => "HTTP_" + field.Replace('-', '_').ToUpperInvariant();
+    private static bool Passes(string name) => !name.AsSpan().ContainsAnyExcept(s_variableCharacters) && !s_notPassed.Contains(name);
 
     // What the visitor has asked for, escapes and all; an absolute target without its scheme and host (RFC 9112 §3.2.2).
     private static string UriOf(HttpContext context)
@@ -156,7 +169,13 @@ internal static class ProgramVariables
             : context.Request.PathBase.ToUriComponent() + context.Request.Path.ToUriComponent() + context.Request.QueryString.ToUriComponent();
     }
 
-    private static void Pair(RecordWriter writer, string name, string value) => Pair(writer, name, value, Encoding.UTF8);
+    private static void Pair(RecordWriter writer, string name, string value)
+    {
+        if (!writer.TryAppendPair(name, value))
+        {
+            Pair(writer, name, value, Encoding.UTF8);
+        }
+    }
 
     private static void GivenPair(RecordWriter writer, string name, string value) => Pair(writer, name, value, Encoding.Latin1);
 
@@ -169,5 +188,17 @@ internal static class ProgramVariables
             return;
         }
         writer.AppendPair(encoding.GetBytes(name), encoding.GetBytes(value));
+    }
+
+    // What is written here gives way to the application's own variables, and to a front server's where they are not of the program's place.
+    private readonly struct OwnPairs(RecordWriter writer, FastCgiProgramOptions options, IReadOnlyDictionary<string, string>? given)
+    {
+        public void Add(string name, string value)
+        {
+            if (!options.Variables.ContainsKey(name) && (given is null || s_places.Contains(name) || !given.ContainsKey(name)))
+            {
+                Pair(writer, name, value);
+            }
+        }
     }
 }

@@ -174,7 +174,8 @@ public sealed class PackageTests(DebianPackage debian, ITestOutputHelper output)
 
     internal static async Task<string> RunAsync(string program, params string[] arguments)
     {
-        await using var process = CommandProcess.StartProgram(program, arguments);
+        // What is compiled here has been looked at by the analyzers when this test was.
+        await using var process = CommandProcess.StartProgram("env", ["RunAnalyzers=false", program, .. arguments]);
         Assert.True(await process.WaitForExitAsync(TimeSpan.FromMinutes(8)) == 0, process.Output + process.Error);
         return process.Output;
     }

@@ -156,6 +156,19 @@ public sealed class HostileProcessTests : IDisposable
     }
 
     [Fact]
+    public async Task What_the_application_throws_as_the_response_begins_is_not_called_an_end_of_the_programs_connection()
+    {
+        await using PhpApp app = await StartAsync(before: static app => app.Use(static (context, next) =>
+        {
+            context.Response.OnStarting(static path => (string)path == "/begun" ? throw new ObjectDisposedException("the application's") : Task.CompletedTask, context.Request.Path.Value!);
+            return next(context);
+        }));
+        Assert.Equal(500, (await AskAsync(app, "begun")).Status);
+        Assert.DoesNotContain(app.Said.All, static line => line.Contains("ended the connection", StringComparison.Ordinal));
+        Assert.Equal((200, "hello"), await AskAsync(app, "hello"));
+    }
+
+    [Fact]
     public async Task A_process_that_stops_in_the_middle_of_its_answer_is_504_behind_ReadTimeout_and_killed_behind_AbortLimit()
     {
         await using PhpApp app = await StartAsync(TimeSpan.FromSeconds(2));

@@ -47,7 +47,7 @@ public sealed class PassedToClientTests : IDisposable
         {
             "the relay" => Relay(),
             "the pool of connections" => await ConnectionPool.ConnectAsync(new UnixDomainSocketEndPoint(Channel), SlowToClose.Soon, CancellationToken.None),
-            "the other protocol" => await UpgradedRequest.ConnectAsync(new UnixDomainSocketEndPoint(Channel), CancellationToken.None),
+            "the other protocol" => await UpgradedRequest.ConnectAsync(new UnixDomainSocketEndPoint(Channel), SlowToClose.Soon, CancellationToken.None),
             "the daemon" => await PrivateSocket.ConnectAsync(Channel, CancellationToken.None),
             _ => await ServerAddress.Parse("http://unix:" + Channel).ConnectAsync(CancellationToken.None),
         };

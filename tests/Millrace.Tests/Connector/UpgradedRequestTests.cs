@@ -8,6 +8,7 @@ using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.HttpOverrides;
 using Millrace.Command.Routing;
+using Millrace.Connector;
 using Millrace.Platform;
 using Millrace.StartupHooks;
 using Millrace.Tests.Hosting;
@@ -313,6 +314,52 @@ public sealed class UpgradedRequestTests : IAsyncLifetime
                 }
             }
         }
+    }
+
+    // A Unix socket refuses at once where TCP waits.
+    [Theory]
+    [InlineData(10_000, true, "HTTP/1.1 200 ")]
+    [InlineData(500, false, "HTTP/1.1 503 ")]
+    public async Task A_full_queue_of_the_application_is_waited_for_and_it_is_busy_behind_ConnectTimeout(int limitMs, bool accepts, string status)
+    {
+        var place = new UnixDomainSocketEndPoint(_folder.PathOf("full.sock"));
+        using var listener = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
+        listener.Bind(place);
+        listener.Listen(0);
+        using var first = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
+        await first.ConnectAsync(place);        // all that it holds
+        using var upgraded = new UpgradedRequest(place, ConnectionLimits.Default with { ConnectTimeout = TimeSpan.FromMilliseconds(limitMs) });
+        var waiting = new TaskCompletionSource();
+        await using HostedApp front = await HostedApp.StartAsync(
+            app => app.Run(async context =>
+            {
+                try
+                {
+                    Task sent = upgraded.SendAsync(context, "", null);
+                    waiting.SetResult();
+                    await sent;
+                }
+                catch (ConnectorException error)
+                {
+                    context.Response.StatusCode = GatewayAnswer.StatusOf(error.Fault);
+                    context.Response.ContentLength = 0;
+                }
+            }),
+            address: "http://127.0.0.1:0");
+
+        Task<string> answer = AskAsync($"GET / HTTP/1.1\r\nHost: x.example\r\n{Asks}\r\n", front);
+        await waiting.Task.WaitAsync(TimeSpan.FromSeconds(10), Ended);
+        if (accepts)
+        {
+            using Socket before = await listener.AcceptAsync(Ended);
+            using Socket its = await listener.AcceptAsync(Ended);
+            Assert.True(await its.ReceiveAsync(new byte[8 * 1024]) > 0);
+            await its.SendAsync("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"u8.ToArray());
+            Assert.StartsWith(status, await answer, StringComparison.Ordinal);
+            return;
+        }
+
+        Assert.StartsWith(status, await answer, StringComparison.Ordinal);
     }
 
     [Fact]
