@@ -89,7 +89,7 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
         }
         catch (HttpRequestException error) when (error.InnerException is ConnectorException why)
         {
-            throw new ConnectorException(why.Fault, why.Message, error);
+            throw new ConnectorException(why.Fault, why.Message, error) { IsShortage = why.IsShortage };
         }
         catch (HttpRequestException error)
         {
@@ -228,7 +228,15 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
     internal static async Task<Stream> ConnectAsync(EndPoint endPoint, TimeSpan timeout, CancellationToken ct)
     {
         Socket socket = await ConnectionPool.ConnectAsync(endPoint, timeout, ct).ConfigureAwait(false);
-        socket.Blocking = true;     // as a stream wants it
-        return new TunnelLink(socket);
+        try
+        {
+            socket.Blocking = true;     // as a stream wants it
+            return new TunnelLink(socket);
+        }
+        catch
+        {
+            socket.Dispose();
+            throw;
+        }
     }
 }

@@ -21,6 +21,7 @@ internal sealed partial class ProgramRequest
     private SilenceTimer BeginSilence(PooledConnection connection)
     {
         _asked = connection;
+        _isSilent = false;
         NoteLife();
         SilenceTimer silence = connection.Silence ??= new SilenceTimer(_options.Clock);
         silence.Begin(this, _options.ReadTimeout);
