@@ -147,6 +147,24 @@ public sealed class SendFileTests
         Assert.IsAssignableFrom<OperationCanceledException>(await refused.Task.WaitAsync(TimeSpan.FromSeconds(20), TestContext.Current.CancellationToken));
     }
 
+    // As bytes that are written do.
+    [Fact]
+    public async Task The_bytes_of_a_file_that_HEAD_leaves_out_count_against_ContentLength()
+    {
+        using var folder = new SocketFolder();
+        string file = folder.PathOf("ten");
+        await File.WriteAllBytesAsync(file, new byte[10]);
+        var refused = new TaskCompletionSource<Exception?>();
+        await using HostedApp app = await HostedApp.StartAsync(web => web.MapMethods("/file", ["HEAD"], async context =>
+        {
+            context.Response.ContentLength = 10;
+            await context.Response.SendFileAsync(file);
+            refused.SetResult(await Record.ExceptionAsync(() => context.Response.SendFileAsync(file)));
+        }));
+        Assert.Equal(200, app.Exchange(new FastCgiRequest("/file", "HEAD")).Status);
+        Assert.IsType<InvalidOperationException>(await refused.Task.WaitAsync(TimeSpan.FromSeconds(20), TestContext.Current.CancellationToken));
+    }
+
     [Theory]
     [InlineData(0, 11)]
     [InlineData(5, 6)]

@@ -276,6 +276,30 @@ public sealed class StdinTests
         },
         Bench.Options(options => (options.IdleTimeout, options.MinBodyRateGrace) = (TimeSpan.FromSeconds(idle), TimeSpan.FromSeconds(grace))));
 
+    [Fact]
+    public void Nor_does_one_that_was_fast_once_and_is_slow_from_then_on_IdleTimeout_MinBodyBytesPerSecond() => FastCgiBench.Run(
+        static (_, _) => default,
+        static bench =>
+        {
+            FrontEnd front = Answered(bench);
+            for (int i = 0; i < 12; i++)
+            {
+                bench.Send(front, Wire.Record(Wire.Stdin, 1, new byte[5_000]));
+                bench.Pass(TimeSpan.FromSeconds(1));
+            }
+
+            Assert.False(front.IsAtEnd);
+            int seconds = 0;
+            for (; seconds < 300 && !front.IsAtEnd; seconds++)
+            {
+                bench.Send(front, Wire.Record(Wire.Stdin, 1, [1]));
+                bench.Pass(TimeSpan.FromSeconds(1));
+            }
+
+            Assert.InRange(seconds, 8, 24);
+        },
+        Bench.Options(static options => options.IdleTimeout = TimeSpan.FromSeconds(10)));
+
     // Until its last byte has come the front server is busy with the body, and can have begun no other request: idle it is from there on.
     [Theory]
     [InlineData(0)]
