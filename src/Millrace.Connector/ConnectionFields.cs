@@ -11,9 +11,9 @@ internal static class ConnectionFields
         HeaderNames.Connection, HeaderNames.KeepAlive, HeaderNames.ProxyConnection, HeaderNames.TE, HeaderNames.TransferEncoding, HeaderNames.Upgrade,
     };
 
-    public static IReadOnlyCollection<string> Names => s_names;
-
     private static readonly HashSet<string>.AlternateLookup<ReadOnlySpan<char>> s_lookup = s_names.GetAlternateLookup<ReadOnlySpan<char>>();
+
+    public static IReadOnlyCollection<string> Names => s_names;
 
     public static bool Contains(string name) => s_names.Contains(name);
 

@@ -169,17 +169,19 @@ internal static class ProgramVariables
             : context.Request.PathBase.ToUriComponent() + context.Request.Path.ToUriComponent() + context.Request.QueryString.ToUriComponent();
     }
 
-    private static void Pair(RecordWriter writer, string name, string value)
-    {
-        if (!writer.TryAppendPair(name, value))
-        {
-            Pair(writer, name, value, Encoding.UTF8);
-        }
-    }
+    private static void Pair(RecordWriter writer, string name, string value) => Pair(writer, name, value, Encoding.UTF8);
 
     private static void GivenPair(RecordWriter writer, string name, string value) => Pair(writer, name, value, Encoding.Latin1);
 
     private static void Pair(RecordWriter writer, string name, string value, Encoding encoding)
+    {
+        if (!writer.TryAppendPair(name, value))
+        {
+            EncodedPair(writer, name, value, encoding);
+        }
+    }
+
+    private static void EncodedPair(RecordWriter writer, string name, string value, Encoding encoding)
     {
         Span<byte> bytes = stackalloc byte[PairMax];
         if (encoding.TryGetBytes(name, bytes, out int length) && encoding.TryGetBytes(value, bytes[length..], out int valueLength))

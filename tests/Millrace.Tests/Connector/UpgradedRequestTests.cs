@@ -349,14 +349,12 @@ public sealed class UpgradedRequestTests : IAsyncLifetime
 
         Task<string> answer = AskAsync($"GET / HTTP/1.1\r\nHost: x.example\r\n{Asks}\r\n", front);
         await waiting.Task.WaitAsync(TimeSpan.FromSeconds(10), Ended);
-        if (accepts)
+        using Socket? before = accepts ? await listener.AcceptAsync(Ended) : null;
+        using Socket? its = accepts ? await listener.AcceptAsync(Ended) : null;
+        if (its is not null)
         {
-            using Socket before = await listener.AcceptAsync(Ended);
-            using Socket its = await listener.AcceptAsync(Ended);
             Assert.True(await its.ReceiveAsync(new byte[8 * 1024]) > 0);
             await its.SendAsync("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"u8.ToArray());
-            Assert.StartsWith(status, await answer, StringComparison.Ordinal);
-            return;
         }
 
         Assert.StartsWith(status, await answer, StringComparison.Ordinal);
