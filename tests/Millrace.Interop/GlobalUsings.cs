@@ -1,4 +1,4 @@
-// Namespaces every file uses, and the rule for the runner: two tests at most run at the same time.
+// Namespaces every file uses, and the rule for the runner: three tests at most run at the same time.
 global using Xunit;
 
-[assembly: CollectionBehavior(typeof(Millrace.Interop.TwoLines), MaxParallelThreads = 2)]
+[assembly: CollectionBehavior(typeof(Millrace.Interop.ThreeLines), MaxParallelThreads = 3)]

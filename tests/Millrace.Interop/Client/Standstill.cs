@@ -7,23 +7,36 @@ public static class Standstill
 {
     private const int MostLines = 20;
 
-    public static string Describe() => $"{TcpQueues.Describe()}\n{DescribeDisk()}\n{DescribeProcesses()}\n{DescribeConnections()}";
+    public static string Describe() => $"{TcpQueues.Describe()}\n{DescribeDisk()}\n{DescribeThreads()}\n{DescribeConnections()}";
 
     // Bytes of temporary files of web servers that have not been written yet: proc_meminfo(5).
     private static string DescribeDisk() =>
         string.Join("; ", File.ReadLines("/proc/meminfo").Where(static line => line.StartsWith("MemAvailable", StringComparison.Ordinal) || line.StartsWith("Dirty", StringComparison.Ordinal) || line.StartsWith("Writeback:", StringComparison.Ordinal)));
 
-    // The state and what the kernel has it wait in: R runs, D waits for a disk, S sleeps. proc_pid_stat(5), proc_pid_wchan(5).
-    private static string DescribeProcesses() =>
-        "Processes:" + string.Concat(
-            from directory in Directory.EnumerateDirectories("/proc")
-            where char.IsAsciiDigit(Path.GetFileName(directory)[0])
+    // The state of each thread and what the kernel has it wait in: R runs, D waits for a disk, S sleeps. proc_pid_stat(5), proc_pid_wchan(5).
+    private static string DescribeThreads() =>
+        "Threads:" + string.Concat(
+            from process in Directory.EnumerateDirectories("/proc")
+            where char.IsAsciiDigit(Path.GetFileName(process)[0])
+            from directory in ThreadsOf(process)
             let stat = Read(directory, "stat")
             where stat.Contains(')', StringComparison.Ordinal)
             let name = stat[stat.IndexOf('(', StringComparison.Ordinal)..(stat.LastIndexOf(')') + 1)]
             let state = stat[stat.LastIndexOf(')') + 2]
             where state is 'R' or 'D' or 'T' || name.Contains("nginx", StringComparison.Ordinal)
             select $" {Path.GetFileName(directory)} {name} {state} {Read(directory, "wchan")};");
+
+    private static string[] ThreadsOf(string process)
+    {
+        try
+        {
+            return Directory.GetDirectories(Path.Combine(process, "task"));
+        }
+        catch (Exception gone) when (gone is IOException or UnauthorizedAccessException)
+        {
+            return [];
+        }
+    }
 
     private static string Read(string directory, string file)
     {
