@@ -159,7 +159,7 @@ internal sealed partial class HostedFeatures :
         }
     }
 
-    private static IPEndPoint? CopyOf(IPEndPoint? endPoint) => endPoint is null ? null : new IPEndPoint(endPoint.Address, endPoint.Port);
+    private static IPEndPoint? CopyOf(IPEndPoint? endPoint) => endPoint is null ? null : new IPEndPoint(OwnAddress.Of(endPoint.Address)!, endPoint.Port);
 
     CancellationToken IConnectionLifetimeFeature.ConnectionClosed
     {

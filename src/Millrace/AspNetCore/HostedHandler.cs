@@ -34,7 +34,13 @@ internal sealed class HostedHandler<TContext>(IHttpApplication<TContext> applica
         {
             exchange.Fail(error);
             exchange.End();
-            return null;
+            if (!features.HasOnCompleted)
+            {
+                return null;
+            }
+
+            LetEndLeave(exchange, atOnce: true);
+            return features.RunOnCompleted();       // what was made for it before it failed is disposed of there
         }
 
         try

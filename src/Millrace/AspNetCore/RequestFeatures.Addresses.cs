@@ -70,5 +70,5 @@ internal abstract partial class RequestFeatures : IHttpConnectionFeature
         new() { Remote = remote, RemotePort = remote is null ? 0 : remotePort, Local = local, LocalPort = local is null ? 0 : localPort };
 
     private static Addresses OfSocket(IPEndPoint? remote, IPEndPoint? local) =>
-        new() { Remote = remote?.Address, RemotePort = remote?.Port ?? 0, Local = local?.Address, LocalPort = local?.Port ?? 0 };
+        new() { Remote = OwnAddress.Of(remote?.Address), RemotePort = remote?.Port ?? 0, Local = OwnAddress.Of(local?.Address), LocalPort = local?.Port ?? 0 };
 }

@@ -123,30 +123,58 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         }
 
         Span<byte> span = destination.Span;     // outside the guard: what gives it may be code of the application
-        Enter();
         try
         {
-            CheckNotReading();
-            if (TryReadInside(out ReadResult result))
+            if (TryRead(span, out int count))
             {
-                CheckNotCancelled(result);
-                int count = Take(span, result);
-                if (count > 0 || destination.Length == 0 || result.IsCompleted)
-                {
-                    return new ValueTask<int>(count);
-                }
+                return new ValueTask<int>(count);
             }
         }
         catch (Exception error)
         {
             return ValueTask.FromException<int>(error);
         }
+
+        return ReadSlowly(destination, cancellationToken);
+    }
+
+    /// <summary>The same at once: false where nothing has come.</summary>
+    public bool TryRead(Span<byte> destination, out int count)
+    {
+        Enter();
+        try
+        {
+            CheckNotReading();
+            if (!TryReadInside(out ReadResult result))
+            {
+                count = 0;
+                return false;
+            }
+
+            CheckNotCancelled(result);
+            count = Take(destination, result);
+            return count > 0 || destination.Length == 0 || result.IsCompleted;
+        }
         finally
         {
             _guard.Exit();
         }
+    }
 
-        return ReadSlowly(destination, cancellationToken);
+    /// <summary>Ends when bytes have come, or will not; takes none.</summary>
+    public async Task WaitForBytes()
+    {
+        ReadResult result = await Read(lends: false, CancellationToken.None).ConfigureAwait(false);
+        Enter();
+        try
+        {
+            CheckNotCancelled(result);
+            Inner?.AdvanceTo(result.Buffer.Start);
+        }
+        finally
+        {
+            _guard.Exit();
+        }
     }
 
     private async ValueTask<int> ReadSlowly(Memory<byte> destination, CancellationToken cancellationToken)

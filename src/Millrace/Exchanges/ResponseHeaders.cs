@@ -113,6 +113,8 @@ internal sealed class ResponseHeaders : HeaderTable
 
     private static InvalidOperationException IsNoName(string name) => new($"The response field name \"{FieldText.Shown(name)}\" is not a token (RFC 9110 §5.1).");
 
+    private static InvalidOperationException IsNoValue(string name) => new($"The value of the response field {name} holds a control or non-ASCII character (RFC 9110 §5.5).");
+
     private void CheckContentType(string type)
     {
         if (!ReferenceEquals(type, _contentType))
@@ -133,9 +135,27 @@ internal sealed class ResponseHeaders : HeaderTable
         {
             output.Append(line.Bytes);
         }
-        else
+        else if (field.Value.Count == 1)
         {
             output.AppendField(field.Key, field.Value, isBytes: _hasBytes);
+        }
+        else
+        {
+            WriteEach(field, output);
+        }
+    }
+
+    // Several values are an array, which whoever has read them may have written into since they were judged.
+    private void WriteEach(in KeyValuePair<string, StringValues> field, OutputBuffer output)
+    {
+        foreach (string? value in field.Value)
+        {
+            if (value is not null && !(_hasBytes ? FieldText.IsByteValue(value) : FieldText.IsValue(value)))
+            {
+                throw IsNoValue(field.Key);
+            }
+
+            output.AppendField(field.Key, new StringValues(value), isBytes: _hasBytes);
         }
     }
 
@@ -143,7 +163,7 @@ internal sealed class ResponseHeaders : HeaderTable
     {
         if (!FieldText.IsValue(value))
         {
-            throw new InvalidOperationException($"The value of the response field {name} holds a control or non-ASCII character (RFC 9110 §5.5).");
+            throw IsNoValue(name);
         }
     }
 

@@ -18,13 +18,16 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
 
     public override bool CanWrite => true;
 
-    public override ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default)
+    public override ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default) => Write(buffer, isOnlyNow: false, cancellationToken);
+
+    // Memory that is the caller's only now is copied where it has to wait.
+    private ValueTask Write(ReadOnlyMemory<byte> buffer, bool isOnlyNow, CancellationToken cancellationToken)
     {
         exchange.CheckWanted(ticket, cancellationToken);
         exchange.Gate.CheckOpen(ticket);
         if (start?.StartResponse() is { } starting)
         {
-            return WriteLater(starting, buffer, cancellationToken);
+            return WriteLater(starting, isOnlyNow ? buffer.ToArray() : buffer, cancellationToken);
         }
 
         ReadOnlySpan<byte> span = buffer.Span;
@@ -48,7 +51,8 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
         }
 
         // Outside the gate: what follows may run on another thread before this one has returned, and enters it again.
-        ValueTask written = taken == span.Length ? sent : exchange.Writes.WriteRest(sent, buffer[taken..], ticket);
+        ReadOnlyMemory<byte> rest = buffer[taken..];
+        ValueTask written = rest.IsEmpty ? sent : exchange.Writes.WriteRest(sent, isOnlyNow ? rest.ToArray() : rest, ticket);
         return exchange.Writes.While(start is null ? written : exchange.Writes.FlushAfter(written, ticket), ticket, cancellationToken);
     }
 
@@ -99,13 +103,16 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
         await FlushAsync(cancellationToken).ConfigureAwait(false);
     }
 
-    public override void Write(byte[] buffer, int offset, int count)
+    // Whoever waits may be interrupted, and the array be somebody else's when it is the rest's turn.
+    public override void Write(byte[] buffer, int offset, int count) => Write(buffer.AsMemory(offset, count), isOnlyNow: true);
+
+    public override void Write(ReadOnlySpan<byte> buffer) => Write(buffer.ToArray(), isOnlyNow: false);
+
+    private void Write(ReadOnlyMemory<byte> buffer, bool isOnlyNow)
     {
         exchange.CheckSynchronousIO("WriteAsync", ticket);
-        Wait(WriteAsync(buffer.AsMemory(offset, count)));
+        Wait(Write(buffer, isOnlyNow, CancellationToken.None));
     }
-
-    public override void Write(ReadOnlySpan<byte> buffer) => Write(buffer.ToArray(), 0, buffer.Length);
 
     public override void Flush()
     {

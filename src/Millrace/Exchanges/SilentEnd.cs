@@ -58,9 +58,16 @@ internal static class SilentEnd
     /// <summary>The handler has ended behind its time limit. What it has left off is as if it had let the exception pass.</summary>
     public static void Report(Exchange exchange)
     {
-        if (exchange.Life.HasTimedOut && !exchange.Answer.IsWritten && HasLeftOff(exchange))
+        try
         {
-            exchange.Report(new OperationCanceledException("The time limit of the request had passed, and its handler ended without going on."));
+            if (exchange.Life.HasTimedOut && !exchange.Answer.IsWritten && HasLeftOff(exchange))
+            {
+                exchange.Report(new OperationCanceledException("The time limit of the request had passed, and its handler ended without going on."));
+            }
+        }
+        catch (Exception error)
+        {
+            exchange.Report(error);     // two threads of the application have changed the fields at once
         }
     }
 

@@ -98,6 +98,11 @@ internal struct WriteOrder()
 
             _goesOn = false;
             _hasFollowers = _followers.Count > 0;
+            if (!_hasFollowers)
+            {
+                _followers = null;      // it may have been a long one, and the exchange is used again
+            }
+
             if (next is not null)
             {
                 BeginParts();

@@ -115,7 +115,7 @@ public readonly struct Request
         get
         {
             using ExchangeUse use = Use(out Exchange exchange);
-            return exchange.Head.IsFastCgi ? exchange.Head.RemoteIPAddress : exchange.Connection.RemoteEndPoint?.Address;
+            return exchange.Head.IsFastCgi ? exchange.Head.RemoteIPAddress : OwnAddress.Of(exchange.Connection.RemoteEndPoint?.Address);
         }
     }
 

@@ -174,4 +174,29 @@ public sealed class ExchangeGuardsTests
         services.RunUserCode(static _ => throw new InvalidTimeZoneException("thrown on purpose"), null);
         Assert.Single(queued)();
     }
+
+    // The exchange is used again, and what it has is no more than its next request needs.
+    [Fact]
+    public void Writes_that_have_all_had_their_turn_leave_no_long_queue_behind()
+    {
+        var order = new WriteOrder();
+        for (int i = 0; i < 1_000; i++)
+        {
+            Assert.True(order.TryAdd(new Follower([], isUnseen: true), isOwed: false));
+        }
+
+        while (order.TryNext(out _))
+        {
+        }
+
+        Assert.False(order.HasFollowers);
+        Assert.Null(Followers(ref order));
+        Assert.True(order.TryAdd(new Follower(null, isUnseen: false), isOwed: false));
+        Assert.False(order.TryNext(out Follower? next));
+        Assert.NotNull(next);
+        Assert.Null(Followers(ref order));
+    }
+
+    [System.Runtime.CompilerServices.UnsafeAccessor(System.Runtime.CompilerServices.UnsafeAccessorKind.Field, Name = "_followers")]
+    private static extern ref Queue<Follower>? Followers(ref WriteOrder order);
 }

@@ -168,6 +168,37 @@ public sealed class ResponseHeadersTests
         Assert.Equal(Enumerable.Repeat("good", count * 2), headers["A"].Concat(headers["B"]));
     }
 
+    // An array of values is given out as it is.
+    [Theory]
+    [InlineData("index")]
+    [InlineData("enumerator")]
+    [InlineData("copy")]
+    public void Values_that_were_read_and_spoilt_are_not_sent_RFC9110_5_5(string way)
+    {
+        var headers = new ResponseHeaders { ["A"] = new StringValues(["good", "good"]) };
+        var copies = new KeyValuePair<string, StringValues>[1];
+        headers.CopyTo(copies, 0);
+        StringValues values = way switch { "index" => headers["A"], "enumerator" => headers.Single().Value, _ => copies[0].Value };
+        var output = new OutputBuffer();
+        headers.Write(headers.Entries[0], output);
+        values.ToArray()[1] = "x\r\nevil: 1";
+        Assert.Throws<InvalidOperationException>(() => headers.Write(headers.Entries[0], output));
+        Assert.Equal("A: good\r\nA: good\r\nA: good\r\n", System.Text.Encoding.ASCII.GetString(output.Bytes, output.Start, output.Length));
+    }
+
+    [Fact]
+    public void Values_that_have_come_as_bytes_are_sent_as_they_are_and_not_where_they_were_spoilt()
+    {
+        var headers = new ResponseHeaders();
+        headers.JoinBytes("A", "caf\u00E9");
+        headers.JoinBytes("A", "th\u00E9");
+        var output = new OutputBuffer();
+        headers.Write(headers.Entries[0], output);
+        Assert.Equal("A: caf\u00E9\r\nA: th\u00E9\r\n", System.Text.Encoding.Latin1.GetString(output.Bytes, output.Start, output.Length));
+        headers["A"].ToArray()[0] = "\n";
+        Assert.Throws<InvalidOperationException>(() => headers.Write(headers.Entries[0], output));
+    }
+
     [Fact]
     public void Values_that_are_none_are_not_sent()
     {

@@ -449,4 +449,28 @@ public sealed class RequestFeatureTests
 
         return total.ToString(CultureInfo.InvariantCulture);
     }
+
+    // An address can be changed by whoever has it.
+    [Fact]
+    public async Task Addresses_that_a_request_changes_are_its_own()
+    {
+        await using HostedApp app = await HostedApp.StartAsync(
+            static web => web.Run(static async context =>
+            {
+                var points = context.Features.GetRequiredFeature<IConnectionEndPointFeature>();
+                IPAddress[] all = [context.Connection.RemoteIpAddress!, context.Connection.LocalIpAddress!, ((IPEndPoint)points.RemoteEndPoint!).Address, ((IPEndPoint)points.LocalEndPoint!).Address];
+                string before = string.Join(' ', all.Select(static address => address.ToString()));
+                foreach (IPAddress address in all)
+                {
+                    address.ScopeId = 5;
+                }
+
+                await context.Response.WriteAsync($"{context.Connection.Id} {before}");
+            }),
+            address: "http://[::1]:0");
+        using var client = new HttpClient { BaseAddress = new Uri(app.Address) };
+        string first = await client.GetStringAsync("/");
+        Assert.EndsWith(" ::1 ::1 ::1 ::1", first, StringComparison.Ordinal);
+        Assert.Equal(first, await client.GetStringAsync("/"));
+    }
 }

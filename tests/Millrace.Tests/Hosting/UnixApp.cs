@@ -1,6 +1,7 @@
 // A web application on a Unix socket of its own, over either protocol, where nobody has an address: neither the client nor
 // the server. One request at a time, each on a connection of its own.
 
+using System.Net;
 using System.Net.Http.Headers;
 using System.Net.Sockets;
 using Microsoft.AspNetCore.Builder;
@@ -39,9 +40,15 @@ internal sealed class UnixApp : IAsyncDisposable
     public Task<UnixAnswer> Get(string target, params (string Name, string Value)[] headers) => Send("GET", target, null, headers);
 
     /// <summary>Reads nothing of the body for a while.</summary>
-    public Task<UnixAnswer> GetLate(string target, TimeSpan pause) => Send("GET", target, null, [], pause);
+    public Task<UnixAnswer> GetLate(string target, TimeSpan pause) => GetLate(target, Task.Delay(pause));
+
+    /// <summary>Reads nothing of the body before.</summary>
+    public Task<UnixAnswer> GetLate(string target, Task before) => Send("GET", target, null, [], reads: before);
 
     public Task<UnixAnswer> Post(string target, byte[] body, params (string Name, string Value)[] headers) => Send("POST", target, body, headers);
+
+    /// <summary>Sends nothing of the body before.</summary>
+    public Task<UnixAnswer> PostLate(string target, byte[] body, Task before) => Send("POST", target, body, [], sends: before);
 
     public async ValueTask DisposeAsync()
     {
@@ -49,10 +56,11 @@ internal sealed class UnixApp : IAsyncDisposable
         _folder.Dispose();
     }
 
-    private Task<UnixAnswer> Send(string method, string target, byte[]? body, (string Name, string Value)[] headers, TimeSpan pause = default) =>
-        _protocol == ApplicationProtocol.Http ? SendHttp(method, target, body, headers, pause) : SendFastCgi(method, target, body, headers, pause);
+    private Task<UnixAnswer> Send(string method, string target, byte[]? body, (string Name, string Value)[] headers, Task? sends = null, Task? reads = null) => _protocol == ApplicationProtocol.Http
+        ? SendHttp(method, target, body is null ? null : new LateContent(body, sends), headers, reads)
+        : SendFastCgi(method, target, body, headers, sends, reads);
 
-    private async Task<UnixAnswer> SendFastCgi(string method, string target, byte[]? body, (string Name, string Value)[] headers, TimeSpan pause)
+    private async Task<UnixAnswer> SendFastCgi(string method, string target, byte[]? body, (string Name, string Value)[] headers, Task? sends, Task? reads)
     {
         string host = headers.FirstOrDefault(static header => header.Name == "Host").Value ?? "example.com";
         var request = new FastCgiRequest(target, method) { SaysAddresses = false, Body = body, Host = host };
@@ -62,25 +70,29 @@ internal sealed class UnixApp : IAsyncDisposable
         }
 
         using FastCgiPeer peer = _app.Connect();
-        peer.Send(request.ToBytes());
-        await Task.Delay(pause);
+        byte[] bytes = request.ToBytes();
+        int head = request.Head().Length;
+        peer.Send(bytes.AsSpan(0, head));
+        await (sends ?? Task.CompletedTask);
+        peer.Send(bytes.AsSpan(head));
+        await (reads ?? Task.CompletedTask);
         FastCgiResponse response = peer.Receive();
         Assert.True(response.IsWhole, response.ToString());
         return new UnixAnswer(response.Status, response.Text, name => response[name]);
     }
 
-    private async Task<UnixAnswer> SendHttp(string method, string target, byte[]? body, (string Name, string Value)[] headers, TimeSpan pause)
+    private async Task<UnixAnswer> SendHttp(string method, string target, HttpContent? body, (string Name, string Value)[] headers, Task? reads)
     {
         using var handler = new SocketsHttpHandler { UseCookies = false, AllowAutoRedirect = false, ConnectCallback = ConnectAsync };
         using var client = new HttpClient(handler) { Timeout = TimeSpan.FromSeconds(20) };
-        using var request = new HttpRequestMessage(new HttpMethod(method), "http://example.com" + target) { Content = body is null ? null : new ByteArrayContent(body) };
+        using var request = new HttpRequestMessage(new HttpMethod(method), "http://example.com" + target) { Content = body };
         foreach ((string name, string value) in headers)
         {
             Assert.True(request.Headers.TryAddWithoutValidation(name, value) || request.Content!.Headers.TryAddWithoutValidation(name, value));
         }
 
         using HttpResponseMessage response = await client.SendAsync(request, HttpCompletionOption.ResponseHeadersRead);
-        await Task.Delay(pause);
+        await (reads ?? Task.CompletedTask);
         string text = await response.Content.ReadAsStringAsync();
         HttpResponseHeaders fields = response.Headers;
         return new UnixAnswer((int)response.StatusCode, text, name => fields.TryGetValues(name, out IEnumerable<string>? values) ? string.Join('|', values) : null);
@@ -91,6 +103,26 @@ internal sealed class UnixApp : IAsyncDisposable
         var socket = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
         await socket.ConnectAsync(new UnixDomainSocketEndPoint(SocketPath), cancellation);
         return new NetworkStream(socket, ownsSocket: true);
+    }
+
+    private sealed class LateContent(byte[] body, Task? before) : HttpContent
+    {
+        protected override async Task SerializeToStreamAsync(Stream stream, TransportContext? context)
+        {
+            if (before is not null)
+            {
+                await stream.FlushAsync();
+                await before;
+            }
+
+            await stream.WriteAsync(body);
+        }
+
+        protected override bool TryComputeLength(out long length)
+        {
+            length = body.Length;
+            return true;
+        }
     }
 }
 
