@@ -206,7 +206,7 @@ internal abstract partial class ClosingConnection<TKernel> : LentConnection<TKer
     private protected void SendDriverOutput(LoopDriver driver)
     {
         OutputBuffer output = driver.Output;
-        if (!output.IsEmpty)
+        if (!output.IsEmpty || (Exchange is null && HasMoreToSend))     // a request that has sent its own end leaves what was to follow that
         {
             switch (SendOutput(null, output))
             {

@@ -60,6 +60,7 @@ internal abstract partial class SendingConnection<TKernel> : Connection
         if (due < DeadlineMs)
         {
             DeadlineMs = due;
+            Interlocked.MemoryBarrier();        // the loop takes it out of its slot and looks at the deadline: one of the two sees what the other has done
             if (due < WheelDueMs)
             {
                 PostSelf(PostReason.Deadline);

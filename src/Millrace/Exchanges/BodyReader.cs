@@ -9,7 +9,7 @@ using Millrace.Observe;
 
 namespace Millrace.Exchanges;
 
-internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeReader
+internal sealed partial class BodyReader(RequestBody body, Exchange exchange) : PipeReader
 {
     private ExpiryGuard _guard;
     private bool _completed;
@@ -24,6 +24,10 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
     private bool _isTooLarge;
     private bool _staysEmpty;
     private bool _isCancelledFirst;     // CancelPendingRead came before any read
+    private ExaminedMark _examined;     // BodyReader.Take.cs
+
+    /// <summary>What a synchronous read waits for, or one whose thread was interrupted.</summary>
+    public Task? Bytes { get; set; }
 
     /// <summary>The request ends. True when a read of it still waits: what it waits on must never be used again.</summary>
     public bool Expire()
@@ -70,6 +74,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
 
             // An empty result has no position, but it too began a read that must end.
             Inner?.AdvanceTo(consumed, examined);
+            _examined.Note(consumed, examined);
         }
         finally
         {
@@ -123,9 +128,10 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         }
 
         Span<byte> span = destination.Span;     // outside the guard: what gives it may be code of the application
+        Enter();
         try
         {
-            if (TryRead(span, out int count))
+            if (TryTake(span, out int count))
             {
                 return new ValueTask<int>(count);
             }
@@ -133,6 +139,10 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         catch (Exception error)
         {
             return ValueTask.FromException<int>(error);
+        }
+        finally
+        {
+            _guard.Exit();
         }
 
         return ReadSlowly(destination, cancellationToken);
@@ -144,16 +154,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         Enter();
         try
         {
-            CheckNotReading();
-            if (!TryReadInside(out ReadResult result))
-            {
-                count = 0;
-                return false;
-            }
-
-            CheckNotCancelled(result);
-            count = Take(destination, result);
-            return count > 0 || destination.Length == 0 || result.IsCompleted;
+            return TryTake(destination, out count);
         }
         finally
         {
@@ -169,7 +170,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         try
         {
             CheckNotCancelled(result);
-            Inner?.AdvanceTo(result.Buffer.Start);
+            TakeTo(result.Buffer, result.Buffer.Start);
         }
         finally
         {
@@ -270,7 +271,7 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
             Enter();
             try
             {
-                Inner?.AdvanceTo(result.Buffer.Start);
+                TakeTo(result.Buffer, result.Buffer.Start);
             }
             catch (InvalidOperationException)
             {
@@ -304,16 +305,6 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
         }
     }
 
-    // By CancelPendingRead, which may have come before the read that it is meant for.
-    private void CheckNotCancelled(ReadResult result)
-    {
-        if (result.IsCanceled)
-        {
-            Inner?.AdvanceTo(result.Buffer.Start);
-            throw new OperationCanceledException("The read was cancelled.");
-        }
-    }
-
     private static ReadResult AtEnd => new(ReadOnlySequence<byte>.Empty, isCanceled: false, isCompleted: true);
 
     private bool TryReadInside(out ReadResult result)
@@ -325,16 +316,6 @@ internal sealed class BodyReader(RequestBody body, Exchange exchange) : PipeRead
 
         result = AtEnd;
         return true;
-    }
-
-    private int Take(Span<byte> destination, ReadResult result)
-    {
-        ReadOnlySequence<byte> buffer = result.Buffer;
-        int count = (int)Math.Min(buffer.Length, destination.Length);
-        ReadOnlySequence<byte> part = count == buffer.Length ? buffer : buffer.Slice(0, count);
-        part.CopyTo(destination);
-        Inner?.AdvanceTo(part.End);
-        return count;
     }
 
     private PipeReader? Inner => _staysEmpty ? null : body.Inner;

@@ -4,8 +4,6 @@ namespace Millrace.Exchanges;
 
 internal sealed class RequestStream(BodyReader reader, Exchange exchange, long ticket) : SequentialStream
 {
-    private Task? _bytes;       // what a read waits for, or one whose thread was interrupted
-
     public override bool CanRead => true;
 
     public override bool CanWrite => false;
@@ -20,16 +18,17 @@ internal sealed class RequestStream(BodyReader reader, Exchange exchange, long t
         Span<byte> destination = buffer.AsSpan(offset, count);
         while (true)
         {
-            Await(_bytes);
+            Await(reader.Bytes);
             if (reader.TryRead(destination, out int read))
             {
                 return read;
             }
 
-            _bytes = reader.WaitForBytes();
+            Await(reader.Bytes = reader.WaitForBytes());
         }
     }
 
+    // Who is interrupted leaves it to the next read.
     private void Await(Task? bytes)
     {
         try
@@ -38,9 +37,9 @@ internal sealed class RequestStream(BodyReader reader, Exchange exchange, long t
         }
         finally
         {
-            if (bytes is { IsCompleted: true })
+            if (bytes is { IsCompleted: true } && reader.Bytes == bytes)
             {
-                _bytes = null;
+                reader.Bytes = null;
             }
         }
     }

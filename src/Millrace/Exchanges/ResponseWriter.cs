@@ -107,7 +107,12 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         }
     }
 
-    public override ValueTask<FlushResult> WriteAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken = default)
+    public override ValueTask<FlushResult> WriteAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken = default) => WriteAsync(source, isOnlyNow: false, cancellationToken);
+
+    /// <summary>The same of memory that is the caller's only until this has been asked: it is copied where it has to wait.</summary>
+    public ValueTask<FlushResult> WriteNow(ReadOnlyMemory<byte> source) => WriteAsync(source, isOnlyNow: true, CancellationToken.None);
+
+    private ValueTask<FlushResult> WriteAsync(ReadOnlyMemory<byte> source, bool isOnlyNow, CancellationToken cancellationToken)
     {
         Exchange exchange = request.Exchange;
         long ticket = request.Ticket;
@@ -115,7 +120,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         exchange.Gate.CheckOpen(ticket);
         if (request.StartResponse() is { } starting)
         {
-            return WriteLater(starting, source, cancellationToken);
+            return WriteLater(starting, isOnlyNow ? source.ToArray() : source, cancellationToken);
         }
 
         ReadOnlySpan<byte> span = source.Span;
@@ -140,9 +145,13 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         }
 
         // Outside the gate: what follows may run on another thread before this one has returned, and enters it again.
-        ValueTask written = taken == span.Length ? sent : exchange.Writes.WriteRest(sent, source[taken..], ticket);
+        ReadOnlyMemory<byte> rest = source[taken..];
+        ValueTask written = rest.IsEmpty ? sent : exchange.Writes.WriteRest(sent, isOnlyNow ? rest.ToArray() : rest, ticket);
         return Later(exchange.Writes.While(exchange.Writes.FlushAfter(written, ticket), ticket, cancellationToken), exchange, ticket);
     }
+
+    /// <summary>The writer as a stream, whose synchronous writes need no AllowSynchronousIO, as elsewhere.</summary>
+    public override Stream AsStream(bool leaveOpen = false) => new WriterStream(this, leaveOpen);
 
     public override void CancelPendingFlush() => request.Exchange.CheckCurrent(request.Ticket);
 

@@ -131,6 +131,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
 
         while (IsEverybodyHeard() && _wheel.TakeDue(_heardMs) is { } due)
         {
+            Interlocked.MemoryBarrier();        // see SendingConnection.LookBy
             try
             {
                 if (Volatile.Read(ref due.DeadlineMs) <= _heardMs)       // it may have been put off since it was armed

@@ -47,8 +47,8 @@ internal sealed class UnixApp : IAsyncDisposable
 
     public Task<UnixAnswer> Post(string target, byte[] body, params (string Name, string Value)[] headers) => Send("POST", target, body, headers);
 
-    /// <summary>Sends nothing of the body before.</summary>
-    public Task<UnixAnswer> PostLate(string target, byte[] body, Task before) => Send("POST", target, body, [], sends: before);
+    /// <summary>Sends nothing of the body before, or no more than its beginning.</summary>
+    public Task<UnixAnswer> PostLate(string target, byte[] body, Task before, int ahead = 0) => Send("POST", target, body, [], sends: before, ahead: ahead);
 
     public async ValueTask DisposeAsync()
     {
@@ -56,11 +56,11 @@ internal sealed class UnixApp : IAsyncDisposable
         _folder.Dispose();
     }
 
-    private Task<UnixAnswer> Send(string method, string target, byte[]? body, (string Name, string Value)[] headers, Task? sends = null, Task? reads = null) => _protocol == ApplicationProtocol.Http
-        ? SendHttp(method, target, body is null ? null : new LateContent(body, sends), headers, reads)
-        : SendFastCgi(method, target, body, headers, sends, reads);
+    private Task<UnixAnswer> Send(string method, string target, byte[]? body, (string Name, string Value)[] headers, Task? sends = null, Task? reads = null, int ahead = 0) => _protocol == ApplicationProtocol.Http
+        ? SendHttp(method, target, body is null ? null : new LateContent(body, sends, ahead), headers, reads)
+        : SendFastCgi(method, target, body, headers, sends, reads, ahead);
 
-    private async Task<UnixAnswer> SendFastCgi(string method, string target, byte[]? body, (string Name, string Value)[] headers, Task? sends, Task? reads)
+    private async Task<UnixAnswer> SendFastCgi(string method, string target, byte[]? body, (string Name, string Value)[] headers, Task? sends, Task? reads, int ahead)
     {
         string host = headers.FirstOrDefault(static header => header.Name == "Host").Value ?? "example.com";
         var request = new FastCgiRequest(target, method) { SaysAddresses = false, Body = body, Host = host };
@@ -70,11 +70,14 @@ internal sealed class UnixApp : IAsyncDisposable
         }
 
         using FastCgiPeer peer = _app.Connect();
-        byte[] bytes = request.ToBytes();
-        int head = request.Head().Length;
-        peer.Send(bytes.AsSpan(0, head));
+        peer.Send(request.Head());
+        if (ahead > 0)
+        {
+            peer.Send(request.Stdin(body.AsSpan(0, ahead)));
+        }
+
         await (sends ?? Task.CompletedTask);
-        peer.Send(bytes.AsSpan(head));
+        peer.Send([.. request.Stdin(body.AsSpan(ahead)), .. request.EndOfStdin()]);
         await (reads ?? Task.CompletedTask);
         FastCgiResponse response = peer.Receive();
         Assert.True(response.IsWhole, response.ToString());
@@ -105,17 +108,18 @@ internal sealed class UnixApp : IAsyncDisposable
         return new NetworkStream(socket, ownsSocket: true);
     }
 
-    private sealed class LateContent(byte[] body, Task? before) : HttpContent
+    private sealed class LateContent(byte[] body, Task? before, int ahead) : HttpContent
     {
         protected override async Task SerializeToStreamAsync(Stream stream, TransportContext? context)
         {
+            await stream.WriteAsync(body.AsMemory(0, ahead));
             if (before is not null)
             {
                 await stream.FlushAsync();
                 await before;
             }
 
-            await stream.WriteAsync(body);
+            await stream.WriteAsync(body.AsMemory(ahead));
         }
 
         protected override bool TryComputeLength(out long length)

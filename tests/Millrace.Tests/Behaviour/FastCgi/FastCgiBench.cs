@@ -1,6 +1,7 @@
 // The bench with front servers that speak FastCGI, for what only FastCGI has. Behaviour that HTTP has as well is in Shared/.
 
 using System.Net;
+using Microsoft.AspNetCore.Http;
 using Millrace.Exchanges;
 using Millrace.Handlers;
 using Millrace.Tests.Simulation;
@@ -17,12 +18,17 @@ internal sealed class FastCgiBench : Bench
     // ---- making one ----
 
     public static void Run(Func<Request, Response, ValueTask> handler, Action<FastCgiBench> test, MillraceOptions? options = null, string? address = null) =>
-        SimulationThread.Run(() =>
-        {
-            var bench = new FastCgiBench(new DelegateHandler(handler), options, address);
-            test(bench);
-            bench.End();
-        });
+        Run(() => new DelegateHandler(handler), test, options, address);
+
+    public static void RunHosted(Func<HttpContext, Task> handler, Action<FastCgiBench> test, MillraceOptions? options = null) =>
+        Run(() => HandlerFaces.Hosted(handler), test, options, null);
+
+    private static void Run(Func<RequestHandler> handler, Action<FastCgiBench> test, MillraceOptions? options, string? address) => SimulationThread.Run(() =>
+    {
+        var bench = new FastCgiBench(handler(), options, address);
+        test(bench);
+        bench.End();
+    });
 
     /// <summary>With the handler that says what it was asked.</summary>
     public static void Run(Action<FastCgiBench> test, MillraceOptions? options = null) => Run(PlainCall.Echo, test, options);

@@ -175,6 +175,32 @@ public sealed class QueueTests
         Assert.Equal("/waits 0", front.Ended[0].BodyText);
     });
 
+    // One whose own end leaves in its turn, since callbacks come behind it.
+    [Fact]
+    public void A_role_that_is_refused_under_the_id_of_a_waiting_request_is_ended_behind_it_at_once_FastCGI_5_5()
+    {
+        var first = new TaskCompletionSource();
+        FastCgiBench.RunHosted(
+            context =>
+            {
+                context.Response.OnCompleted(static () => Task.CompletedTask);
+                return context.Request.Path == "/first" ? first.Task : Task.CompletedTask;
+            },
+            bench =>
+            {
+                bench.Send(bench.Connect(), Wire.Request("/first"));
+                FrontEnd front = bench.Connect();
+                bench.Send(front, Wire.Request("/waits"));
+                bench.Send(front, Wire.BeginRequest(role: 2));
+                first.SetResult();
+                bench.Settle();
+                Assert.Equal([0, 3], front.Ended.Select(static response => (int)response.ProtocolStatus));
+                bench.Send(front, Wire.Request("/next"));
+                Assert.Equal([0, 3, 0], front.Ended.Select(static response => (int)response.ProtocolStatus));
+            },
+            new MillraceOptions { Loops = 1, MaxConcurrentRequests = 1, RequestQueueLimit = 1 });
+    }
+
     // A turn ends with the deadlines, and what it then hears of goes before what they have posted.
     [Fact]
     public void A_request_that_begins_to_wait_as_the_time_of_another_ends_has_all_of_its_own_RequestQueueTimeout()
