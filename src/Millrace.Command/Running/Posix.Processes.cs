@@ -24,6 +24,9 @@ internal static partial class Posix
     /// <summary>Sends a signal to the process that <see cref="OpenProcess"/> has given.</summary>
     public static void Send(int processDescriptor, int signal) => _ = SystemCall(SendSignalNumber, processDescriptor, signal, 0, 0);
 
+    /// <summary>Whether the process that <see cref="OpenProcess"/> has given still has its number: it runs, or has ended and not been waited for.</summary>
+    public static bool HasNumber(int processDescriptor) => SystemCall(SendSignalNumber, processDescriptor, 0, 0, 0) == 0;
+
     /// <summary>How a child has ended: its exit code, or 128 and the signal. Null: it is no child of this process's, or somebody else has asked.</summary>
     public static int? ExitCodeOf(int child)
     {

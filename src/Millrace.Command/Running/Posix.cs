@@ -23,6 +23,7 @@ internal static partial class Posix
     public const int SigUsr1 = 10;
     public const int SigUsr2 = 12;
     public const int SigTerm = 15;
+    public const int SigStop = 19;
     private const int WriteOk = 2;
     private const short HungUp = 0x10;              // POLLHUP
     private const short HungUpReading = 0x2000;     // POLLRDHUP

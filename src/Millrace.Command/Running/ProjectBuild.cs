@@ -50,7 +50,8 @@ internal static class ProjectBuild
     /// <param name="User">Who builds it; null: this process's own.</param>
     /// <param name="IsAnew">Whether nothing of what an earlier build has made is to be believed.</param>
     /// <param name="IsThere">Whether there is a file, where that may not be known for long; null: it is looked for as always.</param>
-    public sealed record Order(string Project, OtherUser? User, bool IsAnew = false, Func<string, Task<bool>>? IsThere = null);
+    /// <param name="Builder">The program that builds; null: `dotnet`.</param>
+    public sealed record Order(string Project, OtherUser? User, bool IsAnew = false, Func<string, Task<bool>>? IsThere = null, string? Builder = null);
 
     /// <summary>The same where nobody looks on, and signals and turns are somebody else's.</summary>
     /// <param name="order">What to build.</param>
@@ -61,8 +62,8 @@ internal static class ProjectBuild
     /// <exception cref="CommandFailure">The build failed.</exception>
     public static async Task<string> BuildAsync(Order order, Action<string> complain, string where, CancellationToken ct)
     {
-        var (project, user, isAnew, isThere) = order;
-        var start = new ProcessStartInfo(DotNet.Path)
+        var (project, user, isAnew, isThere, builder) = order;
+        var start = new ProcessStartInfo(builder ?? DotNet.Path)
         {
             RedirectStandardOutput = true,
             RedirectStandardError = true,
@@ -83,16 +84,19 @@ internal static class ProjectBuild
         {
             build.StandardInput.Close();        // not the terminal of whoever has started this one
         }
-        var output = ReadAsync(build.StandardOutput);
-        var complaints = ReadAsync(build.StandardError);
+        // What it has left behind may hold the other ends for good. Disposing of the process closes neither of these: somebody has asked for them.
+        using var printed = build.StandardOutput;
+        using var complained = build.StandardError;
+        var output = ReadAsync(printed);
+        var complaints = ReadAsync(complained);
         try
         {
             await build.WaitForExitAsync(ct);
         }
         catch (OperationCanceledException)
         {
-            // To look for what it has started is to read the memory of every process, which may never answer: that is a thread's of its own.
-            var kill = Task.Factory.StartNew(() => build.Kill(entireProcessTree: true), CancellationToken.None, TaskCreationOptions.LongRunning | TaskCreationOptions.DenyChildAttach, TaskScheduler.Default);
+            // Whom it has started is looked for among all processes, and there may be many: that is a thread's of its own.
+            var kill = Task.Factory.StartNew(() => ProcessTree.Kill(build, user), CancellationToken.None, TaskCreationOptions.LongRunning | TaskCreationOptions.DenyChildAttach, TaskScheduler.Default);
             var end = Task.WhenAll(kill, build.WaitForExitAsync(CancellationToken.None));
             if (await Task.WhenAny(end, Task.Delay(s_lastWordsPatience, CancellationToken.None)) != end)     // the next one writes where it did
             {
@@ -122,9 +126,16 @@ internal static class ProjectBuild
     {
         var text = new StringBuilder();
         char[] part = new char[4096];
-        while (await from.ReadAsync(part, CancellationToken.None) is > 0 and int got)
+        try
         {
-            text.Append(part, 0, Math.Min(got, CharsMax - text.Length));
+            while (await from.ReadAsync(part, CancellationToken.None) is > 0 and int got)
+            {
+                text.Append(part, 0, Math.Min(got, CharsMax - text.Length));
+            }
+        }
+        catch (Exception error) when (error is IOException or ObjectDisposedException or OperationCanceledException)
+        {
+            // Nobody waits for it any more.
         }
         return text.ToString();
     }
