@@ -10,8 +10,9 @@ internal static class Headroom
     /// <summary>For what a daemon's own requests, files and pipes take for a moment.</summary>
     private const int Reserved = 24;
 
-    // The kernel makes room for all numbers up to the one that is asked for.
-    private const int Most = 65_536;
+    // The kernel makes room for all numbers up to the one that is asked for, and keeps it: 8 bytes for each. So the first is asked for that nobody needs who has few of them open.
+    private const int AskedFirst = 65_536;
+    private const long AskedMost = 1 << 30;     // no kernel gives more
 
     private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(5);
     private static readonly object s_one = new();
@@ -20,9 +21,24 @@ internal static class Headroom
     /// <summary>Whether so many descriptors can be taken.</summary>
     public static bool Has(int count)
     {
-        // The kernel gives the lowest number that is free: where this one is, hardly any above it has been given.
-        int lowest = (int)Math.Min(Posix.DescriptorsMost(), Most) - Reserved - count;
-        int probe = lowest < 0 ? -1 : SystemCalls.Fcntl(1, SystemCalls.F_DUPFD_CLOEXEC, lowest);
+        long most = Math.Min(Posix.DescriptorsMost(), AskedMost);
+        lock (s_one)        // another one would find the number taken that is being asked for here
+        {
+            for (long below = Math.Min(most, AskedFirst); ; below = Math.Min(most, 2 * below))
+            {
+                bool isFree = IsFree(below - Reserved - count);
+                if (isFree || below == most)
+                {
+                    return isFree;
+                }
+            }
+        }
+    }
+
+    // The kernel gives the lowest number that is free: where this one is, hardly any above it has been given.
+    private static bool IsFree(long lowest)
+    {
+        int probe = lowest < 0 ? -1 : SystemCalls.Fcntl(1, SystemCalls.F_DUPFD_CLOEXEC, (int)lowest);
         if (probe < 0)
         {
             return lowest >= 0 && SystemCalls.Errno == SystemCalls.EBADF;       // closed standard output says nothing of the others

@@ -9,6 +9,10 @@ namespace Millrace.Command.Serving;
 internal sealed class HeldResponder
 {
     private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(6);     // more than the time in which it is drained
+    private static readonly TimeSpan s_headPatience = TimeSpan.FromSeconds(10);
+
+    /// <summary>Connections that are open at a time, more than a router has: they are the daemon's, which has others to open files for. Those beyond are closed.</summary>
+    public const int ConnectionsMax = 1_024;
 
     private const int RetryAfterSeconds = 5;
     private const int DescriptorsOfIt = 12;
@@ -40,7 +44,7 @@ internal sealed class HeldResponder
         MillraceServer? server = null;
         try
         {
-            var options = new MillraceOptions { Loops = 1, IgnoreSignals = false, DrainTimeout = TimeSpan.FromSeconds(1) };
+            var options = new MillraceOptions { Loops = 1, IgnoreSignals = false, DrainTimeout = TimeSpan.FromSeconds(1), MaxConnections = ConnectionsMax, HeadTimeout = s_headPatience };
             server = await MillraceServer.StartAsync(listeners.Copy(), responder.Answer, options);
             await server.Engine.TakeFromAsync(listeners.CopyOfTakes()).WaitAsync(s_patience);
             responder._server = server;

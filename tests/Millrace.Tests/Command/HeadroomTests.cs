@@ -1,22 +1,29 @@
 // Descriptors that are promised to what is being opened.
 
+using System.Runtime.Versioning;
 using Millrace.Command.Running;
+using Millrace.Platform;
 
 namespace Millrace.Tests.Command;
 
+[SupportedOSPlatform("linux")]
+[Collection(Millrace.Tests.Stress.AloneCollection.Name)]
 public sealed class HeadroomTests
 {
+    private const int RoomMost = 1_000_000;      // the kernel makes room for all numbers up to the one that is asked for
+
     private static readonly TimeSpan s_long = TimeSpan.FromSeconds(30);
 
     [Fact]
     public async Task What_is_given_up_keeps_no_descriptors_from_others()
     {
-        if (!OperatingSystem.IsLinux())
+        if (!OperatingSystem.IsLinux() || Posix.DescriptorsMost() > RoomMost)
         {
             return;
         }
 
-        int most = (int)Math.Min(Posix.DescriptorsMost(), 65_536) * 6 / 10;
+        int limit = (int)Posix.DescriptorsMost();
+        int most = limit * 6 / 10;
         using var isOpening = new ManualResetEventSlim();
         using var answers = new ManualResetEventSlim();
         using var givenUp = new CancellationTokenSource();
@@ -35,6 +42,45 @@ public sealed class HeadroomTests
         Assert.Equal(1, await first.WaitAsync(s_long));
 
         Assert.Equal(3, Headroom.Open(most, static () => 3));       // nothing is given back twice, and nothing kept
-        Assert.Throws<MillraceStartException>(static () => Headroom.Open(70_000, static () => 4));
+        Assert.Throws<MillraceStartException>(() => Headroom.Open(limit, static () => 4));
     }
+
+    // Whoever has so many open may go on: hundreds of thousands are left.
+    [Theory]
+    [InlineData(1)]
+    [InlineData(70_000)]
+    public void A_number_that_is_taken_says_nothing_where_the_limit_is_far_above(int count)
+    {
+        const int asked = 65_536;
+        if (!OperatingSystem.IsLinux() || !TryRaise(4 * asked, out SystemCalls.ResourceLimit before))
+        {
+            return;
+        }
+
+        int last = -1;
+        int[] taken = [.. Enumerable.Range(asked - 64, 64).Where(number => (last = SystemCalls.Fcntl(1, SystemCalls.F_DUPFD_CLOEXEC, number)) == number)];
+        try
+        {
+            Assert.True(taken.Length > 0, $"{last}");
+            Assert.True(Headroom.Has(count));
+            Assert.False(Headroom.Has((int)Posix.DescriptorsMost()));
+        }
+        finally
+        {
+            Array.ForEach(taken, static number => _ = SystemCalls.Close(number));
+            Restore(before);
+        }
+    }
+
+    // Only root may.
+    private static unsafe bool TryRaise(ulong limit, out SystemCalls.ResourceLimit before)
+    {
+        SystemCalls.ResourceLimit its;
+        _ = SystemCalls.GetResourceLimit(SystemCalls.RLIMIT_NOFILE, &its);
+        before = its;
+        SystemCalls.ResourceLimit raised = new() { Soft = Math.Max(its.Soft, limit), Hard = Math.Max(its.Hard, limit) };
+        return raised.Hard <= RoomMost && SystemCalls.SetResourceLimit(SystemCalls.RLIMIT_NOFILE, &raised) == 0;
+    }
+
+    private static unsafe void Restore(SystemCalls.ResourceLimit limit) => _ = SystemCalls.SetResourceLimit(SystemCalls.RLIMIT_NOFILE, &limit);
 }

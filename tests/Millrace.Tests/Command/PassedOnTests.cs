@@ -74,6 +74,39 @@ public sealed class PassedOnTests : IDisposable
         spoiling.Join();
     }
 
+    // They are open in the daemon, which has none to lose: anybody may connect as often as he likes.
+    [Fact]
+    public async Task What_answers_503_has_so_many_connections_and_closes_those_beyond()
+    {
+        if (!OperatingSystem.IsLinux() || Millrace.Command.Running.Posix.DescriptorsMost() < 4 * HeldResponder.ConnectionsMax)
+        {
+            return;
+        }
+
+        using AppListeners listeners = Open();
+        HeldResponder held = (await HeldResponder.StartAsync(listeners))!;
+        byte[] answer = new byte[1_000];
+        var clients = new List<Socket>();
+        while (clients.Count < HeldResponder.ConnectionsMax)
+        {
+            clients.Add(await AskAsync(listeners));
+            Assert.StartsWith("HTTP/1.1 503 ", System.Text.Encoding.ASCII.GetString(answer, 0, clients[^1].Receive(answer)), StringComparison.Ordinal);
+        }
+        using (Socket beyond = await AskAsync(listeners))
+        {
+            try
+            {
+                Assert.Equal(0, beyond.Receive(answer));
+            }
+            catch (SocketException error)
+            {
+                Assert.Equal(SocketError.ConnectionReset, error.SocketErrorCode);       // before its request was read
+            }
+        }
+        clients.ForEach(static client => client.Dispose());
+        await (await held.EndAsync(listeners)).WaitAsync(s_patience);
+    }
+
     [Fact]
     public async Task Nor_does_it_hold_up_the_end_of_what_answers_503()
     {
