@@ -23,7 +23,7 @@ internal sealed partial class AppInstance : IDisposable
     public static readonly string[] DaemonsOwn = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "FDSTORE", ServiceManager.StoreVariable];
 
     private const int LineMax = 8192;
-    private const int DescriptorsEach = 16;     // two sockets, a pipe to report on, three for what it prints, and what it takes to start it
+    private const int DescriptorsEach = 16;     // two sockets, a pipe to report on, three for what it prints, and what it takes to start it; copies of what is listened on come to that
 
     private readonly InstanceStart _start;
     private readonly ListenSocket _private;     // for its health
@@ -93,7 +93,7 @@ internal sealed partial class AppInstance : IDisposable
     {
         try
         {
-            return Headroom.Open(DescriptorsEach, () => new AppInstance(start));
+            return Headroom.Open(DescriptorsEach + start.Listeners.InheritedCount, () => new AppInstance(start));
         }
         catch (Exception error) when (error is MillraceStartException or FormatException or CommandFailure)
         {
@@ -303,12 +303,13 @@ internal sealed partial class AppInstance : IDisposable
 
     private (Process Process, AnonymousPipeServerStream Report) Launch() => ProcessStart.With(() =>
     {
+        using var sockets = _start.Listeners.CopyForProcess();
         var report = new AnonymousPipeServerStream(PipeDirection.In, HandleInheritability.Inheritable);
-        int[] inherited = [.. _start.Listeners.Descriptors, _private.Descriptor, _channel.Descriptor, .. _start.Shared is { } shared ? [shared.Descriptor] : Array.Empty<int>()];
+        int[] inherited = [.. sockets.Descriptors, _private.Descriptor, _channel.Descriptor, .. _start.Shared is { } shared ? [shared.Descriptor] : Array.Empty<int>()];
         try
         {
             Array.ForEach(inherited, static descriptor => _ = SystemCalls.Fcntl(descriptor, SystemCalls.F_SETFD, 0));
-            var info = Describe(report.GetClientHandleAsString());
+            var info = Describe(report.GetClientHandleAsString(), sockets);
             return (_group is null ? Process.Start(info)! : _group.Start(() => Process.Start(info)!), report);
         }
         catch
@@ -323,7 +324,7 @@ internal sealed partial class AppInstance : IDisposable
         }
     });
 
-    private ProcessStartInfo Describe(string report)
+    private ProcessStartInfo Describe(string report, InheritedSockets sockets)
     {
         var settings = _start.Settings;
         string own = string.Create(CultureInfo.InvariantCulture, $"http://fd:{_private.Descriptor}");
@@ -338,8 +339,8 @@ internal sealed partial class AppInstance : IDisposable
         }
         info.Environment["MILLRACE_SERVE_DAEMON"] = Environment.ProcessId.ToString(CultureInfo.InvariantCulture);
         info.Environment["MILLRACE_SERVE_CHANNEL"] = _channel.Descriptor.ToString(CultureInfo.InvariantCulture);
-        info.Environment["MILLRACE_SERVE_URLS"] = _start.Listeners.InheritedUrls;
-        info.Environment["MILLRACE_SERVE_MOVE"] = _start.Listeners.MoveDescriptors;
+        info.Environment["MILLRACE_SERVE_URLS"] = sockets.Urls;
+        info.Environment["MILLRACE_SERVE_MOVE"] = sockets.Move;
         info.Environment["MILLRACE_SERVE_BASE"] = settings.PathBase;
         info.Environment[RouteKey.AppVariable] = settings.SharedUrls.Count > 0 ? RouteKey.OfDaemon.Of(settings.Name) : "";
         info.Environment["MILLRACE_SERVE_LIMITS"] = string.Create(CultureInfo.InvariantCulture, $"{Limits.Descriptors},{(Limits.KeepsMemory ? "memory" : "")}");

@@ -103,9 +103,6 @@ internal sealed partial class AppListeners : IDisposable
     /// <summary>Whether a descriptor can be an end of the channel between generations.</summary>
     public static bool IsChannel(int descriptor) => SystemCalls.GetSocketOption(descriptor, SystemCalls.SOL_SOCKET, SystemCalls.SO_TYPE) == SystemCalls.SOCK_SEQPACKET;
 
-    /// <summary>The ends of the channel through which connections move from one generation to the next. Open here as well: what is on its way is lost with no process.</summary>
-    public string MoveDescriptors => string.Create(CultureInfo.InvariantCulture, $"{_gives},{_takes}");
-
     /// <summary>As they were asked for, with real ports and without what only concerns the listener.</summary>
     public IReadOnlyList<string> Shown => [.. _sockets.Select(static socket => socket.Address.Url).Distinct()];
 
@@ -117,12 +114,6 @@ internal sealed partial class AppListeners : IDisposable
 
     /// <summary>That at which they are taken.</summary>
     public int Takes => _takes;
-
-    /// <summary>The descriptors, for whoever inherits them.</summary>
-    public IEnumerable<int> Descriptors => [.. _sockets.Select(static socket => socket.Descriptor), _gives, _takes];
-
-    /// <summary>Addresses of the descriptors, for whoever inherits them, separated by ';'.</summary>
-    public string InheritedUrls => string.Join(';', _sockets.Select(static socket => Inherited(socket.Address, socket.Descriptor)));
 
     /// <param name="settings">Whose.</param>
     /// <param name="folders">Where the daemon makes its own.</param>
@@ -185,23 +176,6 @@ internal sealed partial class AppListeners : IDisposable
     // Accepted connections have it from the socket that is listened on. Unix sockets and inherited ones of another kind have no such option, and need none.
     private static void BoundUnsent(ListenSocket socket) =>
         _ = SystemCalls.SetSocketOption(socket.Descriptor, SystemCalls.IPPROTO_TCP, SystemCalls.TCP_NOTSENT_LOWAT, UnsentMax);
-
-    /// <summary>Addresses of copies of the descriptors, for a server in this process, which closes them.</summary>
-    public string Copy() => string.Join(';', _sockets.Select(static socket => Inherited(socket.Address, Copy(socket.Descriptor))));
-
-    /// <summary>A copy of the end of the channel at which connections are given, for whoever closes it.</summary>
-    public int CopyOfGives() => Copy(_gives);
-
-    /// <summary>The same of that at which they are taken.</summary>
-    public int CopyOfTakes() => Copy(_takes);
-
-    /// <summary>A copy of a descriptor.</summary>
-    /// <exception cref="MillraceStartException">There is no room for it.</exception>
-    public static int Copy(int descriptor)
-    {
-        int copy = SystemCalls.Fcntl(descriptor, SystemCalls.F_DUPFD_CLOEXEC, 3);
-        return copy >= 0 ? copy : throw new MillraceStartException($"A socket cannot be opened again: {SystemCalls.Describe(SystemCalls.Errno)}; raise the limit of open files (ulimit -n).");
-    }
 
     /// <summary>
     /// Gives who waits in the queues to whoever takes connections. Of each that comes the kernel tells one of those that wait for him (EPOLLEXCLUSIVE): when that
@@ -380,12 +354,4 @@ internal sealed partial class AppListeners : IDisposable
         }
         socket.Dispose();
     }
-
-    private static string Inherited(ListenAddress address, int descriptor) => new ListenAddress
-    {
-        Protocol = address.Protocol,
-        Kind = EndPointKind.Inherited,
-        InheritedDescriptor = descriptor,
-        Allow = address.Allow,
-    }.ToString();
 }
