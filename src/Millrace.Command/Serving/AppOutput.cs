@@ -17,6 +17,9 @@ internal sealed class AppOutput(Func<string, ValueTask> write)
     /// <summary>Pipes that are read: two of each process, and of each that has ended while something that it has started goes on.</summary>
     public const int PipesMax = 512;
 
+    /// <summary>Bytes of the last lines that another program is given when this one becomes that, as they are written down.</summary>
+    public const int HandedOverMax = 1024 * 1024;
+
     private readonly Lock _lock = new();
     private readonly Queue<string> _lines = [];
     private readonly List<Action<string>> _followers = [];
@@ -109,6 +112,21 @@ internal sealed class AppOutput(Func<string, ValueTask> write)
         lock (_lock)
         {
             return [.. _lines.TakeLast(count)];
+        }
+    }
+
+    /// <summary>As many of them as another program is given.</summary>
+    public IReadOnlyList<string> HandedOver
+    {
+        get
+        {
+            var last = Last(int.MaxValue);
+            int count = 0;
+            for (long room = HandedOverMax; count < last.Count && (room -= StateJson.LengthOf(last[^(count + 1)])) >= 0;)
+            {
+                count++;
+            }
+            return [.. last.TakeLast(count)];
         }
     }
 

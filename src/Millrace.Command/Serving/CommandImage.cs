@@ -19,7 +19,6 @@ internal sealed class CommandImage
     public const string StateVariable = "MILLRACE_SERVE_STATE";
 
     private const string RunningProgram = "/proc/self/exe";
-    private const int LengthMax = 256 * 1024 * 1024;
     private const int WordsMax = 2000;
 
     private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(30);
@@ -49,6 +48,10 @@ internal sealed class CommandImage
     /// <summary>Has the program say whether it can go on from a state. The answer is why not, or null.</summary>
     public async Task<string?> WhyNotAsync(byte[] state)
     {
+        if (DaemonState.WhyTooLong(state.Length) is { } tooLong)
+        {
+            return tooLong;
+        }
         string name = string.Join(' ', _arguments[1.._own].Prepend(_path));
         using var limit = new CancellationTokenSource(s_patience);
         try
@@ -84,8 +87,13 @@ internal sealed class CommandImage
     /// <param name="isOver">Asked last: whether this process is to end instead.</param>
     public string Become(DaemonState state, Func<bool> isOver) => ProcessStart.With(() =>
     {
+        byte[] text = state.Write();
+        if (DaemonState.WhyTooLong(text.Length) is { } tooLong)
+        {
+            return tooLong;     // since it was asked for: behind the next step it would be too late
+        }
         using var memory = Posix.MemoryFile("millrace-state");
-        RandomAccess.Write(memory, state.Write(), 0);
+        RandomAccess.Write(memory, text, 0);
         int descriptor = (int)memory.DangerousGetHandle();
         int[] kept = [.. state.Descriptors.Append(descriptor).Where(static each => each >= 0)];
         var environment = Environment.GetEnvironmentVariables().Cast<DictionaryEntry>().Select(static variable => $"{variable.Key}={variable.Value}");
@@ -106,7 +114,11 @@ internal sealed class CommandImage
             return null;
         }
         using var memory = new Microsoft.Win32.SafeHandles.SafeFileHandle(descriptor, ownsHandle: true);
-        byte[] text = new byte[Math.Min(RandomAccess.GetLength(memory), LengthMax)];
+        if (DaemonState.WhyTooLong(RandomAccess.GetLength(memory)) is { } tooLong)
+        {
+            throw new CommandFailure(ExitCode.Failure, tooLong);
+        }
+        byte[] text = new byte[RandomAccess.GetLength(memory)];
         _ = RandomAccess.Read(memory, text, 0);
         return DaemonState.Read(text, out string why) ?? throw new CommandFailure(ExitCode.Failure, why);
     }

@@ -1,6 +1,7 @@
 // A daemon and all that it runs, as text: what one program writes down and another one goes on from. Fields are added, with a value that stands for their absence;
 // Version changes where an older program would go wrong with what a newer one has written, or the other way round.
 
+using System.Text.Encodings.Web;
 using System.Text.Json;
 using System.Text.Json.Serialization;
 using Millrace.Command.Running;
@@ -51,7 +52,30 @@ internal sealed record DaemonState(
     [JsonIgnore]
     public IEnumerable<InstanceState> Instances => Apps.SelectMany(static app => app.Instances);
 
-    public byte[] Write() => JsonSerializer.SerializeToUtf8Bytes(this, StateJson.Default.DaemonState);
+    /// <summary>Bytes from which a program goes on, as many as are read.</summary>
+    public const int LengthMax = 256 * 1024 * 1024;
+
+    public byte[] Write() => JsonSerializer.SerializeToUtf8Bytes(this, StateJson.Short.DaemonState);
+
+    /// <summary>Why no program goes on from a state that is so long, as a sentence, or null.</summary>
+    public static string? WhyTooLong(long bytes) => bytes <= LengthMax ? null
+        : $"The state of the daemon has more than {Size.Text(LengthMax)}, from which no program goes on. Have some of the applications in another daemon, or stop those that are held with a large page.";
+
+    /// <summary>What is written of a daemon, from one that hands it over; null where it is too long.</summary>
+    public static async Task<byte[]?> ReadAllAsync(Stream from, CancellationToken ct)
+    {
+        using var all = new MemoryStream();
+        byte[] part = new byte[64 * 1024];
+        for (int count; (count = await from.ReadAsync(part, ct)) > 0;)
+        {
+            if (all.Length + count > LengthMax)
+            {
+                return null;
+            }
+            all.Write(part, 0, count);
+        }
+        return all.ToArray();
+    }
 
     /// <summary>Null where it is not understood.</summary>
     /// <param name="text">What has been written.</param>
@@ -257,4 +281,13 @@ internal sealed record PipeState(int Descriptor, byte[] Before);
 [JsonSourceGenerationOptions(PropertyNamingPolicy = JsonKnownNamingPolicy.CamelCase, UseStringEnumConverter = true)]
 [JsonSerializable(typeof(DaemonState))]
 [JsonSerializable(typeof(StateHead))]
-internal sealed partial class StateJson : JsonSerializerContext;
+internal sealed partial class StateJson : JsonSerializerContext
+{
+    private static readonly Lazy<StateJson> s_short = new(static () => new StateJson(new JsonSerializerOptions(Default!.Options) { Encoder = JavaScriptEncoder.UnsafeRelaxedJsonEscaping }));
+
+    /// <summary>Writes characters as they are, where others take six bytes for each: no page is made of it.</summary>
+    public static StateJson Short => s_short.Value;
+
+    /// <summary>Bytes of a text in it, with its quotes and a comma.</summary>
+    public static int LengthOf(string text) => JsonEncodedText.Encode(text, Short.Options.Encoder).EncodedUtf8Bytes.Length + 3;
+}

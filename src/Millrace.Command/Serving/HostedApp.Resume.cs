@@ -227,7 +227,7 @@ internal sealed partial class HostedApp
                     Current = _current?.State,
                     Leaving = [.. (_coming is { MayServe: true } coming ? leaving.All.Append(coming) : leaving.All).Select(static generation => generation.State)],
                     Events = _events.All,
-                    Output = Output.Last(int.MaxValue),
+                    Output = Output.HandedOver,
                     Printed = Output.Printed,
                 };
             }

@@ -9,7 +9,6 @@ namespace Millrace.Command.Serving;
 
 internal sealed partial class StateFile
 {
-    private const int SizeMax = 256 * 1024 * 1024;
     private const int RoomMin = 64 * 1024;
     private const string RoomName = "state-room";
 
@@ -105,7 +104,7 @@ internal sealed partial class StateFile
         {
             try
             {
-                byte[] text = folder.Read(NameOf(number), SizeMax);
+                byte[] text = folder.Read(NameOf(number), DaemonState.LengthMax);
                 if (StateHead.Read(text) is { } head)
                 {
                     bool isOfNow = head.Boot == DaemonState.BootNow;
@@ -140,7 +139,7 @@ internal sealed partial class StateFile
     // For one that is twice as long.
     private void KeepRoom(OwnFolder folder, int length)
     {
-        int wanted = (int)Math.Clamp(2L * length, RoomMin, SizeMax);
+        int wanted = (int)Math.Clamp(2L * length, RoomMin, DaemonState.LengthMax);
         if (_room >= wanted)
         {
             return;

@@ -14,10 +14,9 @@ internal static class TakeoverVerb
         var command = new System.CommandLine.Command(CommandImage.ProbeVerb, "Say whether this program understands the state of a daemon; `millrace serve` calls it.") { Hidden = true };
         command.SetAction(async (_, ct) =>
         {
-            using var text = new MemoryStream();
             await using var input = Console.OpenStandardInput();
-            await input.CopyToAsync(text, ct);
-            if (DaemonState.Read(text.ToArray(), out string why) is null)
+            byte[] text = await DaemonState.ReadAllAsync(input, ct) ?? throw new CommandFailure(ExitCode.Failure, DaemonState.WhyTooLong(DaemonState.LengthMax + 1L)!);
+            if (DaemonState.Read(text, out string why) is null)
             {
                 throw new CommandFailure(ExitCode.Failure, why);
             }

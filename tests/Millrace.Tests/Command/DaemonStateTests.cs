@@ -2,6 +2,8 @@
 
 using System.Runtime.Versioning;
 using System.Text;
+using Microsoft.Win32.SafeHandles;
+using Millrace.Command;
 using Millrace.Command.Running;
 using Millrace.Command.Serving;
 
@@ -39,6 +41,62 @@ public sealed class DaemonStateTests : IDisposable
         Assert.Equal(AppState.Held, read.Apps[0].State);
         Assert.Equal([1, 2, 3], read.Apps[0].Page);
         Assert.Equal([4, 20, 21, 22, 23, 5, 24, 6, 7, 8], read.Descriptors);
+    }
+
+    // As much as an application can print, in characters that would take six bytes each where they are escaped, or twelve for two.
+    [Theory]
+    [InlineData("x", 1)]
+    [InlineData("水", 3)]
+    [InlineData("😀", 12)]
+    [InlineData("\u0001", 6)]
+    public async Task What_is_handed_over_of_what_an_application_has_printed_is_bounded_in_bytes(string text, int bytesMost)
+    {
+        var output = new AppOutput(static _ => default);
+        string line = string.Concat(Enumerable.Repeat(text, AppOutput.LineMax / text.Length));
+        for (int i = 0; i < 500; i++)
+        {
+            await output.AddAsync(i + line);
+        }
+        var last = output.Last(int.MaxValue);
+        var given = output.HandedOver;
+        Assert.Equal(last.TakeLast(given.Count), given);
+        Assert.InRange(given.Count, Math.Min(last.Count, AppOutput.HandedOverMax / ((line.Length * bytesMost) + 10)), last.Count);
+
+        var state = State(events: 0);
+        int without = state.Write().Length;
+        byte[] written = (state with { Apps = [state.Apps[0] with { Output = given }] }).Write();
+        Assert.InRange(written.Length - without, 1, AppOutput.HandedOverMax);
+        Assert.Equal(given, DaemonState.Read(written, out _)!.Apps[0].Output);
+    }
+
+    // Whoever became another program with it would end.
+    [Fact]
+    public async Task A_state_that_is_too_long_is_neither_handed_over_nor_taken()
+    {
+        const string said = "The state of the daemon has more than 256m";
+        Assert.Null(DaemonState.WhyTooLong(DaemonState.LengthMax));
+        Assert.StartsWith(said, await CommandImage.OfProcess().WhyNotAsync(new byte[DaemonState.LengthMax + 1]), StringComparison.Ordinal);
+        Assert.Null(await DaemonState.ReadAllAsync(new Zeros(DaemonState.LengthMax + 1L), CancellationToken.None));
+        Assert.Equal(100_000, (await DaemonState.ReadAllAsync(new Zeros(100_000), CancellationToken.None))!.Length);
+
+        SafeFileHandle memory = Posix.MemoryFile("millrace-too-long");
+        RandomAccess.SetLength(memory, DaemonState.LengthMax + 1L);
+        Environment.SetEnvironmentVariable(CommandImage.StateVariable, $"{(int)memory.DangerousGetHandle()}");
+        memory.SetHandleAsInvalid();        // it is closed there
+        Assert.StartsWith(said, Assert.Throws<CommandFailure>(CommandImage.TakeState).Message, StringComparison.Ordinal);
+    }
+
+    private sealed class Zeros(long length) : MemoryStream
+    {
+        private long _left = length;
+
+        public override ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default)
+        {
+            int count = (int)Math.Min(_left, buffer.Length);
+            buffer.Span[..count].Clear();
+            _left -= count;
+            return ValueTask.FromResult(count);
+        }
     }
 
     [Fact]
