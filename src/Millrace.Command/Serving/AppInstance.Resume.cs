@@ -67,7 +67,7 @@ internal sealed partial class AppInstance
     // Open files of its own: what it does with them is no matter of the daemon's.
     private bool TrySendPipes(Socket socket)
     {
-        int[] pipes = [.. new[] { _output?.Descriptor ?? -1, _error?.Descriptor ?? -1 }.Where(static pipe => pipe >= 0).Select(PipeEnd.Another).Where(static pipe => pipe >= 0)];
+        int[] pipes = [.. new[] { _output?.Another() ?? -1, _error?.Another() ?? -1 }.Where(static pipe => pipe >= 0)];
         try
         {
             return DescriptorPassing.TrySend((int)socket.Handle, "keep\n"u8, pipes);

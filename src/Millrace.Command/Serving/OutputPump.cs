@@ -27,6 +27,28 @@ internal sealed class OutputPump(PipeStream pipe, byte[] before, Func<string, Va
     /// <summary>The end that is read; -1 when nothing will come any more.</summary>
     public int Descriptor => _ended.Task.IsCompleted ? -1 : (int)_handle.DangerousGetHandle();
 
+    /// <summary>Another open file of it, for whoever closes that (<see cref="PipeEnd.Another"/>); -1 where nothing will come any more. Its number is its own meanwhile, whoever closes it.</summary>
+    public int Another()
+    {
+        bool isHeld = false;
+        try
+        {
+            _handle.DangerousAddRef(ref isHeld);
+            return PipeEnd.Another((int)_handle.DangerousGetHandle());
+        }
+        catch (ObjectDisposedException)
+        {
+            return -1;
+        }
+        finally
+        {
+            if (isHeld)
+            {
+                _handle.DangerousRelease();
+            }
+        }
+    }
+
     public void Begin() => _running = Task.Run(RunAsync);
 
     /// <summary>Nothing is read any more, until it is to go on.</summary>

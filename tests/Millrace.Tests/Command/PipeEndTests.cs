@@ -40,6 +40,29 @@ public sealed class PipeEndTests
         }
     }
 
+    // More than are read close the oldest at any moment, and its number is another's then.
+    [Fact]
+    public void Of_a_pipe_that_is_closed_nobody_is_given_another_end_whoever_has_its_number()
+    {
+        if (!OperatingSystem.IsLinux())
+        {
+            return;
+        }
+
+        var pipe = new AnonymousPipeServerStream(PipeDirection.In);
+        int number = (int)pipe.SafePipeHandle.DangerousGetHandle();
+        using var pump = new OutputPump(pipe, [], static _ => default);
+        int end = pump.Another();
+        Assert.True(end >= 0);
+        _ = SystemCalls.Close(end);
+        pump.Dispose();
+        using var others = new AnonymousPipeServerStream(PipeDirection.In);
+        _ = SystemCalls.Dup3((int)others.SafePipeHandle.DangerousGetHandle(), number, SystemCalls.O_CLOEXEC);
+
+        Assert.Equal(-1, pump.Another());
+        _ = SystemCalls.Close(number);
+    }
+
     [Fact]
     public void What_is_no_pipe_or_has_a_name_is_not_opened()
     {
