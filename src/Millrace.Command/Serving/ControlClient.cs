@@ -19,6 +19,9 @@ internal sealed class ControlClient : IDisposable
     /// <summary>Bytes of an answer: whoever answers may be no daemon of ours.</summary>
     public const int AnswerMax = 16 * 1024 * 1024;
 
+    /// <summary>The same of what a daemon says of itself: a hundred applications may have had sentences of theirs printed a hundred times each.</summary>
+    public int StatusMost { get; init; } = 64 * 1024 * 1024;
+
     private const int PartMax = 16 * 1024;
     private static readonly TimeSpan s_askAgain = TimeSpan.FromMilliseconds(50);
 
@@ -45,7 +48,7 @@ internal sealed class ControlClient : IDisposable
         try
         {
             using var response = await SendAsync(HttpMethod.Get, withTraffic ? "status?traffic=1" : "status", limit.Token);
-            return await ReadAsync(response, ControlJson.Default.DaemonStatus, static status => status.IsWhole, limit.Token);
+            return await ReadAsync(response, ControlJson.Default.DaemonStatus, static status => status.IsWhole, limit.Token, StatusMost);
         }
         catch (OperationCanceledException) when (!ct.IsCancellationRequested)
         {
@@ -154,15 +157,19 @@ internal sealed class ControlClient : IDisposable
 
     public void Dispose() => _client.Dispose();
 
-    private async Task<T> ReadAsync<T>(HttpResponseMessage response, JsonTypeInfo<T> type, Func<T, bool> isWhole, CancellationToken ct)
+    private async Task<T> ReadAsync<T>(HttpResponseMessage response, JsonTypeInfo<T> type, Func<T, bool> isWhole, CancellationToken ct, int most = AnswerMax)
         where T : class
     {
         try
         {
-            if (JsonSerializer.Deserialize(await PrivateSocket.BytesAsync(response, AnswerMax, ct), type) is { } answer && isWhole(answer))
+            if (JsonSerializer.Deserialize(await PrivateSocket.BytesAsync(response, most, ct), type) is { } answer && isWhole(answer))
             {
                 return answer;
             }
+        }
+        catch (LongAnswerException)
+        {
+            throw new CommandFailure(ExitCode.Failure, $"What listens on {_path} answers more than {Size.Text(most)}. A daemon does where it has very many applications, of which much has happened: `millrace logs` shows what, one after the other.");
         }
         catch (Exception error) when (error is JsonException or HttpRequestException or IOException)
         {

@@ -121,7 +121,7 @@ internal sealed partial class ControlServer : IAsyncDisposable
                 {
                     _daemon.WantTraffic();
                 }
-                await SendAsync(response, 200, _daemon.Status, ControlJson.Default.DaemonStatus);
+                await SendAsync(response, 200, _daemon.Status, ControlJson.Short.DaemonStatus);
                 return;
             case ("POST", ["reload"]):
                 await SendAsync(response, await _upgrading.UnlessPausedAsync(_daemon.ReloadAsync()));

@@ -35,7 +35,8 @@ internal static class PrivateSocket
     /// <param name="response">The answer, of which the head has been read.</param>
     /// <param name="most">Bytes.</param>
     /// <param name="ct">Gives it up.</param>
-    /// <exception cref="IOException">There is more, or it breaks off.</exception>
+    /// <exception cref="LongAnswerException">There is more.</exception>
+    /// <exception cref="IOException">It breaks off.</exception>
     public static async Task<byte[]> BytesAsync(HttpResponseMessage response, int most, CancellationToken ct)
     {
         await using var stream = await response.Content.ReadAsStreamAsync(ct);
@@ -45,7 +46,7 @@ internal static class PrivateSocket
         {
             if (all.Length + count > most)
             {
-                throw new IOException("The answer is too long.");
+                throw new LongAnswerException();
             }
             all.Write(part, 0, count);
         }
@@ -80,3 +81,6 @@ internal static class PrivateSocket
         }
     }
 }
+
+/// <summary>An answer has more bytes than anybody wants to read.</summary>
+internal sealed class LongAnswerException() : IOException("The answer is too long.");

@@ -68,17 +68,32 @@ public sealed class ControlClientTests : IDisposable
     [Theory]
     [InlineData(0, true)]
     [InlineData(1, false)]
-    public async Task An_answer_has_AnswerMax_bytes_at_most(int more, bool isTaken)
+    public async Task An_answer_has_StatusMost_bytes_at_most_and_one_beyond_is_said_to_be_too_long(int more, bool isTaken)
     {
+        const int most = 1024 * 1024;
         using var listener = Listen();
-        var asked = ServeAsync(listener, closed: 0, Status + new string(' ', ControlClient.AnswerMax - Status.Length + more));
-        using var client = new ControlClient(_path);
+        var asked = ServeAsync(listener, closed: 0, Status + new string(' ', most - Status.Length + more));
+        using var client = new ControlClient(_path) { StatusMost = most };
 
         var failure = await Record.ExceptionAsync(() => client.StatusAsync(_ct));
 
         Assert.Equal(isTaken, failure is null);
+        Assert.True(isTaken || failure!.Message.StartsWith($"What listens on {_path} answers more than 1m.", StringComparison.Ordinal), failure?.Message);
         listener.Dispose();
         _ = await Record.ExceptionAsync(() => asked);
+    }
+
+    // A hundred sentences of 2,048 characters each: six bytes for every character would be more than anybody reads.
+    [Fact]
+    public void What_a_hundred_applications_say_is_read()
+    {
+        AppEvent[] events = [.. Enumerable.Repeat(new AppEvent(DateTimeOffset.UtcNow, new string('水', Sentence.LengthMax)), 100)];
+        var app = new AppStatus("shop", "serving", new string('水', Sentence.LengthMax), ["http://localhost"], 1, 0, 0, null, null, [], events);
+        byte[] one = System.Text.Json.JsonSerializer.SerializeToUtf8Bytes(new DaemonStatus(1, "1", "/f", DateTimeOffset.UtcNow, 0, null, [app]), ControlJson.Short.DaemonStatus);
+        using var client = new ControlClient(_path);
+
+        Assert.InRange(100L * one.Length, 1, client.StatusMost);
+        Assert.Equal(events, System.Text.Json.JsonSerializer.Deserialize(one, ControlJson.Default.DaemonStatus)!.Apps[0].Events);
     }
 
     [Fact]
