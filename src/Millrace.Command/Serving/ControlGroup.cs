@@ -1,5 +1,5 @@
 // The control group of one process and of all that it starts: its limits are in force before its first instruction where threads can be in groups of their own, and
-// in the unified tree before the runtime looks for them.
+// in the unified tree before the runtime looks for them. What a program has started before that, with its first instructions, is not in it there.
 
 using System.Diagnostics;
 using System.Globalization;
