@@ -19,12 +19,15 @@ internal static class Headroom
     private static int s_promised;      // to what is being opened
 
     /// <summary>Whether so many descriptors can be taken.</summary>
-    public static bool Has(int count)
+    public static bool Has(int count) => Has(count, AskedFirst);
+
+    /// <summary>The same with the number up to which it is asked first.</summary>
+    internal static bool Has(int count, int askedFirst)
     {
         long most = Math.Min(Posix.DescriptorsMost(), AskedMost);
         lock (s_one)        // another one would find the number taken that is being asked for here
         {
-            for (long below = Math.Min(most, AskedFirst); ; below = Math.Min(most, 2 * below))
+            for (long below = Math.Min(most, askedFirst); ; below = Math.Min(most, 2 * below))
             {
                 bool isFree = IsFree(below - Reserved - count);
                 if (isFree || below == most)

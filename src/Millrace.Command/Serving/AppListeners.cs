@@ -277,6 +277,18 @@ internal sealed partial class AppListeners : IDisposable
         return true;
     }
 
+    /// <summary>Gives a connection to whoever takes it.</summary>
+    /// <param name="descriptor">Of the connection; open here as before.</param>
+    /// <param name="knowledge">What its protocol knows of it.</param>
+    /// <returns><see cref="KernelResult.Again"/>: there is no room at the moment.</returns>
+    public int Give(int descriptor, byte[] knowledge)
+    {
+        lock (_lock)
+        {
+            return _isClosed ? KernelResult.Broken : default(LinuxKernel).Give(_gives, descriptor, knowledge);
+        }
+    }
+
     private int TryGive(MovedConnection its, int descriptor)
     {
         lock (_lock)

@@ -97,7 +97,7 @@ internal sealed class Doorman : IDisposable
         long giveUpAt = Environment.TickCount64 + (long)s_givePatience.TotalMilliseconds;
         foreach (var (descriptor, its) in kept)
         {
-            while (default(LinuxKernel).Give(_listeners.Gives, descriptor, its.Knowledge) == KernelResult.Again && Environment.TickCount64 < giveUpAt)
+            while (_listeners.Give(descriptor, its.Knowledge) == KernelResult.Again && Environment.TickCount64 < giveUpAt)
             {
                 await Task.Delay(GiveAgainMs);
             }

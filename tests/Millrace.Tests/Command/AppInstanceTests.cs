@@ -38,6 +38,8 @@ public sealed class AppInstanceTests
 
         string said = Assert.Throws<InstanceException>(() => AppInstance.Start(StartOf(folder, listeners, "sleep 30", _ => { })).Dispose()).Message;
         Assert.Equal("Its addresses have been closed meanwhile.", said);
+        Assert.Throws<MillraceStartException>(() => listeners.CopyOfGives());
+        Assert.Throws<MillraceStartException>(() => listeners.CopyOfTakes());
         Array.ForEach(others, static other => other.Dispose());
     }
 
