@@ -288,6 +288,6 @@ internal sealed partial class StateJson : JsonSerializerContext
     /// <summary>Writes characters as they are, where others take six bytes for each: no page is made of it.</summary>
     public static StateJson Short => s_short.Value;
 
-    /// <summary>Bytes of a text in it, with its quotes and a comma.</summary>
-    public static int LengthOf(string text) => JsonEncodedText.Encode(text, Short.Options.Encoder).EncodedUtf8Bytes.Length + 3;
+    /// <summary>Bytes of a text in it, with its quotes and a comma. A line that was cut may end in half a character, for which another stands.</summary>
+    public static int LengthOf(string text) => JsonSerializer.SerializeToUtf8Bytes(text, Short.String).Length + 1;
 }

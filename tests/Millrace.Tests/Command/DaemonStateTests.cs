@@ -69,6 +69,17 @@ public sealed class DaemonStateTests : IDisposable
         Assert.Equal(given, DaemonState.Read(written, out _)!.Apps[0].Output);
     }
 
+    // LineMax counts UTF-16, and cuts where it ends.
+    [Fact]
+    public async Task A_line_that_was_cut_in_the_middle_of_a_character_is_handed_over()
+    {
+        var output = new AppOutput(static _ => default);
+        await output.AddAsync("half \uD83D");
+        var state = State(events: 0);
+        byte[] written = (state with { Apps = [state.Apps[0] with { Output = output.HandedOver }] }).Write();
+        Assert.Equal(["half \uFFFD"], DaemonState.Read(written, out _)!.Apps[0].Output);
+    }
+
     // Whoever became another program with it would end.
     [Fact]
     public async Task A_state_that_is_too_long_is_neither_handed_over_nor_taken()
