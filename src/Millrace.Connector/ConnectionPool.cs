@@ -142,7 +142,18 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
     public Action? PlacesWanted { get; set; }
 
     /// <summary>Somebody waits for a place. Any thread.</summary>
-    public bool HasWaiters => Volatile.Read(ref _waiting) > 0;
+    public bool HasWaiters
+    {
+        get
+        {
+            bool has = Volatile.Read(ref _waiting) > 0;
+            WaitersAsked?.Invoke();
+            return has;
+        }
+    }
+
+    /// <summary>Whether somebody waits has been seen: tests have somebody begin to just then.</summary>
+    internal Action? WaitersAsked { get; set; }
 
     /// <summary>A place for a connection that is not of this pool, which <see cref="ReleasePlace"/> gives back. Does not wait.</summary>
     public bool TryTakePlace()

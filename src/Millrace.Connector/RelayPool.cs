@@ -72,13 +72,18 @@ internal sealed class RelayPool<TKernel>(FastCgiRelay<TKernel> relay, RelayUpstr
 
     public void Return(RelayLink<TKernel> link)
     {
-        if (_isClosed || upstream.Pool.HasWaiters)
+        if (_isClosed)
         {
             link.Drop();
             return;
         }
         _idle.Add(link);
         Volatile.Write(ref _idleCount, _idle.Count);
+        Interlocked.MemoryBarrier();        // whoever begins to wait sees that there is one, or is seen here
+        if (upstream.Pool.HasWaiters)
+        {
+            link.Drop();
+        }
     }
 
     /// <summary>One of them has been closed.</summary>

@@ -71,6 +71,8 @@ internal sealed class Crew<TWorker>(Limits limits, PoolCounters counters)
 
     // ---- seen from outside ----
 
+    public string Describe() => FormattableString.Invariant($"{Running} of {Live} workers are busy, {Starting} are starting, {Stuck.Count} are stuck.");
+
     public IReadOnlyList<WorkerStatus> DescribeSeats(long now) => [.. Seats.Where(static seat => seat.Worker is not null).Select(seat => Describe(seat.Worker!, now))];
 
     public IReadOnlyList<WorkerStatus> DescribeStuck(long now) => [.. Stuck.Select(worker => Describe(worker, now))];

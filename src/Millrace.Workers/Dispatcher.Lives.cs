@@ -55,7 +55,6 @@ internal sealed partial class Dispatcher<TWorker>
             {
                 TakeOver(worker);
             }
-            _lock.NoteDue(worker.ExpiresAt);
             SayAfter(log => log.Started(worker.Id, worker.Generation));
             Call<TWorker>? first = Free(worker, WorkerEnd.None, now);
             Settle(now);
@@ -73,6 +72,11 @@ internal sealed partial class Dispatcher<TWorker>
             {
                 _ = _crew.Stuck.Remove(worker);
                 _hasSaidStuck = false;
+                if (!IsClosed)
+                {
+                    _starts.NoteReason(error);      // that it was given up has been said; why it did not come to be is known only now
+                    SayAfter(log => log.StuckFailed(error, worker.Id));
+                }
             }
             else
             {
@@ -183,43 +187,19 @@ internal sealed partial class Dispatcher<TWorker>
                 _crew.Running--;
                 break;
         }
-        if (worker.IsTrial && worker.State == WorkerState.Starting)
-        {
-            _extra = 0;
-            worker.StartFailure = new TimeoutException($"It was given up while it was being made ({reason}).");
-        }
         _crew.Leave(worker);
         _crew.NoteEnd(worker, reason);
+        if (worker.State == WorkerState.Starting && (worker.IsTrial || reason == WorkerEnd.StartLimit))
+        {
+            NoteFailure(worker, _starts.NotMade(reason), now);
+        }
         TimeSpan after = Limits.Time(now - worker.Since);
         worker.State = WorkerState.Stuck;
         worker.Since = now;
         _crew.Stuck.Add(worker);
         string with = worker.Current?.Name ?? "";
         worker.Current?.IsGivenUp = true;
-        _lock.After(() =>
-        {
-            if (worker.TryKill(reason, with, after))
-            {
-                return;
-            }
-            string facts = ThreadFacts.Describe(worker.ThreadId);
-            if (Limits.InterruptStuck)
-            {
-                worker.Interrupt();
-            }
-            Say(log => log.GivenUp(worker.Id, reason, with, after.TotalSeconds, facts));
-        });
+        _lock.After(() => Orders.LeaveAlone(worker, reason, with, after));
         Settle(now);
-    }
-
-    // The caller is answered. A call that has not begun never will; whether one that has heeds its token is its own affair.
-    public void Break(Call<TWorker> call, WorkerPoolException reason)
-    {
-        _ = call.TryTakeBack();
-        _lock.After(() =>
-        {
-            call.Fail(reason);
-            call.Cancel();
-        });
     }
 }

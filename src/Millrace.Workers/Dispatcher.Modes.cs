@@ -193,7 +193,7 @@ internal sealed partial class Dispatcher<TWorker>
         {
             _crew.ForEachBusy(worker =>
             {
-                Break(worker.Current!, new WorkerPoolClosedException(_name));
+                Orders.Break(worker.Current!, new WorkerPoolClosedException(_name));
                 GiveUp(worker, WorkerEnd.Closed, Limits.Now);
             });
         }

@@ -98,14 +98,22 @@ internal sealed partial class Dispatcher<TWorker>
         long due = Math.Max(first.Since, _lastGrowth) + Limits.GrowAfter;
         if (_crew.Live == 0 || (now >= due && _crew.Starting < _queue.Count))
         {
-            _target++;
-            _lastGrowth = now;
-            Settle(now);
+            GrowNow(now);
             due = now + Limits.GrowAfter;
         }
         if (_target < _max)
         {
             _lock.NoteDue(due);
+        }
+    }
+
+    private void GrowNow(long now)
+    {
+        if (_target < _max && _crew.Live >= _target)
+        {
+            _target++;
+            _lastGrowth = now;
+            Settle(now);
         }
     }
 

@@ -82,7 +82,7 @@ internal sealed partial class Dispatcher<TWorker>
                 Give(free, call, call.Since);
                 free.Assign(call);
             }
-            else if (_queue.Count >= Limits.QueueMax)
+            else if (!HasRoom(call.Since))
             {
                 refusal = Full();
             }
@@ -145,8 +145,22 @@ internal sealed partial class Dispatcher<TWorker>
             }
             _crew.Running--;
             _starts.NoteLife(worker.ProcessId is not null && wish == WorkerEnd.None && !call.IsTakenBack);
+            if (worker.Times.Count == worker.Failures && worker.EarlyDeath is { } cause)
+            {
+                NotePause(cause, now);      // calls that wait would start one after another
+            }
             return Free(worker, wish, now);
         }
+    }
+
+    // A call that a worker is being made for is not one of those that wait for others to end: without a queue, too, a pool comes to its size, and an empty one serves.
+    private bool HasRoom(long now)
+    {
+        if (_mayRun && _queue.Count >= Limits.QueueMax + _crew.Starting)
+        {
+            GrowNow(now);
+        }
+        return _queue.Count < Limits.QueueMax + (_mayRun ? _crew.Starting : 0);
     }
 
     // Whoever comes when others wait is behind them: while calls wait no worker is idle that may run.
@@ -203,6 +217,7 @@ internal sealed partial class Dispatcher<TWorker>
         worker.State = WorkerState.Idle;
         worker.Since = now;
         _crew.Idle.Add(worker.Seat.Index);
+        _lock.NoteDue(worker.ExpiresAt);        // nobody has thought of it while it had a call
         NoteIdle(now);
         Tell();
         return null;
@@ -257,11 +272,7 @@ internal sealed partial class Dispatcher<TWorker>
         _lock.After(() => call.Refuse(reason));
     }
 
-    private string Describe()
-    {
-        string what = string.Create(System.Globalization.CultureInfo.InvariantCulture, $"{_crew.Running} of {_crew.Live} workers are busy, {_crew.Starting} are starting, {_crew.Stuck.Count} are stuck.");
-        return _isHeld ? what + " The pool is held." : IsExclusive ? what + " The pool is used exclusively." : what;
-    }
+    private string Describe() => _crew.Describe() + (_isHeld ? " The pool is held." : IsExclusive ? " The pool is used exclusively." : "");
 
     // ---- messages ----
 

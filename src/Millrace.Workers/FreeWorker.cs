@@ -50,6 +50,9 @@ internal sealed class FreeWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<T
         Dispatcher.Orders.Lose(this, death);
     }
 
+    public override Exception? EarlyDeath =>
+        _mortal is { IsUntried: true, Death: { IsCompletedSuccessfully: true, Result: { Reason: WorkerEnd.Exited or WorkerEnd.Memory } death } } ? death.Cause : null;
+
     public override bool TryKill(WorkerEnd reason, string call, TimeSpan after)
     {
         if (_mortal is not { } mortal)

@@ -20,13 +20,14 @@ internal sealed class Limits
         RecycleJitter = options.RecycleJitter;
         WaitTime = options.WaitLimit;
         CallTime = options.CallLimit;
+        StartTime = options.StartLimit;
         GrowAfter = Ticks(options.GrowAfter);
         IdleLimit = Ticks(options.IdleLimit);
         WaitLimit = Ticks(options.WaitLimit);
         CallLimit = Ticks(options.CallLimit);
         CancelGrace = Ticks(options.CancelGrace);
         RecycleAfter = Ticks(options.RecycleAfter);
-        StartLimit = Ticks(options.StartLimit);
+        StartLimit = Ticks(options.StartLimit + options.StartGrace);
         EndLimit = Ticks(options.EndLimit);
         StartPause = Ticks(options.StartPause);
         StartPauseMax = Ticks(options.StartPauseMax);
@@ -41,6 +42,7 @@ internal sealed class Limits
     public double RecycleJitter { get; }
     public TimeSpan WaitTime { get; }
     public TimeSpan CallTime { get; }
+    public TimeSpan StartTime { get; }
 
     // ---- units of the clock; Never: no limit ----
 

@@ -47,6 +47,8 @@ internal sealed partial class Log(ILogger logger, string pool)
 
     public void HadToBeKilled(int process, double seconds) => HadToBeKilled(_pool, process, seconds);
 
+    public void StuckFailed(Exception error, int worker) => StuckFailed(error, _pool, worker);
+
     [LoggerMessage(1, LogLevel.Debug, "Pool {Pool}: worker {Worker} of generation {Generation} is ready.")]
     private partial void Started(string pool, int worker, int generation);
 
@@ -106,4 +108,7 @@ internal sealed partial class Log(ILogger logger, string pool)
 
     [LoggerMessage(20, LogLevel.Warning, "`millrace pool` cannot ask this process: {Why}")]
     public static partial void NoControl(ILogger logger, string why);
+
+    [LoggerMessage(21, LogLevel.Error, "Pool {Pool}: worker {Worker}, which had been given up, could not have been made.")]
+    private partial void StuckFailed(Exception error, string pool, int worker);
 }

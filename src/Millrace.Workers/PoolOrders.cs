@@ -1,4 +1,4 @@
-// What an administrator, or death, has done to single workers.
+// What an administrator, time, or death has done to single workers and their calls.
 
 using Millrace.Workers.Processes;
 
@@ -23,7 +23,7 @@ internal sealed class PoolOrders<TWorker>(Dispatcher<TWorker> dispatcher, string
                     dispatcher.Settle(now);
                     break;
                 case WorkerState.Busy:
-                    dispatcher.Break(worker.Current!, new WorkerKilledException(name, id));
+                    Break(worker.Current!, new WorkerKilledException(name, id));
                     dispatcher.GiveUp(worker, WorkerEnd.Killed, now);
                     break;
                 default:
@@ -71,12 +71,38 @@ internal sealed class PoolOrders<TWorker>(Dispatcher<TWorker> dispatcher, string
             {
                 return;     // it was to end, or its last call has found out before
             }
-            if (worker.State == WorkerState.Idle && worker.Times.Count == 0)
+            if (worker.State is WorkerState.Idle or WorkerState.Starting && worker.Times.Count == 0)
             {
                 dispatcher.NotePause(death.Cause, dispatcher.Limits.Now);
             }
             Replace(worker, death.Reason);
         }
+    }
+
+    /// <summary>The caller is answered. A call that has not begun never will; whether one that has heeds its token is its own affair. Under the lock.</summary>
+    public void Break(Call<TWorker> call, WorkerPoolException reason)
+    {
+        _ = call.TryTakeBack();
+        dispatcher.Lock.After(() =>
+        {
+            call.Fail(reason);
+            call.Cancel();
+        });
+    }
+
+    /// <summary>A worker has been given up. Behind the lock: it is killed, or what it is doing is said.</summary>
+    public void LeaveAlone(Worker<TWorker> worker, WorkerEnd reason, string call, TimeSpan after)
+    {
+        if (worker.TryKill(reason, call, after))
+        {
+            return;
+        }
+        string facts = ThreadFacts.Describe(worker.ThreadId);
+        if (dispatcher.Limits.InterruptStuck)
+        {
+            worker.Interrupt();
+        }
+        dispatcher.Say(log => log.GivenUp(worker.Id, reason, call, after.TotalSeconds, facts));
     }
 
     // Now, or when its call has ended.

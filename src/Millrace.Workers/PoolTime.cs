@@ -47,7 +47,7 @@ internal sealed class PoolTime<TWorker>(Dispatcher<TWorker> dispatcher, string n
             if (!call.IsTakenBack)      // its caller has not left
             {
                 dispatcher.Counters.OverTime++;
-                dispatcher.Break(call, new WorkerTimeLimitException(name, worker.Id, Limits.CallTime));
+                dispatcher.Orders.Break(call, new WorkerTimeLimitException(name, worker.Id, Limits.CallTime));
             }
         }
 

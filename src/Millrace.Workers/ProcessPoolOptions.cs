@@ -33,11 +33,17 @@ public sealed class ProcessPoolOptions : WorkerPoolOptions
     /// <summary>What it has instead of this process's own variables; null: those.</summary>
     internal IReadOnlyDictionary<string, string>? Inherited { get; set; }
 
+    /// <summary>Says what a process is doing, as <see cref="Processes.ProcessFacts.DescribeAsync"/> does.</summary>
+    internal Func<int, string?, Task<string>> Describe { get; set; } = Processes.ProcessFacts.DescribeAsync;
+
     /// <summary>The folder that it begins in; null: this process's. Default null.</summary>
     public string? WorkingDirectory { get; set; }
 
     /// <summary>When it counts as ready. Default <see cref="ProcessReady.Answers"/>.</summary>
     public ProcessReady Ready { get; set; }
+
+    /// <summary>One that is not ready in time is killed, and has ended before the pool would leave it alone.</summary>
+    internal override TimeSpan StartGrace => TimeSpan.FromSeconds(5);
 
     // ---- one call ----
 

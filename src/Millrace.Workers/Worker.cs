@@ -74,6 +74,9 @@ internal abstract class Worker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<TWo
     /// <summary>Its process; null: this one.</summary>
     public int? ProcessId { get; protected set; }
 
+    /// <summary>How its process has ended before it has shown that it serves; null: it has not.</summary>
+    public virtual Exception? EarlyDeath => null;
+
     // ---- orders; from any thread ----
 
     /// <summary>Whether it has a thread, so that it is itself to blame for a call that does not begin.</summary>

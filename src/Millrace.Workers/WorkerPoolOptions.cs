@@ -36,7 +36,8 @@ public class WorkerPoolOptions
     /// <summary>Workers in all, without those that are stuck. Range 1 to 1,000. Default: as many as there are processors, and not less than <see cref="Min"/>.</summary>
     public int Max { get => field > 0 ? field : Math.Max(Environment.ProcessorCount, Min); set; }
 
-    /// <summary>How long a call waits before it is a reason for another worker; zero: it is one at once. Range 0 to 1 hour. Default 10 ms.</summary>
+    /// <summary>How long a call waits before it is a reason for another worker; zero: it is one at once, as it is where no further call may wait (<see cref="QueueMax"/>). Range 0 to 1 hour. Default
+    /// 10 ms.</summary>
     public TimeSpan GrowAfter { get; set; } = TimeSpan.FromMilliseconds(10);
 
     /// <summary>How long a worker beyond <see cref="Min"/> may be without a call before it is ended. Range 100 ms to 30 days; <see cref="Timeout.InfiniteTimeSpan"/>: as long as it likes. Default
@@ -45,7 +46,8 @@ public class WorkerPoolOptions
 
     // ---- the queue ----
 
-    /// <summary>Calls that may wait for a worker; a further one is refused with <see cref="WorkerQueueFullException"/>. Range 0 to 1,000,000. Default 1,000.</summary>
+    /// <summary>Calls that may wait for a worker, beside one for each worker that is being made; a further one is refused with <see cref="WorkerQueueFullException"/>. Range 0 to 1,000,000. Default
+    /// 1,000.</summary>
     public int QueueMax { get; set; } = 1_000;
 
     /// <summary>How long a call may wait; then it is refused with <see cref="WorkerWaitException"/>. Range 1 ms to 30 days; <see cref="Timeout.InfiniteTimeSpan"/>: as long as it takes.
@@ -86,6 +88,9 @@ public class WorkerPoolOptions
 
     /// <summary>How long the making of a worker may take, its warm-up among it, before it is given up as stuck. Range 1 ms to 1 day. Default 60 s.</summary>
     public TimeSpan StartLimit { get; set; } = TimeSpan.FromSeconds(60);
+
+    /// <summary>What a worker that keeps to <see cref="StartLimit"/> itself, and knows better why it is not there, has beyond it.</summary>
+    internal virtual TimeSpan StartGrace => TimeSpan.Zero;
 
     /// <summary>How long the disposing of a worker may take before it is given up as stuck. Range 1 ms to 1 day. Default 30 s.</summary>
     public TimeSpan EndLimit { get; set; } = TimeSpan.FromSeconds(30);

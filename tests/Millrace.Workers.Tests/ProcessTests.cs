@@ -59,6 +59,60 @@ public sealed class ProcessTests
         }
     }
 
+    [Fact]
+    public async Task A_program_that_never_answers_is_told_of_by_its_own_limit_and_not_by_the_pools()
+    {
+        using var said = new Said();
+        await using var pool = new ProcessPool(new ProcessPoolOptions { Command = "sleep", Arguments = { "600" }, Min = 1, Max = 1, StartLimit = TimeSpan.FromMilliseconds(300), StartPause = TimeSpan.FromHours(1), StartPauseMax = TimeSpan.FromHours(1) }, said);
+        var error = await Assert.ThrowsAsync<WorkerStartException>(() => pool.WaitUntilReadyAsync(TestContext.Current.CancellationToken).WaitAsync(TimeSpan.FromSeconds(30)));
+        Assert.Contains("has not answered FCGI_GET_VALUES on its descriptor 0 within 0.3 s (StartLimit)", error.Message, StringComparison.Ordinal);
+        Assert.Equal((1, 0), (pool.GetStatus().Ends.GetValueOrDefault(WorkerEnd.StartFailed), pool.GetStatus().Ends.GetValueOrDefault(WorkerEnd.StartLimit)));
+        Assert.Empty(pool.GetStatus().Stuck);
+        Assert.Equal(0, said.Count(4));
+    }
+
+    // Each call would start the next one, and with 50 of them that is 50 programs in a moment.
+    [Theory]
+    [InlineData(50)]
+    [InlineData(0)]
+    public async Task A_program_that_ends_at_once_is_started_again_behind_the_pause_however_many_calls_wait(int calls)
+    {
+        string file = Path.GetTempFileName();
+        using var leaving = new CancellationTokenSource();
+        await using (var pool = new ProcessPool(new ProcessPoolOptions
+        {
+            Command = "sh", Arguments = { "-c", $"echo started >>'{file}'; exit 1" }, Ready = ProcessReady.Starts, Min = calls == 0 ? 1 : 0, Max = 1, StartPause = TimeSpan.FromSeconds(1), DrainLimit = TimeSpan.Zero,
+        }))
+        {
+            Task[] all = [.. Enumerable.Range(0, calls).Select(_ => pool.RunAsync(static async (process, _) => await process.WaitForExitAsync(TimeSpan.FromSeconds(20)) ? throw new IOException("It has ended.") : 0, leaving.Token))];
+            await Task.Delay(TimeSpan.FromSeconds(2), TestContext.Current.CancellationToken);
+            Assert.InRange((await File.ReadAllLinesAsync(file, TestContext.Current.CancellationToken)).Length, 1, 3);
+            Assert.Equal("it has ended with exit code 1.", pool.GetStatus().StartFailure);
+            await leaving.CancelAsync();
+            await Task.WhenAll(all).ContinueWith(static _ => { }, TaskScheduler.Default);
+        }
+        File.Delete(file);
+    }
+
+    [Fact]
+    public async Task A_process_that_cannot_be_looked_at_is_killed_all_the_same()
+    {
+        using var said = new Said();
+        await using var pool = new ProcessPool(new ProcessPoolOptions { Command = "sleep", Arguments = { "600" }, Ready = ProcessReady.Starts, Max = 1, Describe = static (_, _) => throw new AggregateException("no right") }, said);
+        var began = new TaskCompletionSource<WorkerProcess>(TaskCreationOptions.RunContinuationsAsynchronously);
+        Task call = pool.RunAsync((process, _) =>
+        {
+            began.SetResult(process);
+            return new TaskCompletionSource<int>().Task;        // one that heeded its token would leave the process to be disposed of
+        });
+        WorkerProcess killed = await began.Task;
+        Assert.True(pool.Kill(1));
+        await Assert.ThrowsAsync<WorkerKilledException>(() => call);
+        Assert.True(await killed.WaitForExitAsync(TimeSpan.FromSeconds(20)));
+        await Eventually.TrueAsync(() => said.Count(15) == 1, "the message");
+        Assert.Contains($"What process {killed.ProcessId} was doing could not be seen: no right", said.All.Single(static message => message.Id == 15).Text, StringComparison.Ordinal);
+    }
+
     // Whoever tidies up /tmp may remove what is locked as well, and a stranger make something in its place.
     [Fact]
     public async Task Where_the_folder_of_the_sockets_is_removed_there_is_another_and_the_guardian_empties_that()

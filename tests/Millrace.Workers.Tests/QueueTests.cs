@@ -41,6 +41,46 @@ public sealed class QueueTests
         Assert.Equal(1, pool.GetStatus().RefusedFull);
     }
 
+    [Theory]
+    [InlineData(0, true)]
+    [InlineData(0, false)]
+    [InlineData(1, true)]
+    [InlineData(1, false)]
+    public async Task Where_no_call_may_wait_a_pool_serves_as_many_as_it_may_have_workers_and_refuses_the_next(int min, bool isThreadBound)
+    {
+        using var gate = new Gate();
+        await using var pool = new WorkerPool<Probe>(static () => new Probe(), new() { Min = min, Max = 3, QueueMax = 0, ThreadBound = isThreadBound, GrowAfter = TimeSpan.FromHours(1) });
+        Task[] all = [.. Enumerable.Range(0, 3).Select(_ => pool.RunAsync((_, _) => gate.Pass()))];
+        Assert.DoesNotContain(all, static call => call.IsFaulted);
+        await Assert.ThrowsAsync<WorkerQueueFullException>(() => pool.RunAsync(static (_, _) => 0));
+        for (int i = 0; i < 3; i++)
+        {
+            await gate.EnteredAsync();
+        }
+        var error = await Assert.ThrowsAsync<WorkerQueueFullException>(() => pool.RunAsync(static (_, _) => 0));
+        Assert.Contains("3 of 3 workers are busy, 0 are starting", error.Message, StringComparison.Ordinal);
+        gate.Open();
+        await Task.WhenAll(all);
+        Assert.Equal(0, await pool.RunAsync(static (_, _) => 0));
+        Assert.Equal(2, pool.GetStatus().RefusedFull);
+    }
+
+    [Fact]
+    public async Task Where_no_call_may_wait_none_waits_for_a_pool_that_is_held_or_a_worker_that_cannot_be_made()
+    {
+        var time = new ManualTime();
+        await using var pool = new WorkerPool<Probe>(static () => throw new FormatException("no licence"), new() { Min = 0, Max = 3, QueueMax = 0, StartPause = TimeSpan.FromSeconds(10), WaitLimit = TimeSpan.FromSeconds(30), TimeProvider = time });
+        await pool.HoldAsync();
+        await Assert.ThrowsAsync<WorkerQueueFullException>(() => pool.RunAsync(static (_, _) => 0));
+        pool.Release();
+        Task first = pool.RunAsync(static (_, _) => 0);
+        Assert.False(first.IsFaulted);
+        await Eventually.TrueAsync(() => pool.GetStatus() is { StartFailure: not null, Workers.Count: 0 }, "the failure");
+        await Assert.ThrowsAsync<WorkerQueueFullException>(() => pool.RunAsync(static (_, _) => 0));
+        pool.Pass(time, TimeSpan.FromSeconds(30));
+        Assert.IsType<FormatException>((await Assert.ThrowsAsync<WorkerWaitException>(() => first)).InnerException);
+    }
+
     [Fact]
     public async Task A_call_that_has_waited_for_as_long_as_it_may_is_refused_and_not_a_moment_before()
     {

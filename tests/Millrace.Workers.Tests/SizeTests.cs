@@ -144,6 +144,24 @@ public sealed class SizeTests
         Assert.Equal(1, pool.GetStatus().Ends[WorkerEnd.Age]);
     }
 
+    // Nothing is due while it has a call without a limit: when that ends somebody has to think of its age again.
+    [Fact]
+    public async Task A_worker_is_replaced_when_it_is_old_also_where_the_pool_has_been_looked_at_while_it_had_a_call()
+    {
+        using var gate = new Gate();
+        await using var pool = new WorkerPool<Probe>(static () => new Probe(), new()
+        {
+            Max = 1, RecycleAfter = TimeSpan.FromSeconds(2), RecycleJitter = 0, CallLimit = Timeout.InfiniteTimeSpan, WaitLimit = TimeSpan.FromMilliseconds(10),
+        });
+        await pool.WaitUntilReadyAsync(TestContext.Current.CancellationToken);
+        Task call = pool.RunAsync((_, _) => gate.Pass());
+        await gate.EnteredAsync();
+        await Assert.ThrowsAsync<WorkerWaitException>(() => pool.RunAsync(static (_, _) => 0));
+        gate.Open();
+        await call;
+        await Eventually.TrueAsync(() => pool.GetStatus().Ends.GetValueOrDefault(WorkerEnd.Age) == 1, "the fresh one");
+    }
+
     [Fact]
     public async Task A_worker_is_replaced_when_its_predicate_says_so_or_throws()
     {
@@ -256,9 +274,47 @@ public sealed class SizeTests
         pool.Pass(_time, TimeSpan.FromSeconds(59));
         Assert.Equal(1, tries);
         pool.Pass(_time, TimeSpan.FromSeconds(1));
+        pool.Pass(_time, TimeSpan.FromSeconds(0.1));        // StartPause
         Assert.Equal(1, await pool.RunAsync(static (_, _) => 1));
         Assert.Equal(WorkerState.Stuck, Assert.Single(pool.GetStatus().Stuck).State);
         gate.Open();
         await Eventually.TrueAsync(() => pool.GetStatus().Stuck.Count == 0, "the late one ends");
+    }
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task A_factory_that_hangs_is_one_that_cannot_make_a_worker_and_is_asked_again_behind_the_pause_only(bool isThreadBound)
+    {
+        using var gate = new Gate();
+        using var said = new Said();
+        int tries = 0;
+        await using var pool = new WorkerPool<Probe>(() =>
+        {
+            Interlocked.Increment(ref tries);
+            gate.Pass();
+            throw new FormatException("no licence, after all");
+        }, new() { Max = 1, ThreadBound = isThreadBound, StartLimit = TimeSpan.FromSeconds(60), StartPause = TimeSpan.FromSeconds(10), DrainLimit = TimeSpan.Zero, TimeProvider = _time }, said);
+        Task ready = pool.WaitUntilReadyAsync(TestContext.Current.CancellationToken);
+        await gate.EnteredAsync();
+        pool.Pass(_time, TimeSpan.FromSeconds(59.9));
+        Assert.False(ready.IsCompleted);
+        Assert.Null(pool.GetStatus().StartFailure);
+
+        pool.Pass(_time, TimeSpan.FromSeconds(0.1));
+        var error = await Assert.ThrowsAsync<WorkerStartException>(() => ready.WaitAsync(TimeSpan.FromSeconds(20)));
+        Assert.IsType<TimeoutException>(error.InnerException);
+        Assert.StartsWith("It was still being made after 60 s (StartLimit)", pool.GetStatus().StartFailure, StringComparison.Ordinal);
+        pool.Pass(_time, TimeSpan.FromSeconds(7.9));
+        Assert.Equal(1, tries);
+        pool.Pass(_time, TimeSpan.FromSeconds(2.1));
+        await gate.EnteredAsync();
+        Assert.Equal(2, tries);
+        await Eventually.TrueAsync(() => said.Count(3) == 1 && said.Count(4) == 1, "both messages");
+
+        gate.Open();        // the first throws behind its end, the second within its time
+        await Eventually.TrueAsync(() => said.Count(21) == 1 && said.Count(3) == 2, "why");
+        Assert.Equal(2, said.All.Count(static message => message is { Id: 3 or 21, Error: FormatException }));
+        Assert.Equal("no licence, after all", pool.GetStatus().StartFailure);
     }
 }

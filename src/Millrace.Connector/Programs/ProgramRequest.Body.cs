@@ -173,6 +173,31 @@ internal sealed partial class ProgramRequest
         }
     }
 
+    private async ValueTask EndUploadAsync()
+    {
+        if (_upload is { } upload)
+        {
+            StopReading(upload);
+            await upload.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        }
+    }
+
+    // Where the upload is over the body may be another request's by now.
+    private void StopReading(Task upload)
+    {
+        try
+        {
+            if (!upload.IsCompleted)
+            {
+                _body!.CancelPendingRead();
+            }
+        }
+        catch (ObjectDisposedException)
+        {
+            // The request is over, and whoever reads of its body has been told.
+        }
+    }
+
     /// <summary>A body of unknown length is longer than <see cref="FastCgiProgramOptions.UnknownLengthMax"/>.</summary>
     internal sealed class TooLargeException : IOException;
 }

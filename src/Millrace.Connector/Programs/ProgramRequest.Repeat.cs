@@ -20,7 +20,7 @@ internal sealed partial class ProgramRequest
         {
             try
             {
-                await runAtFree(RunAsync).ConfigureAwait(false);
+                await AnswerOrHandOverAsync(runAtFree).ConfigureAwait(false);
                 return;
             }
             catch (ConnectorException error) when (!error.IsShortage && tries <= GoneMax && MayGoElsewhere)

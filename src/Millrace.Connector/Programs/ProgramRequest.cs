@@ -96,6 +96,10 @@ internal sealed partial class ProgramRequest : ISilent, IDisposable
                 goesOn = !isWhole;
                 if (!goesOn)
                 {
+                    if (_ended is null && connections.Settles)
+                    {
+                        await LetEndAsync(connection).ConfigureAwait(false);
+                    }
                     isDone = _uploadIsOver && _ended is not null && !connection.HasRest && !_leaving.IsCancellationRequested;    // the program may be on its way to hear that the visitor has left
                     return;
                 }
@@ -243,22 +247,6 @@ internal sealed partial class ProgramRequest : ISilent, IDisposable
             _ = _turn!.TrySetResult();
         }
         await connections.SettleAsync(connection, hasEnded: _ended is not null).ConfigureAwait(false);
-    }
-
-    private async ValueTask EndUploadAsync()
-    {
-        if (_upload is { } upload)
-        {
-            try
-            {
-                _body!.CancelPendingRead();
-            }
-            catch (ObjectDisposedException)
-            {
-                // The request is over, and whoever reads of its body has been told.
-            }
-            await upload.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-        }
     }
 
     // ---- the answer ----

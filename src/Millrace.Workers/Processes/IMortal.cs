@@ -10,6 +10,9 @@ internal interface IMortal
     /// <summary>Why it is to be replaced behind the call that it has had; None: it is not.</summary>
     WorkerEnd Wish { get; }
 
+    /// <summary>Whether nobody has seen yet that it serves: where it ends now it is as one that could not be made.</summary>
+    bool IsUntried { get; }
+
     /// <summary>Its process.</summary>
     int ProcessId { get; }
 

@@ -105,15 +105,28 @@ internal static class ProcessFacts
             }
             finally
             {
-                if (!process.HasExited)
-                {
-                    process.Kill(entireProcessTree: true);
-                }
+                Kill(process);
             }
         }
         catch (Exception error) when (error is System.ComponentModel.Win32Exception or IOException or InvalidOperationException or OperationCanceledException)
         {
             return $"Its managed stacks could not be had: {error.Message}";
+        }
+    }
+
+    // A reader that has rights of its own (sudo) cannot be killed, and ends when nobody reads what it prints.
+    private static void Kill(Process reader)
+    {
+        try
+        {
+            if (!reader.HasExited)
+            {
+                reader.Kill(entireProcessTree: true);
+            }
+        }
+        catch (Exception error) when (error is AggregateException or System.ComponentModel.Win32Exception or InvalidOperationException)
+        {
+            // See above.
         }
     }
 

@@ -25,11 +25,13 @@ public sealed class WorkerProcess : IMortal, IAsyncDisposable
     private readonly Guardian _guardian;
     private readonly ProcessVoice _voice;
     private readonly PlacedSocket _socket;
+    private readonly EndPoint _endPoint;
     private readonly ChildOutput _output;
     private readonly TaskCompletionSource<Death> _death = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private readonly Lock _lock = new();
     private int _descriptor;        // -1: it has ended
     private WorkerEnd _killedFor;
+    private volatile bool _isSought;        // somebody connects to it, as far as can be told
 
     private WorkerProcess(ProcessPoolOptions options, PlacedSocket socket, Guardian guardian, ProcessVoice voice, int id, int descriptor, int output)
     {
@@ -39,7 +41,7 @@ public sealed class WorkerProcess : IMortal, IAsyncDisposable
         _socket = socket;
         _descriptor = descriptor;
         ProcessId = id;
-        EndPoint = socket.EndPoint;
+        _endPoint = socket.EndPoint;
         Reaper.Watch(id, descriptor, OnEnded);
         _output = new ChildOutput(output, line => voice.Printed(id, line));
     }
@@ -48,7 +50,14 @@ public sealed class WorkerProcess : IMortal, IAsyncDisposable
     public int ProcessId { get; }
 
     /// <summary>Where it listens: an address that means something in this process alone. Each process has its own.</summary>
-    public EndPoint EndPoint { get; }
+    public EndPoint EndPoint
+    {
+        get
+        {
+            _isSought = true;
+            return _endPoint;
+        }
+    }
 
     /// <summary>What its callers keep with it, such as a connection. Disposed of with the worker where it is <see cref="IDisposable"/>. Default null.</summary>
     public object? State { get; set; }
@@ -99,6 +108,9 @@ public sealed class WorkerProcess : IMortal, IAsyncDisposable
         : _options.RecycleAboveMemory is { } max && ProcessFacts.Memory(ProcessId) > max ? WorkerEnd.Memory
         : WorkerEnd.None;
 
+    // A connection to one that has not answered yet says nothing: it may wait in the queue of its socket for ever.
+    bool IMortal.IsUntried => _options.Ready == ProcessReady.Starts || !_isSought;
+
     /// <summary>What the kernel says it uses now; null: it has ended.</summary>
     internal long? Memory => ProcessFacts.Memory(ProcessId);
 
@@ -106,9 +118,18 @@ public sealed class WorkerProcess : IMortal, IAsyncDisposable
 
     internal async Task<string> KillAsync(WorkerEnd reason)
     {
-        string facts = await ProcessFacts.DescribeAsync(ProcessId, _options.StackCommand).ConfigureAwait(false);
-        KillNow(reason);
-        return facts;
+        try
+        {
+            return await _options.Describe(ProcessId, _options.StackCommand).ConfigureAwait(false);
+        }
+        catch (Exception error)
+        {
+            return $"What process {ProcessId} was doing could not be seen: {error.Message}";
+        }
+        finally
+        {
+            KillNow(reason);        // whatever keeps it from being looked at
+        }
     }
 
     internal void KillNow(WorkerEnd reason)
@@ -248,7 +269,7 @@ public sealed class WorkerProcess : IMortal, IAsyncDisposable
     private async Task AskAsync(CancellationToken ct)
     {
         using var socket = ClientSocket.New();
-        await socket.ConnectAsync(EndPoint, ct).ConfigureAwait(false);
+        await socket.ConnectAsync(_endPoint, ct).ConfigureAwait(false);
         _ = await socket.SendAsync(s_question, SocketFlags.None, ct).ConfigureAwait(false);
         _ = await socket.ReceiveAsync(new byte[256], SocketFlags.None, ct).ConfigureAwait(false);
     }

@@ -1,6 +1,7 @@
 // Processes of a pool that do what no FastCGI program should: a few lines of Perl, which every Debian has. Each counts what it is asked.
 using System.Diagnostics;
 using Microsoft.AspNetCore.Builder;
+using Millrace.Connector;
 using Millrace.Interop.FrontEnds;
 using Millrace.Workers;
 
@@ -33,6 +34,7 @@ public sealed class HostileProcessTests : IDisposable
                 if ($what eq "half") { print $peer substr($answer, 0, 20); pause(60) }
                 if ($what eq "begun") { print $peer record(6, "Content-Type: text/plain\r\n\r\nhalf of a page"); pause(0.3); exit 1 }
                 if ($what eq "late") { pause(0.4) }
+                if ($what eq "accel") { print $peer record(6, "X-Accel-Redirect: /sent/file\r\n\r\n"); pause(0.05) until -e "$folder/go"; $answer = record(6, "") . record(3, pack("NCxxx", 0, 0)) }
                 print $peer $answer;
                 $params = "";
             }
@@ -54,7 +56,13 @@ public sealed class HostileProcessTests : IDisposable
     private Task<PhpApp> StartAsync(TimeSpan? readTimeout = null, Action<WebApplication>? before = null)
     {
         var processes = new ProcessPoolOptions { Command = "perl", Arguments = { "-e", Program, _folder.Path }, Min = 2, Max = 2, AbortLimit = TimeSpan.FromMilliseconds(300) };
-        return PhpApp.StartAsync(null, onMillrace: true, "/{**path}", options => options.ReadTimeout = readTimeout ?? options.ReadTimeout, processes, before: before);
+        return PhpApp.StartAsync(null, onMillrace: true, "/{**path}", Configure, processes, before: before);
+
+        void Configure(FastCgiProgramOptions options)
+        {
+            options.ReadTimeout = readTimeout ?? options.ReadTimeout;
+            options.SendFileRoots["/sent/"] = _folder.Path;
+        }
     }
 
     private async Task<(int Status, string Text)> AskAsync(PhpApp app, string what, string method = "GET", int body = 0)
@@ -165,6 +173,49 @@ public sealed class HostileProcessTests : IDisposable
         }));
         Assert.Equal(500, (await AskAsync(app, "begun")).Status);
         Assert.DoesNotContain(app.Said.All, static line => line.Contains("ended the connection", StringComparison.Ordinal));
+        Assert.Equal((200, "hello"), await AskAsync(app, "hello"));
+    }
+
+    [Fact]
+    public async Task A_script_that_has_handed_over_to_a_file_goes_on_behind_AbortLimit_and_its_visitor_has_the_file_meanwhile()
+    {
+        await File.WriteAllTextAsync(Path.Combine(_folder.Path, "file"), "sent");
+        await using PhpApp app = await StartAsync();
+        Assert.Equal((200, "sent"), await AskAsync(app, "accel"));
+        Assert.Equal((200, "sent"), await AskAsync(app, "accel", "POST", body: 1_000));
+        await Task.Delay(TimeSpan.FromSeconds(1));
+        Assert.Equal(2, app.Pool.GetStatus().Running);
+        Assert.Empty(app.Pool.GetStatus().Ends);
+
+        await File.WriteAllTextAsync(Path.Combine(_folder.Path, "go"), "");
+        Assert.Equal((200, "hello"), await AskAsync(app, "hello"));
+        await File.WriteAllTextAsync(Path.Combine(_folder.Path, "file"), "once more");
+        Assert.Equal((200, "once more"), await AskAsync(app, "accel"));
+        Assert.Empty(app.Pool.GetStatus().Ends);
+    }
+
+    [Fact]
+    public async Task A_script_that_hands_over_to_a_file_and_reads_no_body_is_not_killed_for_that()
+    {
+        await File.WriteAllTextAsync(Path.Combine(_folder.Path, "file"), "sent");
+        await using PhpApp app = await StartAsync();
+        Task<(int, string)> answer = AskAsync(app, "accel", "POST", body: 4_000_000);
+        await Task.Delay(TimeSpan.FromSeconds(1));
+        Assert.Empty(app.Pool.GetStatus().Ends);
+
+        await File.WriteAllTextAsync(Path.Combine(_folder.Path, "go"), "");
+        Assert.Equal((200, "sent"), await answer);
+        Assert.Equal((200, "hello"), await AskAsync(app, "hello"));
+        Assert.Empty(app.Pool.GetStatus().Ends);
+    }
+
+    [Fact]
+    public async Task A_script_that_has_handed_over_to_a_file_and_says_nothing_for_ReadTimeout_is_killed_behind_AbortLimit()
+    {
+        await File.WriteAllTextAsync(Path.Combine(_folder.Path, "file"), "sent");
+        await using PhpApp app = await StartAsync(TimeSpan.FromSeconds(1));
+        Assert.Equal((200, "sent"), await AskAsync(app, "accel"));
+        await EndsBecomeAsync(app, WorkerEnd.Abandoned, 1);
         Assert.Equal((200, "hello"), await AskAsync(app, "hello"));
     }
 

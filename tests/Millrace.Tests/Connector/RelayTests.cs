@@ -164,6 +164,23 @@ public sealed class RelayTests
         },
         ConnectionLimits.Default with { ConnectionsMax = 1 });
 
+    // On another thread, while the loop puts the connection aside.
+    [Fact]
+    public void Whoever_begins_to_wait_as_the_only_connection_comes_back_gets_its_place() => RelayBench.Run(
+        bench =>
+        {
+            Task? waiting = null;
+            bench.Pool.WaitersAsked = () => waiting ??= bench.Pool.RentAsync(fresh: false, CancellationToken.None).AsTask();
+            Assert.Equal("body", bench.Ask(bench.Connect()).BodyText);
+
+            bench.Settle();
+
+            Assert.Equal(0, bench.Open);
+            Assert.Equal(ConnectorFault.NoConnection, Assert.IsType<ConnectorException>(Record.Exception(() => waiting!.GetAwaiter().GetResult())).Fault);
+            bench.OthersAreServed();
+        },
+        ConnectionLimits.Default with { ConnectionsMax = 1 });
+
     [Fact]
     public void A_request_that_the_socket_does_not_take_at_once_goes_on_as_the_responder_reads() => RelayBench.Run(bench =>
     {
