@@ -70,14 +70,19 @@ internal sealed class UnixApp : IAsyncDisposable
         }
 
         using FastCgiPeer peer = _app.Connect();
-        peer.Send(request.Head());
-        if (ahead > 0)
+        byte[] begun = [.. request.Head(), .. request.Stdin(body.AsSpan(0, ahead))];
+        byte[] rest = [.. request.Stdin(body.AsSpan(ahead)), .. request.EndOfStdin()];
+        if (sends is null)
         {
-            peer.Send(request.Stdin(body.AsSpan(0, ahead)));
+            peer.Send([.. begun, .. rest]);     // in one piece, as a front server does
+        }
+        else
+        {
+            peer.Send(begun);
+            await sends;
+            peer.Send(rest);
         }
 
-        await (sends ?? Task.CompletedTask);
-        peer.Send([.. request.Stdin(body.AsSpan(ahead)), .. request.EndOfStdin()]);
         await (reads ?? Task.CompletedTask);
         FastCgiResponse response = peer.Receive();
         Assert.True(response.IsWhole, response.ToString());
