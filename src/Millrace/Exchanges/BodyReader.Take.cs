@@ -27,18 +27,16 @@ internal sealed partial class BodyReader
         int count = (int)Math.Min(buffer.Length, destination.Length);
         ReadOnlySequence<byte> part = count == buffer.Length ? buffer : buffer.Slice(0, count);
         part.CopyTo(destination);
-        TakeTo(buffer, part.End);
+        Inner?.AdvanceTo(part.End);
         return count;
     }
-
-    private void TakeTo(in ReadOnlySequence<byte> buffer, SequencePosition consumed) => Inner?.AdvanceTo(consumed, _examined.From(buffer, consumed));
 
     // By CancelPendingRead, which may have come before the read that it is meant for.
     private void CheckNotCancelled(ReadResult result)
     {
         if (result.IsCanceled)
         {
-            TakeTo(result.Buffer, result.Buffer.Start);
+            Inner?.AdvanceTo(result.Buffer.Start);
             throw new OperationCanceledException("The read was cancelled.");
         }
     }

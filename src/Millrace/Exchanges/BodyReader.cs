@@ -24,7 +24,6 @@ internal sealed partial class BodyReader(RequestBody body, Exchange exchange) : 
     private bool _isTooLarge;
     private bool _staysEmpty;
     private bool _isCancelledFirst;     // CancelPendingRead came before any read
-    private ExaminedMark _examined;     // BodyReader.Take.cs
 
     /// <summary>What a synchronous read waits for, or one whose thread was interrupted.</summary>
     public Task? Bytes { get; set; }
@@ -74,7 +73,6 @@ internal sealed partial class BodyReader(RequestBody body, Exchange exchange) : 
 
             // An empty result has no position, but it too began a read that must end.
             Inner?.AdvanceTo(consumed, examined);
-            _examined.Note(consumed, examined);
         }
         finally
         {
@@ -170,7 +168,7 @@ internal sealed partial class BodyReader(RequestBody body, Exchange exchange) : 
         try
         {
             CheckNotCancelled(result);
-            TakeTo(result.Buffer, result.Buffer.Start);
+            Inner?.AdvanceTo(result.Buffer.Start);
         }
         finally
         {
@@ -271,7 +269,7 @@ internal sealed partial class BodyReader(RequestBody body, Exchange exchange) : 
             Enter();
             try
             {
-                TakeTo(result.Buffer, result.Buffer.Start);
+                Inner?.AdvanceTo(result.Buffer.Start);
             }
             catch (InvalidOperationException)
             {
