@@ -62,20 +62,7 @@ internal sealed record DaemonState(
         : $"The state of the daemon has more than {Size.Text(LengthMax)}, from which no program goes on. Have some of the applications in another daemon, or stop those that are held with a large page.";
 
     /// <summary>What is written of a daemon, from one that hands it over; null where it is too long.</summary>
-    public static async Task<byte[]?> ReadAllAsync(Stream from, CancellationToken ct)
-    {
-        using var all = new MemoryStream();
-        byte[] part = new byte[64 * 1024];
-        for (int count; (count = await from.ReadAsync(part, ct)) > 0;)
-        {
-            if (all.Length + count > LengthMax)
-            {
-                return null;
-            }
-            all.Write(part, 0, count);
-        }
-        return all.ToArray();
-    }
+    public static Task<byte[]?> ReadAllAsync(Stream from, CancellationToken ct) => BoundedRead.AllAsync(from, LengthMax, ct);
 
     /// <summary>Null where it is not understood.</summary>
     /// <param name="text">What has been written.</param>

@@ -8,8 +8,6 @@ namespace Millrace.Command.Serving;
 
 internal static class PrivateSocket
 {
-    private const int PartMax = 16 * 1024;
-
     /// <summary>A client of what speaks HTTP there, whatever the host of a request; time limits are the caller's.</summary>
     public static HttpClient HttpClient(string path) => new(new SocketsHttpHandler
     {
@@ -40,17 +38,7 @@ internal static class PrivateSocket
     public static async Task<byte[]> BytesAsync(HttpResponseMessage response, int most, CancellationToken ct)
     {
         await using var stream = await response.Content.ReadAsStreamAsync(ct);
-        using var all = new MemoryStream();
-        byte[] part = new byte[PartMax];
-        for (int count; (count = await stream.ReadAsync(part, ct)) > 0;)
-        {
-            if (all.Length + count > most)
-            {
-                throw new LongAnswerException();
-            }
-            all.Write(part, 0, count);
-        }
-        return all.ToArray();
+        return await BoundedRead.AllAsync(stream, most, ct) ?? throw new LongAnswerException();
     }
 
     /// <exception cref="SocketException">Nobody listens there, or it is not to be used, or it is somebody else's (<see cref="SocketError.AccessDenied"/>).</exception>
