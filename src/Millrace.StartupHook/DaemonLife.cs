@@ -9,7 +9,7 @@ namespace Millrace.StartupHooks;
 
 internal static class DaemonLife
 {
-    // A pipe holds 64 KiB.
+    // A pipe holds 64 KiB at least.
     private const int UnreadMax = 32 * 1024;
     private const int DropAtOnce = 16 * 1024;
     private static readonly TimeSpan s_look = TimeSpan.FromMilliseconds(50);

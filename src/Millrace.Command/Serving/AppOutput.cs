@@ -26,6 +26,9 @@ internal sealed class AppOutput(Func<string, ValueTask> write)
     private readonly List<OutputPump> _pumps = [];
     private long _printed;
 
+    /// <summary>What its pipes may hold of what has not been read.</summary>
+    public PipeRoom Room { get; init; } = PipeRoom.OfProcess;
+
     /// <summary>Any thread.</summary>
     public async ValueTask AddAsync(string line)
     {
@@ -50,7 +53,7 @@ internal sealed class AppOutput(Func<string, ValueTask> write)
     /// <param name="before">What has been read of it already, and not been printed.</param>
     public OutputPump Attach(PipeStream pipe, byte[] before)
     {
-        var pump = new OutputPump(pipe, before, AddAsync);
+        var pump = new OutputPump(pipe, before, AddAsync, Room);
         OutputPump? oldest = null;
         lock (_lock)
         {

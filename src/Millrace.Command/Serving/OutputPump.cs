@@ -9,7 +9,8 @@ namespace Millrace.Command.Serving;
 /// <param name="pipe">The end that is read; disposed of here when the other end has gone.</param>
 /// <param name="before">What has been read of it already, and not been passed on.</param>
 /// <param name="add">Is given each line, and may take its time.</param>
-internal sealed class OutputPump(PipeStream pipe, byte[] before, Func<string, ValueTask> add) : IDisposable
+/// <param name="room">What pipes may hold.</param>
+internal sealed class OutputPump(PipeStream pipe, byte[] before, Func<string, ValueTask> add, PipeRoom room) : IDisposable
 {
     // A process has the other end, and may have done to the pipe what it likes: a read of one that blocks cannot be given up.
     private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(5);
@@ -17,6 +18,7 @@ internal sealed class OutputPump(PipeStream pipe, byte[] before, Func<string, Va
     private readonly PipeText _text = new(pipe, before);
     private readonly SafePipeHandle _handle = pipe.SafePipeHandle;
     private LineReader? _lines;
+    private int _isWide;
     private CancellationTokenSource _pause = new();
     private Task<bool> _running = Task.FromResult(false);
     private readonly TaskCompletionSource _ended = new(TaskCreationOptions.RunContinuationsAsynchronously);
@@ -49,7 +51,11 @@ internal sealed class OutputPump(PipeStream pipe, byte[] before, Func<string, Va
         }
     }
 
-    public void Begin() => _running = Task.Run(RunAsync);
+    public void Begin()
+    {
+        _isWide = room.TryWiden(pipe) ? 1 : 0;
+        _running = Task.Run(RunAsync);
+    }
 
     /// <summary>Nothing is read any more, until it is to go on.</summary>
     /// <exception cref="TimeoutException">The pipe blocks. <see cref="GoOn"/> is to follow.</exception>
@@ -80,7 +86,14 @@ internal sealed class OutputPump(PipeStream pipe, byte[] before, Func<string, Va
         }
     }
 
-    public void Dispose() => pipe.Dispose();
+    public void Dispose()
+    {
+        pipe.Dispose();
+        if (Interlocked.Exchange(ref _isWide, 0) != 0)
+        {
+            room.Leave();
+        }
+    }
 
     // False: it pauses.
     private async Task<bool> RunAsync()
@@ -102,7 +115,7 @@ internal sealed class OutputPump(PipeStream pipe, byte[] before, Func<string, Va
             // It has ended, and nobody reads on.
         }
         _ended.TrySetResult();
-        await pipe.DisposeAsync();
+        Dispose();
         return true;
     }
 }

@@ -34,7 +34,7 @@ internal static class RunVerb
         [
             (ExitCode.Failure, "the application could not be built or started"),
             (ExitCode.Usage, "the command line is wrong"),
-            (-1, "the application's own exit code (128 + signal if a signal ended it)"),
+            (-1, "the application's own exit code (128 + signal if a signal ended it); with --watch and --reload 0 once it has served"),
         ]);
 
     public static System.CommandLine.Command Create(CommandConsole console)

@@ -24,7 +24,7 @@ internal static class ServeVerb
         ExitCodes:
         [
             (ExitCode.Success, "stopped by a signal or by `millrace shutdown`"),
-            (ExitCode.Failure, "the control socket cannot be made, or another daemon has it"),
+            (ExitCode.Failure, "the control socket cannot be made, another daemon has it, or processes were left that did not come to their end"),
             (ExitCode.Usage, "the command line or the file is wrong"),
         ]);
 

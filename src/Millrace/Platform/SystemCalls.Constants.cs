@@ -88,6 +88,8 @@ internal static unsafe partial class SystemCalls
     public const int F_GETFL = 3;
     public const int F_SETFL = 4;
     public const int F_DUPFD_CLOEXEC = 1030;
+    public const int F_SETPIPE_SZ = 1031;
+    public const int F_GETPIPE_SZ = 1032;
     public const int FD_CLOEXEC = 1;
     public const int O_WRONLY = 1;
     public const int O_RDWR = 2;

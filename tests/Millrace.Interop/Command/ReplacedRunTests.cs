@@ -73,7 +73,7 @@ public sealed class ReplacedRunTests : IDisposable
         await using FrontEndServer kept = await ServeTests.NginxAsync(Socket, UpstreamConnections.KeptAlive);
         await using FrontEndServer closed = await ServeTests.NginxAsync(Socket, UpstreamConnections.ClosedAfterEachRequest);
 
-        double[] answered = await ServeTests.LoadAsync([WayOf(_http), kept.Buffered, closed.Buffered], async () =>
+        ServeTests.Span[] answered = await ServeTests.LoadAsync([WayOf(_http), kept.Buffered, closed.Buffered], async () =>
         {
             for (int i = 0; i < Reloads; i++)
             {

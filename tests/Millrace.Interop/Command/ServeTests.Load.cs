@@ -31,7 +31,8 @@ public sealed partial class ServeTests
         // The same without deployments, for as long.
         long begun = Stopwatch.GetTimestamp();
         var before = await LoadAsync(ways, () => Task.Delay(TimeSpan.FromSeconds(Math.Min(60, Deployments))));
-        double[] during;
+        Span[] during;
+        List<(string What, Span Time)> done = [];
         int upgrades = 0;
         try
         {
@@ -39,15 +40,16 @@ public sealed partial class ServeTests
             {
                 for (int i = 1; i <= Deployments; i++)
                 {
-                    await DeployAsync(folder, i);
+                    int number = i;
+                    await NoteAsync(i % 5 == 0 ? "broken deployments" : "deployments", () => DeployAsync(folder, number));
                     if (IsTurn(i, in100: 10))
                     {
-                        await UpgradeAsync();
+                        await NoteAsync("upgrades", UpgradeAsync);
                         upgrades++;
                     }
                     if (IsTurn(i, in100: 3))
                     {
-                        await KillAndStartAsync(_daemons[^1]);
+                        await NoteAsync("kills", () => KillAndStartAsync(_daemons[^1]));
                     }
                 }
             });
@@ -57,12 +59,32 @@ public sealed partial class ServeTests
             throw new IOException($"{error.Message}\n{await StatusAsync()}\n{string.Join('\n', _daemons.Select(static daemon => daemon.Error + daemon.Output))}\n{string.Join('\n', kept.ErrorLog().Concat(closed.ErrorLog()))}", error);
         }
 
-        string figures = string.Create(CultureInfo.InvariantCulture, $"{Deployments} deployments, {upgrades} upgrades and {_daemons.Count - 1} kills in {Stopwatch.GetElapsedTime(begun).TotalSeconds:0} s. Without them {Figures(before)}; with them {Figures(during)}");
+        string figures = string.Create(CultureInfo.InvariantCulture, $"{Deployments} deployments, {upgrades} upgrades and {_daemons.Count - 1} kills in {Stopwatch.GetElapsedTime(begun).TotalSeconds:0} s.\nwithout them: {Figures(before)}\nwith all of them: {Figures(during)}");
+        foreach (var kind in done.GroupBy(static each => each.What, static each => each.Time))
+        {
+            Span[] times = [.. kind.OrderBy(static time => time.From)];
+            figures += $"\nduring {times.Length} {kind.Key}: {Figures([.. during.Where(each => times.Any(each.Overlaps))])}";
+        }
         TestContext.Current.TestOutputHelper?.WriteLine(figures);
         Console.WriteLine(figures);
         Assert.Equal(Deployments - (Deployments / 5) + 1, int.Parse((await VersionAsync())[1..], CultureInfo.InvariantCulture));
         Assert.Empty(kept.ErrorLog());
         Assert.Empty(closed.ErrorLog());
+
+        async Task NoteAsync(string what, Func<Task> task)
+        {
+            long from = Stopwatch.GetTimestamp();
+            await task();
+            done.Add((what, new Span(from, Stopwatch.GetTimestamp())));
+        }
+    }
+
+    /// <summary>From when until when, in ticks of Stopwatch.</summary>
+    internal readonly record struct Span(long From, long To)
+    {
+        public double Milliseconds => Stopwatch.GetElapsedTime(From, To).TotalMilliseconds;
+
+        public bool Overlaps(Span other) => From < other.To && other.From < To;
     }
 
     // At least once, however few deployments there are.
@@ -110,40 +132,44 @@ public sealed partial class ServeTests
         await FrontEndServer.StartAsync(new NginxProgram(), new Upstream(new Combination(AppProtocol.FastCgi, Transport.Unix, connections), [$"fastcgi://unix:{socket}"]));
 
     /// <summary>Many clients that ask for /health and /echo over connections that are kept, and look at every answer.</summary>
-    internal static async Task<double[]> LoadAsync(IPEndPoint[] ways, Func<Task> meanwhile)
+    internal static async Task<Span[]> LoadAsync(IPEndPoint[] ways, Func<Task> meanwhile)
     {
         using var stop = new CancellationTokenSource();
         var clients = Enumerable.Range(0, Clients).Select(i => Task.Run(() => AskAsync(ways[i % ways.Length], i, stop.Token))).ToArray();
         var first = await Task.WhenAny([.. clients, meanwhile()]);
         await first;
         await stop.CancelAsync();
-        return [.. (await Task.WhenAll(clients)).SelectMany(static each => each).Order()];
+        return [.. (await Task.WhenAll(clients)).SelectMany(static each => each)];
     }
 
-    private static string Figures(double[] milliseconds) => string.Create(
-        CultureInfo.InvariantCulture,
-        $"{milliseconds.Length} requests, p50 {milliseconds[milliseconds.Length / 2]:0.0} ms, p99 {milliseconds[milliseconds.Length * 99L / 100]:0.0} ms, p99.9 {milliseconds[milliseconds.Length * 999L / 1000]:0.0} ms, maximum {milliseconds[^1]:0} ms");
+    private static string Figures(Span[] requests)
+    {
+        double[] milliseconds = [.. requests.Select(static each => each.Milliseconds).Order()];
+        return string.Create(
+            CultureInfo.InvariantCulture,
+            $"{milliseconds.Length} requests, p50 {milliseconds[milliseconds.Length / 2]:0.0} ms, p99 {milliseconds[milliseconds.Length * 99L / 100]:0.0} ms, p99.9 {milliseconds[milliseconds.Length * 999L / 1000]:0.0} ms, maximum {milliseconds[^1]:0} ms");
+    }
 
     // A connection that is kept: GET and POST in turns. A close, a refusal or a wrong answer ends the test.
-    private static async Task<List<double>> AskAsync(IPEndPoint way, int client, CancellationToken stop)
+    private static async Task<List<Span>> AskAsync(IPEndPoint way, int client, CancellationToken stop)
     {
-        List<double> milliseconds = [];
+        List<Span> asked = [];
         using var socket = new Socket(SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
         await socket.ConnectAsync(way, CancellationToken.None);
         await using var stream = new NetworkStream(socket);
         using var reader = new StreamReader(stream, Encoding.ASCII);
-        for (int asked = 0; !stop.IsCancellationRequested; asked++)
+        for (int i = 0; !stop.IsCancellationRequested; i++)
         {
-            string body = asked % 2 == 0 ? "" : string.Create(CultureInfo.InvariantCulture, $"{client} {asked} {new string((char)('a' + (asked % 26)), asked % 3_000)}");
-            string head = asked % 2 == 0 ? "GET /health HTTP/1.1\r\nHost: a\r\n\r\n" : string.Create(CultureInfo.InvariantCulture, $"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: {body.Length}\r\n\r\n");
+            string body = i % 2 == 0 ? "" : string.Create(CultureInfo.InvariantCulture, $"{client} {i} {new string((char)('a' + (i % 26)), i % 3_000)}");
+            string head = i % 2 == 0 ? "GET /health HTTP/1.1\r\nHost: a\r\n\r\n" : string.Create(CultureInfo.InvariantCulture, $"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: {body.Length}\r\n\r\n");
             long begun = Stopwatch.GetTimestamp();
             await stream.WriteAsync(Encoding.ASCII.GetBytes(head + body), CancellationToken.None);
-            string answer = await ReadAsync(reader, $"{way}, client {client}, request {asked}, {DateTime.UtcNow:HH:mm:ss.fff}");
-            milliseconds.Add(Stopwatch.GetElapsedTime(begun).TotalMilliseconds);
+            string answer = await ReadAsync(reader, $"{way}, client {client}, request {i}, {DateTime.UtcNow:HH:mm:ss.fff}");
+            asked.Add(new Span(begun, Stopwatch.GetTimestamp()));
             Assert.Equal(body, answer);
             await Task.Delay(20, CancellationToken.None);
         }
-        return milliseconds;
+        return asked;
     }
 
     private static async Task<string> ReadAsync(StreamReader reader, string which, string status = "200 OK")

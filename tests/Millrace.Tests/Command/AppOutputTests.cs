@@ -52,6 +52,36 @@ public sealed class AppOutputTests
         }
     }
 
+    // An upgrade, or a daemon that is killed: who writes does not wait while the next one starts.
+    [Fact]
+    public async Task So_many_pipes_have_room_for_256_KiB_that_nobody_reads_and_the_others_what_the_system_gives_them()
+    {
+        Assert.Equal((256 * 1024, 64), (PipeRoom.Bytes, PipeRoom.PipesMax));
+        var output = new AppOutput(static _ => default) { Room = new PipeRoom(2) };
+        using var first = new AnonymousPipeServerStream(PipeDirection.Out);
+        using var second = new AnonymousPipeServerStream(PipeDirection.Out);
+        using var third = new AnonymousPipeServerStream(PipeDirection.Out);
+        using var fourth = new AnonymousPipeServerStream(PipeDirection.Out);
+        int given = RoomOf(first);
+        Assert.True(given < PipeRoom.Bytes);
+
+        var ended = Attach(first);
+        Attach(second);
+        Attach(third);
+        Assert.Equal([PipeRoom.Bytes, PipeRoom.Bytes, given], ((AnonymousPipeServerStream[])[first, second, third]).Select(RoomOf));
+
+        first.Dispose();
+        await ended.Ended.WaitAsync(TimeSpan.FromSeconds(20));
+        Assert.True(SpinWait.SpinUntil(() => output.Room.TryWiden(third), TimeSpan.FromSeconds(20)));
+        ended.Dispose();        // counts once
+        Attach(fourth);
+        Assert.Equal(given, RoomOf(fourth));
+
+        OutputPump Attach(AnonymousPipeServerStream end) => output.Attach(new AnonymousPipeClientStream(PipeDirection.In, end.ClientSafePipeHandle), before: []);
+
+        static int RoomOf(AnonymousPipeServerStream end) => SystemCalls.Fcntl((int)end.SafePipeHandle.DangerousGetHandle(), SystemCalls.F_GETPIPE_SZ, 0);
+    }
+
     // A moment later: until then what is written waits in it.
     private static async Task<bool> IsClosedAsync(AnonymousPipeServerStream end)
     {

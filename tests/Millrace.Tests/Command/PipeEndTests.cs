@@ -51,7 +51,7 @@ public sealed class PipeEndTests
 
         var pipe = new AnonymousPipeServerStream(PipeDirection.In);
         int number = (int)pipe.SafePipeHandle.DangerousGetHandle();
-        using var pump = new OutputPump(pipe, [], static _ => default);
+        using var pump = new OutputPump(pipe, [], static _ => default, new PipeRoom(0));
         int end = pump.Another();
         Assert.True(end >= 0);
         _ = SystemCalls.Close(end);

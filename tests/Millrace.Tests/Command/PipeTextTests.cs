@@ -50,7 +50,7 @@ public sealed class PipeTextTests
     public async Task The_number_of_a_pipe_can_be_asked_for_while_it_ends()
     {
         await using var pipe = new AnonymousPipeServerStream(PipeDirection.Out);
-        using var pump = new OutputPump(new AnonymousPipeClientStream(PipeDirection.In, pipe.ClientSafePipeHandle), [], static _ => ValueTask.CompletedTask);
+        using var pump = new OutputPump(new AnonymousPipeClientStream(PipeDirection.In, pipe.ClientSafePipeHandle), [], static _ => ValueTask.CompletedTask, new PipeRoom(0));
         Assert.NotEqual(-1, pump.Descriptor);
         pump.Dispose();
         _ = pump.Descriptor;

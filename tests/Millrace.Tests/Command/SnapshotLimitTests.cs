@@ -39,6 +39,20 @@ public sealed class SnapshotLimitTests : IDisposable
         Assert.StartsWith($"{App} holds more than {all - 1} files of code and folders. ", failure.Message, StringComparison.Ordinal);
     }
 
+    [Theory]
+    [InlineData(8, true)]
+    [InlineData(9, false)]
+    public void Code_is_found_in_the_folder_and_eight_levels_below_it(int levels, bool isFound)
+    {
+        string below = string.Concat(Enumerable.Repeat("x/", levels));
+        Make(below, ".dll");
+
+        Assert.Equal(isFound, CodeFiles.Read(App)!.Folders.Count == 1);
+        using CodeSnapshot snapshot = Take(1_000);
+        Assert.True(File.Exists($"{Snapshots}/shop/{below}0.dll"));
+        Assert.Equal(isFound, new DirectoryInfo(Snapshots + "/shop/x").LinkTarget is null);
+    }
+
     // Pages, pictures, what visitors have sent: of that there is any number.
     [Theory]
     [InlineData("x", ".jpg")]
