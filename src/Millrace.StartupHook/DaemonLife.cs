@@ -9,8 +9,9 @@ namespace Millrace.StartupHooks;
 
 internal static class DaemonLife
 {
-    // A pipe holds 64 KiB at least.
+    // Of what a pipe holds a quarter, and no more than that: where its user has many it holds 8 KiB (pipe(7)), and its pages are not all full.
     private const int UnreadMax = 32 * 1024;
+    private const int UnreadShare = 4;
     private const int DropAtOnce = 16 * 1024;
     private static readonly TimeSpan s_look = TimeSpan.FromMilliseconds(50);
 
@@ -29,7 +30,10 @@ internal static class DaemonLife
         {
             Array.ForEach(Interlocked.Exchange(ref s_pipes, pipes), static pipe => _ = SystemCalls.Close(pipe));
         }
-        _ = WaitAsync(daemon);
+        if (isTold || pipes is null)        // otherwise it has gone on without, and reads what is printed
+        {
+            _ = WaitAsync(daemon);
+        }
         return isTold;
     }
 
@@ -64,8 +68,9 @@ internal static class DaemonLife
     private static unsafe void DropUnread(int pipe)
     {
         int unread = 0;
+        int max = Math.Min(UnreadMax, SystemCalls.Fcntl(pipe, SystemCalls.F_GETPIPE_SZ, 0) / UnreadShare);
         byte* dropped = stackalloc byte[DropAtOnce];
-        while (SystemCalls.Ioctl(pipe, SystemCalls.SIOCINQ, &unread) == 0 && unread > UnreadMax && SystemCalls.Read(pipe, dropped, DropAtOnce) > 0)
+        while (SystemCalls.Ioctl(pipe, SystemCalls.SIOCINQ, &unread) == 0 && unread > max && SystemCalls.Read(pipe, dropped, Math.Min(DropAtOnce, unread - max)) > 0)
         {
             // And again: who writes does not wait.
         }

@@ -40,7 +40,7 @@ internal sealed class Adoption(string folder, Action<string> say)
 
     private async Task<AppSaved> TakeAsync(AppSaved app)
     {
-        InstanceState[] all = [.. app.Instances];
+        InstanceState[] all = [.. app.Instances.OrderByDescending(instance => app.Current?.Slots.Any(slot => slot.Current?.Id == instance.Id) == true)];      // one that is being drained may have what was opened before
         await Task.WhenAll(all.Select(instance => TakeAsync(app, instance)));
         Given[] given = [.. all.Select(instance => _given.GetValueOrDefault(instance.Id)).OfType<Given>()];
         CloseSame(given.Skip(1).Select(static its => its.Descriptors));

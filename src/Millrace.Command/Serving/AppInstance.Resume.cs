@@ -9,7 +9,7 @@ namespace Millrace.Command.Serving;
 
 internal sealed partial class AppInstance
 {
-    private static readonly TimeSpan s_keepPatience = TimeSpan.FromSeconds(2);
+    private static readonly TimeSpan s_keepPatience = TimeSpan.FromSeconds(20);        // an older one refuses at once; one that is late would take this daemon for gone
 
     private AppInstance(InstanceStart start, InstanceState state)
     {

@@ -1,5 +1,6 @@
 // Stands at the addresses of an application that has no process: who connects waits in the queue, and rings. Connections that its processes had when they ended, each
 // idle, are kept as they are (a descriptor, and what the protocol knows of it), and ring when something comes on them; whoever serves next takes them. Nothing is read.
+// What they are the application has chosen, and a close of one may wait for as long as it likes: that is no business of the lock, and until it is done no more are taken.
 
 using Millrace.Command.Running;
 using Millrace.Loops;
@@ -21,6 +22,8 @@ internal sealed class Doorman : IDisposable
     private readonly Lock _lock = new();
     private readonly List<Doorbell.Watching> _watched = [];
     private readonly Dictionary<int, Kept> _kept = [];
+    private int _closing;       // threads that close some
+    private Doorbell.Watching? _channel;
     private bool _isOver;
     private bool _isPaused;
 
@@ -52,6 +55,7 @@ internal sealed class Doorman : IDisposable
     public static Doorman Resume(AppListeners listeners, Action ring, IReadOnlyList<KeptState> kept)
     {
         var doorman = new Doorman(listeners, ring);
+        List<int> refused = [];
         lock (doorman._lock)
         {
             foreach (var its in kept)
@@ -59,10 +63,11 @@ internal sealed class Doorman : IDisposable
                 _ = SystemCalls.Fcntl(its.Descriptor, SystemCalls.F_SETFD, SystemCalls.FD_CLOEXEC);
                 if (!doorman.TryKeep(its.Descriptor, its.Knowledge))
                 {
-                    default(LinuxKernel).Close(its.Descriptor, reset: false);
+                    refused.Add(its.Descriptor);
                 }
             }
         }
+        doorman.Close([.. refused]);
         return doorman;
     }
 
@@ -101,17 +106,11 @@ internal sealed class Doorman : IDisposable
             {
                 await Task.Delay(GiveAgainMs);
             }
-            default(LinuxKernel).Close(descriptor, reset: false);
+            ForeignDescriptor.Close(descriptor);        // now: its client is not to wait for the others to be given before he sees its end
         }
     }
 
-    public void Dispose()
-    {
-        foreach (int descriptor in End().Keys)
-        {
-            default(LinuxKernel).Close(descriptor, reset: false);
-        }
-    }
+    public void Dispose() => ForeignDescriptor.Close([.. End().Keys]);
 
     // From here on nothing is watched.
     private Dictionary<int, Kept> End()
@@ -134,22 +133,51 @@ internal sealed class Doorman : IDisposable
     private void TakeAll(Doorbell.Watching channel)
     {
         Span<byte> knowledge = stackalloc byte[MovedConnection.SizeMax];
+        List<int> refused = [];
         lock (_lock)
         {
+            _channel = channel;
+            if (_closing > 0)
+            {
+                return;     // it is looked at again when that is done
+            }
             int result = 0;
             for (int i = 0; i < TakenAtOnce && !_isOver && !_isPaused && result is >= 0 or KernelResult.Refused; i++)
             {
                 result = default(LinuxKernel).Take(channel.Descriptor, knowledge, out int length);
                 if (result >= 0 && (_kept.Count >= KeptMax || !Headroom.Has(0) || !TryKeep(result, knowledge[..length].ToArray())))
                 {
-                    default(LinuxKernel).Close(result, reset: false);
+                    refused.Add(result);
                 }
             }
-            if (!_isOver && !_isPaused && result != KernelResult.Broken)      // it would ring without end
+            if (refused.Count == 0 && !_isOver && !_isPaused && result != KernelResult.Broken)      // it would ring without end
             {
                 channel.GoOn();
             }
         }
+        Close([.. refused]);
+    }
+
+    private void Close(int[] descriptors)
+    {
+        if (descriptors.Length == 0)
+        {
+            return;
+        }
+        lock (_lock)
+        {
+            _closing++;
+        }
+        ForeignDescriptor.Close(descriptors, () =>
+        {
+            lock (_lock)
+            {
+                if (--_closing == 0 && !_isOver && !_isPaused)
+                {
+                    _channel?.GoOn();
+                }
+            }
+        });
     }
 
     private bool TryKeep(int descriptor, byte[] knowledge)
@@ -168,19 +196,24 @@ internal sealed class Doorman : IDisposable
     // Something has come, or its client has gone, which is nobody's business.
     private void Look(Doorbell.Watching watching)
     {
+        bool isOver;
         lock (_lock)
         {
             if (_isPaused || !_kept.TryGetValue(watching.Descriptor, out var kept) || kept.Watching != watching)
             {
                 return;
             }
-            if (!HasSomething(watching.Descriptor))
+            isOver = !HasSomething(watching.Descriptor);
+            if (isOver)
             {
                 _kept.Remove(watching.Descriptor);
                 watching.Dispose();
-                default(LinuxKernel).Close(watching.Descriptor, reset: false);
-                return;
             }
+        }
+        if (isOver)
+        {
+            Close([watching.Descriptor]);
+            return;
         }
         _ring();
     }

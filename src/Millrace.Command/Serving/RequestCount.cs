@@ -8,10 +8,13 @@ namespace Millrace.Command.Serving;
 /// <param name="Running">Of those not yet answered.</param>
 internal readonly record struct RequestCount(long Requests, long Running)
 {
+    private const long CountMax = 1L << 53;     // of which some may be added
+
     /// <summary>REQUESTS RUNNING</summary>
     public static RequestCount? Read(string text) =>
         text.Split(' ') is [var requests, var running, ..]
         && long.TryParse(requests, NumberStyles.None, CultureInfo.InvariantCulture, out long begun) && long.TryParse(running, NumberStyles.None, CultureInfo.InvariantCulture, out long now)
+        && begun <= CountMax && now <= CountMax
             ? new RequestCount(begun, now)
             : null;
 }

@@ -185,11 +185,11 @@ internal sealed partial class Slot : IDisposable
         return first == spent && await spent is { } why && !instance.Exited.IsCompleted ? (why, true) : (await instance.Exited, false);
     }
 
-    // One that has been told may have begun to accept before it answers, so that whoever pauses waits for the answer; not for that of one that gives none.
+    // One that has been told may have begun to accept before it answers, so that whoever pauses, or has others in the place of all of them, waits for the answer; not for that of one that gives none.
     private async Task ListenAsync(AppInstance next, CancellationToken ct)
     {
-        using var over = CancellationTokenSource.CreateLinkedTokenSource(_ending.Token);
-        await using var pausing = ct.UnsafeRegister(static its => ((CancellationTokenSource)its!).CancelAfter(s_answerPatience), over);
+        using var over = new CancellationTokenSource();
+        await using var waiting = ct.UnsafeRegister(static its => ((CancellationTokenSource)its!).CancelAfter(s_answerPatience), over);
         await next.ListenAsync(over.Token);
     }
 

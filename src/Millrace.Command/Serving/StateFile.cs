@@ -15,6 +15,7 @@ internal sealed partial class StateFile
     private readonly Lock _lock = new();
     private readonly DaemonFolders _folders;
     private readonly Action<OwnFolder, string, byte[]> _write;
+    private readonly int _lengthMax;
     private long _asked;
     private long _answered;     // so many of those who have asked have what they want
     private long _number;
@@ -25,9 +26,11 @@ internal sealed partial class StateFile
 
     /// <param name="folders">Where it lies.</param>
     /// <param name="write">Makes a file in it, with these bytes; null: <see cref="OwnFolder.Write"/>.</param>
+    /// <param name="lengthMax">Bytes that the next daemon reads.</param>
     /// <exception cref="IOException">The folder of the sockets cannot be opened.</exception>
-    public StateFile(DaemonFolders folders, Action<OwnFolder, string, byte[]>? write = null)
+    public StateFile(DaemonFolders folders, Action<OwnFolder, string, byte[]>? write = null, int lengthMax = DaemonState.LengthMax)
     {
+        _lengthMax = lengthMax;
         _folders = folders;
         _write = write ?? (static (folder, name, bytes) => folder.Write(name, bytes));
         using var folder = OwnFolder.Open(folders.Sockets);
@@ -51,6 +54,10 @@ internal sealed partial class StateFile
             {
                 using var folder = OwnFolder.Open(_folders.Sockets);
                 byte[] bytes = state().Write();
+                if (bytes.Length > _lengthMax)
+                {
+                    throw new IOException(string.Create(CultureInfo.InvariantCulture, $"it is {bytes.Length} bytes long, and the next daemon reads {_lengthMax} at most; the last one stays"));
+                }
                 WriteNext(folder, bytes);
                 RemoveAll(folder, before: _number);
                 KeepRoom(folder, bytes.Length);

@@ -17,6 +17,7 @@ namespace Millrace.Command.Serving;
 internal sealed class Upgrading(CommandImage image, CommandConsole console, ServiceManager manager, Task stopping) : IDisposable
 {
     private static readonly TimeSpan s_lastWords = TimeSpan.FromSeconds(1);
+    private static readonly TimeSpan s_again = TimeSpan.FromSeconds(10);
 
     private CancellationTokenSource _paused = new();
     private Daemon? _daemon;
@@ -55,6 +56,12 @@ internal sealed class Upgrading(CommandImage image, CommandConsole console, Serv
                 return new ControlAnswer(false, why);
             }
             await daemon.WaitUntilQuietAsync();
+            if (await StuckThreads.WhyNotAsync() is { } stuck)
+            {
+                daemon.EndQuiet();
+                console.Steady.Say($"the upgrade is not begun, and all goes on as it was: {stuck}");
+                return new ControlAnswer(false, stuck);
+            }
             isBegun = true;
         }
         finally
@@ -82,7 +89,7 @@ internal sealed class Upgrading(CommandImage image, CommandConsole console, Serv
             manager.TellReloading();
             console.Steady.Say("becoming the program that is installed now; the applications go on");
             await console.Steady.FlushAsync(s_lastWords);
-            why = image.Become(state with { Control = _control.State, Lock = _sockets!.Descriptor, Upgrades = state.Upgrades + 1 }, () => stopping.IsCompleted);
+            why = await StuckThreads.WhyNotAsync() ?? image.Become(state with { Control = _control.State, Lock = _sockets!.Descriptor, Upgrades = state.Upgrades + 1 }, () => stopping.IsCompleted);
         }
         catch (Exception error)     // whatever it is: all goes on as it was
         {
@@ -93,9 +100,26 @@ internal sealed class Upgrading(CommandImage image, CommandConsole console, Serv
         await daemon.GoOnAsync();
         daemon.EndQuiet();
         _paused = new CancellationTokenSource();
-        await _control!.GoOnAsync();
+        while (await WhyNotListeningAsync() is { } reason)
+        {
+            console.Steady.Say($"nobody can ask the daemon, which tries again in {s_again.TotalSeconds:0} s: {reason}");
+            await Task.Delay(s_again);
+        }
         manager.TellReady(daemon.Summary);
         Volatile.Write(ref _isUnderWay, 0);
+    }
+
+    private async Task<string?> WhyNotListeningAsync()
+    {
+        try
+        {
+            await _control!.GoOnAsync();
+            return null;
+        }
+        catch (Exception error) when (error is IOException or CommandFailure or OutOfMemoryException)
+        {
+            return error.Message;
+        }
     }
 }
 

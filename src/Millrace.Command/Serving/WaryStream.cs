@@ -63,6 +63,10 @@ internal sealed class WaryStream(Socket socket) : NetworkStream(socket, ownsSock
         int count = DescriptorPassing.Receive((int)socket.Handle, buffer, out int[] passed);
         int errno = count < 0 ? SystemCalls.Errno : 0;
         ForeignDescriptor.Close(passed);
+        if (passed.Length > 0)
+        {
+            throw new SocketException((int)SocketError.ConnectionReset);        // nobody sends them by mistake, and each message may keep a thread that closes what came with it
+        }
         return errno is 0 or SystemCalls.EAGAIN or SystemCalls.EINTR ? count : throw new SocketException((int)SocketError.ConnectionReset);
     }
 }

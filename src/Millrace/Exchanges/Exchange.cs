@@ -198,7 +198,7 @@ internal sealed partial class Exchange : RequestInProgress
         {
             using (Sending.Hold())
             {
-                if (Sender.IsEndSent)
+                if (Sender.IsEndSent && !IsUpgraded)
                 {
                     Life.Cancel();     // nothing is missing of what its peer has, and the next request on the connection may be somebody else's
                     return;

@@ -131,13 +131,12 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         {
             CheckWritable();
             sent = exchange.Writes.Write(span, out taken);
+            _unflushed = 0;
             if (taken == span.Length && sent.IsCompletedSuccessfully)
             {
                 sent = exchange.Writes.While(exchange.Writes.FlushAsync(), ticket, cancellationToken);
                 return sent.IsCompletedSuccessfully ? new ValueTask<FlushResult>(Result(exchange, ticket)) : Later(sent, exchange, ticket);
             }
-
-            _unflushed = 0;
         }
         finally
         {

@@ -17,26 +17,35 @@ internal static class ForeignDescriptor
     public static void Close(int descriptor) => Begin(() => _ = SystemCalls.Close(descriptor));
 
     /// <summary>The same of several, one behind the other: each may wait, and none is worth a thread of its own.</summary>
-    public static void Close(int[] descriptors)
+    /// <param name="descriptors">Which; where there is none, no thread is needed.</param>
+    /// <param name="then">Is called when they are closed.</param>
+    public static void Close(int[] descriptors, Action? then = null)
     {
         if (descriptors.Length > 0)
         {
-            Begin(() => Array.ForEach(descriptors, static descriptor => _ = SystemCalls.Close(descriptor)));
+            Begin(() => Array.ForEach(descriptors, static descriptor => _ = SystemCalls.Close(descriptor)), then);
+            return;
         }
+        then?.Invoke();
     }
 
     /// <summary>The same of a socket, with which what nobody has received is closed.</summary>
     public static void Close(IDisposable socket) => Begin(socket.Dispose);
 
-    private static void Begin(Action close)
+    private static void Begin(Action close, Action? then = null)
     {
+        void Run()
+        {
+            close();
+            then?.Invoke();
+        }
         try
         {
-            new Thread(() => close()) { IsBackground = true, Name = "foreign descriptor" }.UnsafeStart();
+            new Thread(Run) { IsBackground = true, Name = "foreign descriptor" }.UnsafeStart();
         }
         catch (Exception error) when (error is OutOfMemoryException or ThreadStartException)
         {
-            // One descriptor less is less than a loop that waits.
+            then?.Invoke();     // one descriptor less is less than a loop that waits
         }
     }
 

@@ -50,18 +50,24 @@ public static class Standstill
         }
     }
 
-    // bytes_sent and bytes_received of each: ss(8), of iproute2, where there is one.
+    // bytes_sent and bytes_received of each over TCP; of Unix sockets what waits in each, be it bytes or connections, and whose those with a file are: ss(8), of iproute2, where there is one.
     private static string DescribeConnections()
     {
         try
         {
-            using var ss = Process.Start(new ProcessStartInfo("ss", "-tinHO state established") { RedirectStandardOutput = true })!;
-            string[] lines = ss.StandardOutput.ReadToEnd().Split('\n');
-            return string.Join('\n', lines.Where(static line => line.Contains("bytes_received", StringComparison.Ordinal) || line.Contains("bytes_sent", StringComparison.Ordinal)).TakeLast(MostLines));
+            var tcp = Ask("-tinHO state established").Where(static line => line.Contains("bytes_received", StringComparison.Ordinal) || line.Contains("bytes_sent", StringComparison.Ordinal));
+            var unix = Ask("-xanpHO").Where(static line => line.Contains(".sock", StringComparison.Ordinal) || line.Split(' ', StringSplitOptions.RemoveEmptyEntries) is [_, _, not "0", ..] or [_, "ESTAB", _, not "0", ..]);
+            return string.Join('\n', [.. tcp.TakeLast(MostLines), .. unix.TakeLast(MostLines)]);
         }
         catch (System.ComponentModel.Win32Exception)
         {
             return "No ss here.";
         }
+    }
+
+    private static string[] Ask(string what)
+    {
+        using var ss = Process.Start(new ProcessStartInfo("ss", what) { RedirectStandardOutput = true })!;
+        return ss.StandardOutput.ReadToEnd().Split('\n');
     }
 }

@@ -1,5 +1,6 @@
 // What one program writes down of a daemon, and another one reads.
 
+using System.Globalization;
 using System.Runtime.Versioning;
 using System.Text;
 using Microsoft.Win32.SafeHandles;
@@ -185,6 +186,21 @@ public sealed class DaemonStateTests : IDisposable
         Assert.Equal(21, StateFile.Read(_folder, out _)!.Apps[0].Events.Count);
         file.Write(static () => State(events: 30));
         Assert.Equal(30, StateFile.Read(_folder, out _)!.Apps[0].Events.Count);
+        file.End();
+    }
+
+    [Fact]
+    public void A_state_that_the_next_daemon_would_not_read_does_not_take_the_place_of_one_that_it_does()
+    {
+        File.SetUnixFileMode(_folder, UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.UserExecute);
+        int length = State(events: 2).Write().Length;
+        var file = new StateFile(new DaemonFolders(new DaemonPlaces(Path.Combine(_folder, "control.sock"), "/code")), lengthMax: length);
+        Assert.Null(file.Write(static () => State(events: 2)));
+
+        Assert.StartsWith(string.Create(CultureInfo.InvariantCulture, $"it is {State(events: 3).Write().Length} bytes long, and the next daemon reads {length} at most"), file.Write(static () => State(events: 3)), StringComparison.Ordinal);
+        Assert.Equal(2, StateFile.Read(_folder, out _)!.Apps[0].Events.Count);
+        Assert.Null(file.Write(static () => State(events: 1)));
+        Assert.Single(StateFile.Read(_folder, out _)!.Apps[0].Events);
         file.End();
     }
 

@@ -78,6 +78,48 @@ public sealed class DoormanTests : IDisposable
         await Task.Run(doorman.Dispose).WaitAsync(SlowToClose.Soon);
     }
 
+    // A connection in whose queue there is one whose last close waits: with those that are kept, and beyond them.
+    [Theory]
+    [InlineData(Doorman.KeptMax)]
+    [InlineData(Doorman.KeptMax + 1)]
+    public async Task What_lies_in_a_connection_that_is_given_keeps_nobody_from_whoever_stands_at_the_door(int count)
+    {
+        using var slow = new SlowToClose();
+        var doorman = new Doorman(_listeners, static () => { });
+        List<int> ends = [];
+        for (int i = 1; i <= count; i++)
+        {
+            ends.Add(Give(i == count ? slow : null));
+        }
+        Assert.True(SpinWait.SpinUntil(() => Unread(_listeners.Takes) == 0, SlowToClose.Soon));
+        await Task.Delay(100);
+
+        var kept = await Task.Run(doorman.Pause).WaitAsync(SlowToClose.Soon);
+        Assert.Equal(Doorman.KeptMax, kept.Count);
+        doorman.GoOn();
+        await Task.Run(doorman.Dispose).WaitAsync(SlowToClose.Soon);
+        ends.ForEach(static end => _ = SystemCalls.Close(end));
+    }
+
+    // One end of a connection; the other one is the application's.
+    private unsafe int Give(SlowToClose? slow)
+    {
+        int* pair = stackalloc int[2];
+        Assert.Equal(0, SystemCalls.SocketPair(SystemCalls.AF_UNIX, SystemCalls.SOCK_STREAM | SystemCalls.SOCK_CLOEXEC, 0, pair));
+        Assert.True(slow?.TrySend(pair[1], "x"u8) ?? true);
+        int given = pair[0];
+        Assert.True(SpinWait.SpinUntil(() => DescriptorPassing.TrySend(_listeners.Gives, "x"u8, [given]), SlowToClose.Soon));
+        _ = SystemCalls.Close(given);
+        return pair[1];
+    }
+
+    private static unsafe int Unread(int socket)
+    {
+        int unread = 0;
+        Assert.Equal(0, SystemCalls.Ioctl(socket, SystemCalls.SIOCINQ, &unread));
+        return unread;
+    }
+
     private unsafe void Flood(ref bool isOver)
     {
         byte word = 1;

@@ -56,6 +56,24 @@ public abstract class WriterTests(Way way) : SharedTests(way)
             }
         });
 
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public void Nothing_is_unflushed_behind_a_write_or_a_flush(bool writes) => Run(
+        async call =>
+        {
+            PipeWriter writer = ResponseOf(call).BodyWriter;
+            for (int i = 0; i < 2; i++)
+            {
+                writer.GetSpan(20_000)[..20_000].Fill((byte)'a');
+                writer.Advance(20_000);
+                Assert.Equal(20_000, writer.UnflushedBytes);
+                _ = writes ? await writer.WriteAsync("b"u8.ToArray()) : await writer.FlushAsync();
+                Assert.Equal(0, writer.UnflushedBytes);
+            }
+        },
+        bench => Assert.Equal(writes ? 40_002 : 40_000, bench.Get("/").Body.Length));
+
     // Who writes without end looks at nothing else. A peer that has only finished sending still takes it; of one that has closed this is not known before bytes have gone to it.
     [Theory]
     [InlineData("reset", false)]
