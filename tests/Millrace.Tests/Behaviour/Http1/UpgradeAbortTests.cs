@@ -15,6 +15,7 @@ public sealed class UpgradeAbortTests
     public void An_abort_ends_the_connection_and_whoever_reads_also_behind_CompleteAsync(bool completes)
     {
         bool hasEnded = false;
+        var hasLeft = new TaskCompletionSource();       // all that has been written
         HttpBench.RunHosted(
             async context =>
             {
@@ -24,6 +25,7 @@ public sealed class UpgradeAbortTests
                     await context.Response.CompleteAsync();
                 }
 
+                await hasLeft.Task;
                 ValueTask<int> reading = stream.ReadAsync(new byte[10]);
                 context.Abort();
                 try
@@ -41,6 +43,8 @@ public sealed class UpgradeAbortTests
             {
                 HttpPeer peer = bench.Connect();
                 bench.Send(peer, Ask);
+                Assert.Equal(101, Assert.Single(peer.Answers).Status);
+                hasLeft.SetResult();
                 bench.Settle();
                 Assert.Equal((true, 0, true), (hasEnded, bench.Connections, peer.IsAtEnd));
             });
