@@ -194,6 +194,36 @@ public abstract class QueueTests(Way way) : SharedTests(way)
         },
         OneRunsAndOneWaits);
 
+    // The handler before it in the turn has kept the loop for that long.
+    [Fact]
+    public void Who_has_not_waited_before_he_was_heard_has_all_the_time_there_is_RequestQueueTimeout()
+    {
+        Action work = static () => { };
+        Run(
+            async call =>
+            {
+                work();
+                await Wait(call);
+            },
+            bench =>
+            {
+                work = () => bench.Simulation.World.NowMs += 25_000;
+                Caller first = bench.Connect();
+                Caller waiting = bench.Connect();
+                first.Socket.ClientSend(first.Request("/first"));
+                waiting.Socket.ClientSend(waiting.Request("/waiting"));
+                bench.Settle();
+                work = static () => { };
+                bench.Pass(TimeSpan.FromSeconds(29));
+                Assert.Equal(0, bench.RefusedInAll);
+                bench.Pass(TimeSpan.FromSeconds(2));
+                AssertRefused(waiting);
+                Ends(bench);
+                Assert.Equal(["/first"], _run);
+            },
+            OneRunsAndOneWaits);
+    }
+
     // From the end of its head on: that it waits is part of it.
     [Fact]
     public void The_time_that_a_request_may_take_includes_its_wait_for_a_place_RequestTimeout() => Run(
