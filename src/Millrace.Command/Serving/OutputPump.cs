@@ -18,7 +18,7 @@ internal sealed class OutputPump(PipeStream pipe, byte[] before, Func<string, Va
     private readonly PipeText _text = new(pipe, before);
     private readonly SafePipeHandle _handle = pipe.SafePipeHandle;
     private LineReader? _lines;
-    private int _isWide;
+    private int _isWide = room.TryWiden(pipe) ? 1 : 0;
     private CancellationTokenSource _pause = new();
     private Task<bool> _running = Task.FromResult(false);
     private readonly TaskCompletionSource _ended = new(TaskCreationOptions.RunContinuationsAsynchronously);
@@ -51,11 +51,7 @@ internal sealed class OutputPump(PipeStream pipe, byte[] before, Func<string, Va
         }
     }
 
-    public void Begin()
-    {
-        _isWide = room.TryWiden(pipe) ? 1 : 0;
-        _running = Task.Run(RunAsync);
-    }
+    public void Begin() => _running = Task.Run(RunAsync);
 
     /// <summary>Nothing is read any more, until it is to go on.</summary>
     /// <exception cref="TimeoutException">The pipe blocks. <see cref="GoOn"/> is to follow.</exception>

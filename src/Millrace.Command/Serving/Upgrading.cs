@@ -52,15 +52,13 @@ internal sealed class Upgrading(CommandImage image, CommandConsole console, Serv
         {
             if (await image.WhyNotAsync(daemon.State.Write()) is { } why)
             {
-                console.Steady.Say($"the upgrade is not begun, and all goes on as it was: {why}");
-                return new ControlAnswer(false, why);
+                return Refuse(why);
             }
             await daemon.WaitUntilQuietAsync();
             if (await StuckThreads.WhyNotAsync() is { } stuck)
             {
                 daemon.EndQuiet();
-                console.Steady.Say($"the upgrade is not begun, and all goes on as it was: {stuck}");
-                return new ControlAnswer(false, stuck);
+                return Refuse(stuck);
             }
             isBegun = true;
         }
@@ -77,6 +75,12 @@ internal sealed class Upgrading(CommandImage image, CommandConsole console, Serv
     }
 
     public void Dispose() => _paused.Dispose();
+
+    private ControlAnswer Refuse(string why)
+    {
+        console.Steady.Say($"the upgrade is not begun, and all goes on as it was: {why}");
+        return new ControlAnswer(false, why);
+    }
 
     private async Task UpgradeAsync(Daemon daemon)
     {
