@@ -160,9 +160,9 @@ internal sealed partial class HostedApp : IAsyncDisposable
             Become(AppState.Serving, error, string.Create(CultureInfo.InvariantCulture, $"the next generation did not come about, and {_current.Number} goes on: {error}"));
             return error;
         }
+        Become(AppState.Waiting, error, $"it did not start: {error}");      // before anybody is answered 503: who is, and looks, finds why
         await HoldOnAsync();
         await LeaveDoorAsync();
-        Become(AppState.Waiting, error, $"it did not start: {error}");
         TryAgainLater(number);
         return error;
     }
