@@ -55,14 +55,15 @@ internal static class AppTarget
     }
 
     /// <summary>The app in a published folder, or the assembly itself.</summary>
-    public static RunnableApp FindApp(string target)
+    /// <param name="environment">Variables that it gets on top of those of this process.</param>
+    public static RunnableApp FindApp(string target, IReadOnlyDictionary<string, string>? environment = null)
     {
         string assembly = Path.GetFullPath(Directory.Exists(target) ? AssemblyIn(target) : target);
-        return Inspect(assembly, Path.GetDirectoryName(assembly)!);
+        return Inspect(assembly, Path.GetDirectoryName(assembly)!, environment);
     }
 
     /// <summary>Checks that the assembly is an ASP.NET Core application that a start-up hook can enter.</summary>
-    public static RunnableApp Inspect(string assembly, string workingDirectory)
+    public static RunnableApp Inspect(string assembly, string workingDirectory, IReadOnlyDictionary<string, string>? environment = null)
     {
         string file = Path.GetFileName(assembly);
         string settings = Path.ChangeExtension(assembly, ".runtimeconfig.json");
@@ -84,7 +85,7 @@ internal static class AppTarget
         {
             throw new CommandFailure(ExitCode.Failure, $"{file} is not an ASP.NET Core application: it has no web server to swap.");
         }
-        if (MajorOf(aspNetCore) is { } major && major < FrameworkMajor && (bringsRuntime || !RollsForward(options)))
+        if (MajorOf(aspNetCore) is { } major && major < FrameworkMajor && (bringsRuntime || !RollsForward(options, environment)))
         {
             throw new CommandFailure(ExitCode.Failure, $"{file} is built for ASP.NET Core {major}, and Millrace needs {FrameworkMajor}: build it for net{FrameworkMajor}.0{(bringsRuntime ? "" : ", or run it with DOTNET_ROLL_FORWARD=Major where .NET " + major + " is not installed, else LatestMajor")}.");
         }
@@ -154,6 +155,10 @@ internal static class AppTarget
     private static int? MajorOf(JsonElement framework) =>
         int.TryParse(Text(framework, "version")?.Split('.')[0], NumberStyles.None, CultureInfo.InvariantCulture, out int major) ? major : null;
 
-    private static bool RollsForward(JsonElement options) =>
-        (Environment.GetEnvironmentVariable("DOTNET_ROLL_FORWARD") ?? Text(options, "rollForward")) is { } chosen && chosen.EndsWith("Major", StringComparison.OrdinalIgnoreCase);
+    private static bool RollsForward(JsonElement options, IReadOnlyDictionary<string, string>? environment)
+    {
+        const string variable = "DOTNET_ROLL_FORWARD";
+        string? chosen = environment?.GetValueOrDefault(variable) ?? Environment.GetEnvironmentVariable(variable) ?? Text(options, "rollForward");
+        return chosen is not null && chosen.EndsWith("Major", StringComparison.OrdinalIgnoreCase);
+    }
 }

@@ -101,7 +101,7 @@ internal sealed class AppCode
     {
         var (target, project) = place;
         string? built = project is null ? null : settings.WatchSources ? await BuildWatchedAsync(project, user, ct) : await BuildAsync(project, user, ct);
-        var app = await ReadAsync(target, user, () => built is null ? AppTarget.FindApp(target) : AppTarget.Inspect(built, Path.GetDirectoryName(target)!), ct);
+        var app = await ReadAsync(target, user, () => built is null ? AppTarget.FindApp(target, settings.Environment) : AppTarget.Inspect(built, Path.GetDirectoryName(target)!, settings.Environment), ct);
         app = app with { Folder = settings.WorkingDirectory is { } directory ? await ReadAsync(directory, user, () => RealPath.Of(directory), ct) : app.WorkingDirectory };
         if (!settings.Snapshot)
         {

@@ -20,7 +20,7 @@ internal sealed partial class AppInstance
         _group = state.Groups is { } groups ? ControlGroup.Resume(groups) : null;
         _private = Take(state.Private);
         _channel = Take(state.Channel);
-        _client = PrivateSocket.HttpClient(_private.Address.Path!);
+        _client = PrivateSocket.HttpClient(_private.Address.Path!, EndForDescriptors);
         _process = ServedProcess.Find(state.Process, state.StartTime);
         _lifeline = state.Lifeline >= 0 ? new Socket(new SafeSocketHandle(state.Lifeline, ownsHandle: true)) : null;
         _output = start.Output.Find(state.Output);

@@ -49,7 +49,7 @@ internal sealed partial class AppInstance : IDisposable
         {
             _channel = ListenSockets.Open(ListenAddress.Parse($"http://unix:{start.Directory}/{start.Id}.channel?mode=600"), loops: 1)[0];
             _ = SystemCalls.SetSocketOption(_channel.Descriptor, SystemCalls.SOL_SOCKET, SystemCalls.SO_PASSRIGHTS, 1);     // the pipes of its output come there
-            _client = PrivateSocket.HttpClient(_private.Address.Path!);
+            _client = PrivateSocket.HttpClient(_private.Address.Path!, EndForDescriptors);
             var lacking = new Dictionary<string, string>();
             _group = start.Settings.Limits.NeedsGroup ? start.Groups.TryMake(start.Id, start.Settings.Limits, lacking) : null;
             Limits = new LimitsInForce(start.Settings.Limits, lacking, Posix.DescriptorsMost());
@@ -235,7 +235,7 @@ internal sealed partial class AppInstance : IDisposable
         limit.CancelAfter(patience);
         try
         {
-            using var stream = await PrivateSocket.ConnectAsync(_channel.Address.Path!, limit.Token);
+            using var stream = await PrivateSocket.ConnectAsync(_channel.Address.Path!, limit.Token, EndForDescriptors);
             await stream.WriteAsync(Encoding.ASCII.GetBytes(what + "\n"), limit.Token);
             using var reader = new StreamReader(stream);
             string? answer = await new LineReader(reader, LineMax).ReadAsync(limit.Token);
@@ -252,52 +252,6 @@ internal sealed partial class AppInstance : IDisposable
         catch (OperationCanceledException) when (!ct.IsCancellationRequested)
         {
             throw new InstanceException(string.Create(CultureInfo.InvariantCulture, $"Process {ProcessId} was told to {what}, and has not answered within {patience.TotalSeconds:0.#} s."));
-        }
-    }
-
-    /// <summary>Prints what its threads do, among what it has printed itself, before it is killed and nobody can look any more.</summary>
-    public async Task PrintStacksAsync()
-    {
-        if (Exited.IsCompleted)
-        {
-            return;
-        }
-        foreach (string line in await StackReader.ReadAsync(ProcessId, _start.Settings))
-        {
-            await _start.Output.AddAsync(line);
-        }
-    }
-
-    /// <summary>Has it end: what it serves is answered first.</summary>
-    public void Terminate() => _process.Signal(Posix.SigTerm);
-
-    /// <summary>Ends it now.</summary>
-    public void Kill() => _process.Signal(Posix.SigKill);
-
-    public void Dispose()
-    {
-        if (Interlocked.Exchange(ref _disposed, 1) == 1)
-        {
-            return;
-        }
-        if (_process is not null)
-        {
-            Kill();
-        }
-        _client?.Dispose();
-        LoseLifeline();
-        _report?.Dispose();
-        _channel?.Dispose();
-        _private?.Dispose();
-        _process?.Dispose();
-        LeaveGroup();
-    }
-
-    private void LeaveGroup()
-    {
-        if (_group is not null)
-        {
-            _start.Groups.Leave(_group);
         }
     }
 
@@ -375,24 +329,5 @@ internal sealed partial class AppInstance : IDisposable
         info.RedirectStandardError = true;
         info.RedirectStandardInput = true;
         return info;
-    }
-
-    private async Task<string> WaitForExitAsync()
-    {
-        int? code = await _process.Ended.ConfigureAwait(false);
-        await _ended.CancelAsync().ConfigureAwait(false);
-        await Task.WhenAny(Task.WhenAll(_output?.Ended ?? Task.CompletedTask, _error?.Ended ?? Task.CompletedTask), Task.Delay(s_lastWordPatience)).ConfigureAwait(false);
-        int endedForMemory = _group?.EndedForMemory ?? 0;
-        LeaveGroup();
-        if (code is 128 + Posix.SigKill or null && endedForMemory > 0)
-        {
-            return $"was ended by the kernel: it had come to its limit of memory, {Size.Text(_start.Settings.Limits.Memory ?? 0)}";
-        }
-        return code switch
-        {
-            null => "ended",
-            > 128 => string.Create(CultureInfo.InvariantCulture, $"was ended by signal {code - 128}"),
-            _ => string.Create(CultureInfo.InvariantCulture, $"ended with exit code {code}"),
-        };
     }
 }

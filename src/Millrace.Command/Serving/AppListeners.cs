@@ -48,6 +48,9 @@ internal sealed partial class AppListeners : IDisposable
         _sockets.AddRange(sockets);
     }
 
+    /// <summary>Closes what has come from the application.</summary>
+    public ForeignCloser Closer { get; } = new();
+
     /// <summary>Under which name they are kept for the next daemon (<see cref="StoredSockets.KeyOf"/>), as it was when they were opened.</summary>
     public required string StoredAs { get; init; }
 

@@ -35,7 +35,9 @@ internal sealed partial class ControlServer : IAsyncDisposable
     private readonly Action _stop;
     private readonly Upgrading _upgrading;
     private ListenSocket _socket;
+    private readonly SemaphoreSlim _one = new(1);      // somebody may ask for a new socket at any time
     private MillraceServer? _server;
+    private bool _isPaused;
 
     private ControlServer(ListenSocket socket, Daemon daemon, Action stop, Upgrading upgrading) => (_path, _socket, _daemon, _stop, _upgrading) = (socket.Address.Path!, socket, daemon, stop, upgrading);
 
@@ -61,24 +63,47 @@ internal sealed partial class ControlServer : IAsyncDisposable
     /// <summary>Listens again where somebody has removed the socket, which nobody could ask for any more.</summary>
     /// <exception cref="MillraceStartException">It cannot be made.</exception>
     /// <exception cref="CommandFailure">Nor can its folder.</exception>
-    public async Task RenewAsync()
+    public Task RenewAsync() => InTurnAsync(async () =>
     {
-        if (FileFacts.At(_path, out _) is null)
+        if (!_isPaused && FileFacts.At(_path, out _) is null)
         {
             _daemon.MakeFolder();
             var (socket, server) = (_socket, _server!);
             _socket = Listen(_path);
-            await GoOnAsync();
+            _server = await AnswerAsync();
             await server.DisposeAsync();
             socket.Dispose();
         }
-    }
+    });
 
     /// <summary>Ends with the requests that are under way. Who comes then waits.</summary>
-    public ValueTask PauseAsync() => _server!.DisposeAsync();
+    public Task PauseAsync() => InTurnAsync(async () =>
+    {
+        _isPaused = true;
+        await _server!.DisposeAsync();
+    });
 
     /// <summary>Answers who comes.</summary>
-    public async Task GoOnAsync() => _server = await MillraceServer.StartAsync(
+    public Task GoOnAsync() => InTurnAsync(async () =>
+    {
+        _server = await AnswerAsync();
+        _isPaused = false;
+    });
+
+    private async Task InTurnAsync(Func<Task> step)
+    {
+        await _one.WaitAsync();
+        try
+        {
+            await step();
+        }
+        finally
+        {
+            _one.Release();
+        }
+    }
+
+    private Task<MillraceServer> AnswerAsync() => MillraceServer.StartAsync(
         string.Create(CultureInfo.InvariantCulture, $"http://fd:{AppListeners.Copy(_socket.Descriptor)}"),
         AnswerAsync,
         new MillraceOptions { Loops = 1, Dispatch = DispatchMode.Workers, MaxRequestBodySize = PageMax, IgnoreSignals = false, DrainTimeout = TimeSpan.FromSeconds(1) });
@@ -87,6 +112,7 @@ internal sealed partial class ControlServer : IAsyncDisposable
     {
         await _server!.DisposeAsync();
         _socket.Dispose();
+        _one.Dispose();
     }
 
     private async ValueTask AnswerAsync(Request request, Response response)

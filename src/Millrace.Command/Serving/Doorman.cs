@@ -22,8 +22,7 @@ internal sealed class Doorman : IDisposable
     private readonly Lock _lock = new();
     private readonly List<Doorbell.Watching> _watched = [];
     private readonly Dictionary<int, Kept> _kept = [];
-    private int _closing;       // threads that close some
-    private Doorbell.Watching? _channel;
+    private Doorbell.Watching? _channel;        // null: it is not to ring, or nobody has come through it
     private bool _isOver;
     private bool _isPaused;
 
@@ -67,7 +66,7 @@ internal sealed class Doorman : IDisposable
                 }
             }
         }
-        doorman.Close([.. refused]);
+        doorman.Close(refused);
         return doorman;
     }
 
@@ -106,11 +105,11 @@ internal sealed class Doorman : IDisposable
             {
                 await Task.Delay(GiveAgainMs);
             }
-            ForeignDescriptor.Close(descriptor);        // now: its client is not to wait for the others to be given before he sees its end
+            _listeners.Closer.Close([descriptor]);      // now: its client is not to wait for the others to be given before he sees its end
         }
     }
 
-    public void Dispose() => ForeignDescriptor.Close([.. End().Keys]);
+    public void Dispose() => _listeners.Closer.Close(End().Keys);
 
     // From here on nothing is watched.
     private Dictionary<int, Kept> End()
@@ -137,47 +136,43 @@ internal sealed class Doorman : IDisposable
         lock (_lock)
         {
             _channel = channel;
-            if (_closing > 0)
+            if (_listeners.Closer.IsClosing(then: LookAtChannel))
             {
-                return;     // it is looked at again when that is done
+                return;
             }
             int result = 0;
             for (int i = 0; i < TakenAtOnce && !_isOver && !_isPaused && result is >= 0 or KernelResult.Refused; i++)
             {
-                result = default(LinuxKernel).Take(channel.Descriptor, knowledge, out int length);
+                result = LinuxKernel.Take(channel.Descriptor, knowledge, out int length, out int[] strange);
+                refused.AddRange(strange);
                 if (result >= 0 && (_kept.Count >= KeptMax || !Headroom.Has(0) || !TryKeep(result, knowledge[..length].ToArray())))
                 {
                     refused.Add(result);
                 }
             }
-            if (refused.Count == 0 && !_isOver && !_isPaused && result != KernelResult.Broken)      // it would ring without end
-            {
-                channel.GoOn();
-            }
+            _channel = result == KernelResult.Broken ? null : channel;      // it would ring without end
         }
-        Close([.. refused]);
+        Close(refused);
     }
 
-    private void Close(int[] descriptors)
+    private void Close(List<int> descriptors)
     {
-        if (descriptors.Length == 0)
+        _listeners.Closer.Close(descriptors);
+        if (!_listeners.Closer.IsClosing(then: LookAtChannel))
         {
-            return;
+            LookAtChannel();
         }
+    }
+
+    private void LookAtChannel()
+    {
         lock (_lock)
         {
-            _closing++;
-        }
-        ForeignDescriptor.Close(descriptors, () =>
-        {
-            lock (_lock)
+            if (!_isOver && !_isPaused)
             {
-                if (--_closing == 0 && !_isOver && !_isPaused)
-                {
-                    _channel?.GoOn();
-                }
+                _channel?.GoOn();
             }
-        });
+        }
     }
 
     private bool TryKeep(int descriptor, byte[] knowledge)

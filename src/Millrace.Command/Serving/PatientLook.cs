@@ -3,6 +3,7 @@
 
 using System.Diagnostics.CodeAnalysis;
 using System.Globalization;
+using Millrace.Platform;
 
 namespace Millrace.Command.Serving;
 
@@ -11,6 +12,8 @@ namespace Millrace.Command.Serving;
 [SuppressMessage("Reliability", "CA1001", Justification = "Nobody asks for the wait handle of the semaphore, and without one it holds nothing.")]
 internal sealed class PatientLook(TimeSpan? patience = null, TaskScheduler? threads = null)
 {
+    private static readonly TimeSpan s_pause = TimeSpan.FromMilliseconds(20);
+
     private readonly TimeSpan _patience = patience ?? TimeSpan.FromSeconds(20);
     private readonly TaskScheduler _threads = threads ?? TaskScheduler.Default;
     private readonly SemaphoreSlim _one = new(1);
@@ -32,11 +35,13 @@ internal sealed class PatientLook(TimeSpan? patience = null, TaskScheduler? thre
             {
             }
         }
+        long call = await NoteAsync(place, ct);
         GoesOn();
-        Task<T> looking = Begin(place, look);
+        Task<T> looking = Begin(place, look, call);
         _ = looking.ContinueWith(
             _ =>
             {
+                ForeignCalls.End(call);
                 GoesOn();       // whoever is next begins
                 _one.Release();
             },
@@ -57,7 +62,26 @@ internal sealed class PatientLook(TimeSpan? patience = null, TaskScheduler? thre
         }
     }
 
-    private Task<T> Begin<T>(string place, Func<T> look)
+    // The daemon may be about to become another program.
+    private async Task<long> NoteAsync(string place, CancellationToken ct)
+    {
+        long? call;
+        try
+        {
+            while ((call = ForeignCalls.TryBegin(place)) is null)
+            {
+                await Task.Delay(s_pause, ct);
+            }
+        }
+        catch
+        {
+            _one.Release();
+            throw;
+        }
+        return call.Value;
+    }
+
+    private Task<T> Begin<T>(string place, Func<T> look, long call)
     {
         try
         {
@@ -65,6 +89,7 @@ internal sealed class PatientLook(TimeSpan? patience = null, TaskScheduler? thre
         }
         catch (Exception error)     // of the system's, of whatever kind
         {
+            ForeignCalls.End(call);
             _one.Release();
             throw new StandstillException($"{place} cannot be looked at: no thread is left for it ({error.GetBaseException().Message.TrimEnd('.')}). Allow the daemon more (TasksMax= of its unit, ulimit -u), or memory.");
         }

@@ -9,9 +9,11 @@ namespace Millrace.Command.Serving;
 internal static class PrivateSocket
 {
     /// <summary>A client of what speaks HTTP there, whatever the host of a request; time limits are the caller's.</summary>
-    public static HttpClient HttpClient(string path) => new(new SocketsHttpHandler
+    /// <param name="path">Its socket.</param>
+    /// <param name="misused">See <see cref="ConnectAsync"/>.</param>
+    public static HttpClient HttpClient(string path, Action? misused = null) => new(new SocketsHttpHandler
     {
-        ConnectCallback = async (_, ct) => await ConnectAsync(path, ct),
+        ConnectCallback = async (_, ct) => await ConnectAsync(path, ct, misused),
         AllowAutoRedirect = false,
         UseCookies = false,
         UseProxy = false,
@@ -42,14 +44,17 @@ internal static class PrivateSocket
     }
 
     /// <exception cref="SocketException">Nobody listens there, or it is not to be used, or it is somebody else's (<see cref="SocketError.AccessDenied"/>).</exception>
-    public static async Task<Stream> ConnectAsync(string path, CancellationToken ct)
+    /// <param name="path">The socket.</param>
+    /// <param name="ct">Gives it up.</param>
+    /// <param name="misused">Is called when whoever answers has sent descriptors, where the kernel cannot refuse them.</param>
+    public static async Task<Stream> ConnectAsync(string path, CancellationToken ct, Action? misused = null)
     {
         var socket = UnixSocket.New();
         try
         {
             await socket.ConnectAsync(new UnixDomainSocketEndPoint(path), ct);
             RequireOwn(socket);
-            return PassedDescriptors.AreRefused((int)socket.Handle) ? new NetworkStream(socket, ownsSocket: true) : new WaryStream(socket);
+            return PassedDescriptors.AreRefused((int)socket.Handle) ? new NetworkStream(socket, ownsSocket: true) : new WaryStream(socket, misused);
         }
         catch
         {

@@ -7,6 +7,7 @@
 //                   all goes on as it was                                             all goes on as it was
 
 using Millrace.Command.Terminals;
+using Millrace.Platform;
 
 namespace Millrace.Command.Serving;
 
@@ -47,7 +48,7 @@ internal sealed class Upgrading(CommandImage image, CommandConsole console, Serv
         {
             return new ControlAnswer(false, "The daemon is about to become another program, or has only just begun.");
         }
-        bool isBegun = false;
+        bool isQuiet = false, isBegun = false;
         try
         {
             if (await image.WhyNotAsync(daemon.State.Write()) is { } why)
@@ -55,10 +56,10 @@ internal sealed class Upgrading(CommandImage image, CommandConsole console, Serv
                 return Refuse(why);
             }
             await daemon.WaitUntilQuietAsync();
-            if (await StuckThreads.WhyNotAsync() is { } stuck)
+            isQuiet = true;
+            if (await StandingCalls.WhyNotAsync(StandingCalls.Patience) is { } standing)
             {
-                daemon.EndQuiet();
-                return Refuse(stuck);
+                return Refuse(standing);
             }
             isBegun = true;
         }
@@ -66,6 +67,10 @@ internal sealed class Upgrading(CommandImage image, CommandConsole console, Serv
         {
             if (!isBegun)
             {
+                if (isQuiet)
+                {
+                    daemon.EndQuiet();
+                }
                 Volatile.Write(ref _isUnderWay, 0);     // whatever has failed: the next one may be asked for
             }
         }
@@ -93,23 +98,25 @@ internal sealed class Upgrading(CommandImage image, CommandConsole console, Serv
             manager.TellReloading();
             console.Steady.Say("becoming the program that is installed now; the applications go on");
             await console.Steady.FlushAsync(s_lastWords);
-            why = await StuckThreads.WhyNotAsync() ?? image.Become(state with { Control = _control.State, Lock = _sockets!.Descriptor, Upgrades = state.Upgrades + 1 }, () => stopping.IsCompleted);
+            ForeignCalls.Pause();
+            why = await StandingCalls.WhyNotAsync(StandingCalls.LastPatience) ?? image.Become(state with { Control = _control.State, Lock = _sockets!.Descriptor, Upgrades = state.Upgrades + 1 }, () => stopping.IsCompleted);
         }
         catch (Exception error)     // whatever it is: all goes on as it was
         {
             why = error.Message;
         }
+        ForeignCalls.GoOn();
         daemon.UpgradeFailure = why;
         console.Steady.Say($"the upgrade has not come about, and all goes on as it was: {why}");
         await daemon.GoOnAsync();
         daemon.EndQuiet();
         _paused = new CancellationTokenSource();
+        manager.TellReady(daemon.Summary);
         while (await WhyNotListeningAsync() is { } reason)
         {
             console.Steady.Say($"nobody can ask the daemon, which tries again in {s_again.TotalSeconds:0} s: {reason}");
             await Task.Delay(s_again);
         }
-        manager.TellReady(daemon.Summary);
         Volatile.Write(ref _isUnderWay, 0);
     }
 
@@ -120,7 +127,7 @@ internal sealed class Upgrading(CommandImage image, CommandConsole console, Serv
             await _control!.GoOnAsync();
             return null;
         }
-        catch (Exception error) when (error is IOException or CommandFailure or OutOfMemoryException)
+        catch (Exception error)     // whatever it is: it is tried again
         {
             return error.Message;
         }

@@ -6,13 +6,16 @@ using Millrace.Platform;
 
 namespace Millrace.Command.Serving;
 
-internal sealed class WaryStream(Socket socket) : NetworkStream(socket, ownsSocket: false)
+/// <param name="socket">Is closed with it.</param>
+/// <param name="misused">Is called when descriptors have come: each of them may keep a thread for good, so that whoever has sent them is not to be asked again.</param>
+internal sealed class WaryStream(Socket socket, Action? misused = null) : NetworkStream(socket, ownsSocket: false)
 {
     private int _isClosed;
 
     /// <summary>Receives what has come, and waits for it.</summary>
     /// <returns>0: nothing more comes, or there is no room for it.</returns>
     /// <exception cref="SocketException">Nothing can come any more.</exception>
+    /// <exception cref="DescriptorsSentException">Descriptors have come.</exception>
     public static async ValueTask<int> ReceiveAsync(Socket socket, Memory<byte> buffer, CancellationToken ct)
     {
         while (true)
@@ -34,6 +37,10 @@ internal sealed class WaryStream(Socket socket) : NetworkStream(socket, ownsSock
         }
         catch (SocketException error)
         {
+            if (error is DescriptorsSentException)
+            {
+                misused?.Invoke();
+            }
             throw new IOException(error.Message, error);
         }
     }
@@ -65,8 +72,11 @@ internal sealed class WaryStream(Socket socket) : NetworkStream(socket, ownsSock
         ForeignDescriptor.Close(passed);
         if (passed.Length > 0)
         {
-            throw new SocketException((int)SocketError.ConnectionReset);        // nobody sends them by mistake, and each message may keep a thread that closes what came with it
+            throw new DescriptorsSentException();       // nobody sends them by mistake, and each message may keep a thread that closes what came with it
         }
         return errno is 0 or SystemCalls.EAGAIN or SystemCalls.EINTR ? count : throw new SocketException((int)SocketError.ConnectionReset);
     }
 }
+
+/// <summary>Descriptors have come, and with them nothing that counts.</summary>
+internal sealed class DescriptorsSentException() : SocketException((int)SocketError.ConnectionReset);

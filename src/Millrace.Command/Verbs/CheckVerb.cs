@@ -90,7 +90,7 @@ internal static class CheckVerb
             {
                 if (AppTarget.FindProject(app.Target) is null)
                 {
-                    AppTarget.FindApp(app.Target);
+                    AppTarget.FindApp(app.Target, app.Environment);
                 }
                 return null as string;
             });

@@ -4,6 +4,9 @@ namespace Millrace.Platform;
 
 internal static class ForeignDescriptor
 {
+    /// <summary>Where a call waits that closes one, for a sentence.</summary>
+    public const string Sent = "what an application has sent";
+
     /// <summary>Whether it is the socket of a connection, over TCP or a Unix socket.</summary>
     public static bool IsConnection(int descriptor) =>
         Option(descriptor, SystemCalls.SO_DOMAIN) is SystemCalls.AF_UNIX or SystemCalls.AF_INET or SystemCalls.AF_INET6
@@ -18,34 +21,42 @@ internal static class ForeignDescriptor
 
     /// <summary>The same of several, one behind the other: each may wait, and none is worth a thread of its own.</summary>
     /// <param name="descriptors">Which; where there is none, no thread is needed.</param>
-    /// <param name="then">Is called when they are closed.</param>
-    public static void Close(int[] descriptors, Action? then = null)
+    public static void Close(int[] descriptors)
     {
         if (descriptors.Length > 0)
         {
-            Begin(() => Array.ForEach(descriptors, static descriptor => _ = SystemCalls.Close(descriptor)), then);
-            return;
+            Begin(() => Array.ForEach(descriptors, static descriptor => _ = SystemCalls.Close(descriptor)));
         }
-        then?.Invoke();
     }
 
     /// <summary>The same of a socket, with which what nobody has received is closed.</summary>
     public static void Close(IDisposable socket) => Begin(socket.Dispose);
 
-    private static void Begin(Action close, Action? then = null)
+    /// <summary>Starts a thread for it; where there is none, nothing is done.</summary>
+    public static bool TryStart(Action close)
     {
-        void Run()
-        {
-            close();
-            then?.Invoke();
-        }
         try
         {
-            new Thread(Run) { IsBackground = true, Name = "foreign descriptor" }.UnsafeStart();
+            new Thread(close.Invoke) { IsBackground = true, Name = "foreign descriptor" }.UnsafeStart();
+            return true;
         }
         catch (Exception error) when (error is OutOfMemoryException or ThreadStartException)
         {
-            then?.Invoke();     // one descriptor less is less than a loop that waits
+            return false;
+        }
+    }
+
+    private static void Begin(Action close)
+    {
+        long call = ForeignCalls.Begin(Sent);
+        void Run()
+        {
+            close();
+            ForeignCalls.End(call);
+        }
+        if (!TryStart(Run))
+        {
+            ForeignCalls.End(call);     // one descriptor less is less than a loop that waits
         }
     }
 

@@ -103,6 +103,33 @@ public sealed partial class ServeTests
         Assert.Equal((0, "shop: serving\n", ""), await DoAsync("restart", "shop"));
     }
 
+    // Whoever has asked there is ended by nothing: execve(2) would wait for it, and the daemon be no more.
+    [Fact]
+    public async Task A_folder_whose_program_has_been_asked_and_does_not_answer_keeps_the_daemon_from_an_upgrade_and_from_nothing_else()
+    {
+        Directory.CreateDirectory(Still);
+        string blog = App("blog", _blog, $"\"workingDirectory\": \"{Still}\"");
+        Write(blog, App("shop", _shop));
+        var daemon = await StartAsync();
+        using (new StillFolder(Still, isRead: true))
+        {
+            Write(blog.Replace("60s", "61s", StringComparison.Ordinal), App("shop", _shop, """ "environment": { "TITLE": "new" } """));
+            Task reload = DoAsync("reload");
+            await WaitForAsync(async () => await _client.GetStringAsync(_shop + "/title") == "new");
+            var (exitCode, _, error) = await DoAsync("upgrade");
+            Assert.Equal(1, exitCode);
+            Assert.StartsWith($"millrace: 1 of the daemon's threads waits for a file system or a device that does not answer ({Still}), and may never be ended. ", error, StringComparison.Ordinal);
+            Assert.Equal((0, "shop: serving\n", ""), await DoAsync("restart", "shop"));
+            Assert.Equal("", await _client.GetStringAsync(_blog + "/title"));
+            await reload;
+        }
+
+        Assert.Equal(0, (await DoAsync("upgrade")).ExitCode);
+        Assert.Equal("new", await _client.GetStringAsync(_shop + "/title"));
+        daemon.Signal(CommandProcess.SigTerm);
+        Assert.Equal(0, await daemon.WaitForExitAsync());
+    }
+
     private static void CopyAll(string from, string to)
     {
         Directory.CreateDirectory(to);

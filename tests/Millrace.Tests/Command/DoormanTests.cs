@@ -101,6 +101,30 @@ public sealed class DoormanTests : IDisposable
         ends.ForEach(static end => _ = SystemCalls.Close(end));
     }
 
+    [Fact]
+    public async Task However_many_connections_close_slowly_one_thread_of_the_daemon_waits_for_them()
+    {
+        using var slow = new SlowToClose();
+        int before = Closers();
+        List<int> ends = [];
+        for (int generation = 0; generation < 3; generation++)
+        {
+            var doorman = new Doorman(_listeners, static () => { });
+            for (int i = 0; i < 4; i++)
+            {
+                ends.Add(Give(slow));
+            }
+            await Task.Delay(100);
+            doorman.Dispose();
+        }
+        await Task.Delay(100);
+        Assert.InRange(Closers() - before, 1, 1);
+        ends.ForEach(static end => _ = SystemCalls.Close(end));
+    }
+
+    // By the name of a thread, of which the kernel keeps 15 characters.
+    private static int Closers() => Directory.GetDirectories("/proc/self/task").Count(static thread => File.ReadAllText(thread + "/comm").StartsWith("foreign", StringComparison.Ordinal));
+
     // One end of a connection; the other one is the application's.
     private unsafe int Give(SlowToClose? slow)
     {

@@ -66,11 +66,13 @@ public sealed class PassedToClientTests : IDisposable
         Assert.True(_slow.TrySend((int)application.Handle, "ok\n"u8, count: 2));
         Assert.True(_slow.TrySend((int)application.Handle, "more"u8));
 
+        int misused = 0;
         await Task.Run(async () =>
         {
-            await using var stream = new WaryStream(client);
+            await using var stream = new WaryStream(client, () => misused++);
             await Assert.ThrowsAsync<IOException>(() => stream.ReadExactlyAsync(new byte[3]).AsTask());
         }).WaitAsync(SlowToClose.Soon);
+        Assert.Equal(1, misused);       // whoever has sent them is not asked again
     }
 
     [Fact]

@@ -128,6 +128,20 @@ public sealed class RunTargetTests : IDisposable
         Assert.Equal(assembly, AppTarget.FindApp(assembly).Assembly);
     }
 
+    [Theory]
+    [InlineData("LatestMajor", true)]
+    [InlineData("Major", true)]
+    [InlineData("Minor", false)]
+    public void Environment_of_an_application_says_how_it_rolls_forward(string policy, bool isTaken)
+    {
+        Add("Shop.runtimeconfig.json", """{"runtimeOptions":{"rollForward":"Disable","framework":{"name":"Microsoft.AspNetCore.App","version":"9.0.0"}}}""");
+        string assembly = Add("Shop.dll", "");
+
+        var failure = Record.Exception(() => AppTarget.FindApp(assembly, new Dictionary<string, string> { ["DOTNET_ROLL_FORWARD"] = policy }));
+
+        Assert.Equal(isTaken, failure is null);
+    }
+
     [Fact]
     public void Library_and_empty_folder_and_two_apps_are_refused()
     {

@@ -1,0 +1,72 @@
+// Closes what one application has had or has sent, one behind the other, each as slowly as that application likes: it keeps one thread at most.
+
+using Millrace.Platform;
+
+namespace Millrace.Command.Serving;
+
+internal sealed class ForeignCloser
+{
+    private readonly Lock _lock = new();
+    private readonly Queue<int> _left = [];
+    private Action? _then;
+    private bool _isClosing;
+
+    /// <summary>Closes these, and does not wait for it. Where the system gives no thread one of the pool's does it: who is at the other end of a connection is to see its end.</summary>
+    public void Close(IEnumerable<int> descriptors)
+    {
+        lock (_lock)
+        {
+            foreach (int descriptor in descriptors)
+            {
+                _left.Enqueue(descriptor);
+            }
+            if (_isClosing || _left.Count == 0)
+            {
+                return;
+            }
+            _isClosing = true;
+        }
+        if (!ForeignDescriptor.TryStart(CloseAll))
+        {
+            _ = ThreadPool.UnsafeQueueUserWorkItem(static its => its.CloseAll(), this, preferLocal: false);
+        }
+    }
+
+    /// <summary>Whether there are some that are not closed yet.</summary>
+    /// <param name="then">Is called when they are, on another thread; and no other one that was given before. Not where there are none.</param>
+    public bool IsClosing(Action then)
+    {
+        lock (_lock)
+        {
+            _then = _isClosing ? then : null;
+            return _isClosing;
+        }
+    }
+
+    private void CloseAll()
+    {
+        Action? then;
+        while (TryNext(out int descriptor, out then))
+        {
+            long call = ForeignCalls.Begin(ForeignDescriptor.Sent);
+            _ = SystemCalls.Close(descriptor);
+            ForeignCalls.End(call);
+        }
+        then?.Invoke();
+    }
+
+    private bool TryNext(out int descriptor, out Action? then)
+    {
+        lock (_lock)
+        {
+            then = null;
+            if (_left.TryDequeue(out descriptor))
+            {
+                return true;
+            }
+            _isClosing = false;
+            (then, _then) = (_then, null);
+            return false;
+        }
+    }
+}
