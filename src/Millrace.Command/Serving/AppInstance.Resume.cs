@@ -51,6 +51,10 @@ internal sealed partial class AppInstance
                 (_lifeline, socket) = (socket, _lifeline);
             }
         }
+        catch (DescriptorsSentException)
+        {
+            EndForDescriptors();
+        }
         catch (Exception error) when (error is SocketException or OperationCanceledException)
         {
             // What it is told next says what is the matter, if anything is.

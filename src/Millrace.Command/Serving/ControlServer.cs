@@ -38,6 +38,7 @@ internal sealed partial class ControlServer : IAsyncDisposable
     private readonly SemaphoreSlim _one = new(1);      // somebody may ask for a new socket at any time
     private MillraceServer? _server;
     private bool _isPaused;
+    private bool _isOver;
 
     private ControlServer(ListenSocket socket, Daemon daemon, Action stop, Upgrading upgrading) => (_path, _socket, _daemon, _stop, _upgrading) = (socket.Address.Path!, socket, daemon, stop, upgrading);
 
@@ -65,15 +66,25 @@ internal sealed partial class ControlServer : IAsyncDisposable
     /// <exception cref="CommandFailure">Nor can its folder.</exception>
     public Task RenewAsync() => InTurnAsync(async () =>
     {
-        if (!_isPaused && FileFacts.At(_path, out _) is null)
+        if (_isPaused || FileFacts.At(_path, out _) is not null)
         {
-            _daemon.MakeFolder();
-            var (socket, server) = (_socket, _server!);
-            _socket = Listen(_path);
-            _server = await AnswerAsync();
-            await server.DisposeAsync();
-            socket.Dispose();
+            return;
         }
+        _daemon.MakeFolder();
+        var (socket, server) = (_socket, _server!);
+        var next = Listen(_path);
+        try
+        {
+            _server = await AnswerAsync(next);
+        }
+        catch
+        {
+            next.Dispose();     // whoever asks again finds no file, and tries again
+            throw;
+        }
+        _socket = next;
+        await server.DisposeAsync();
+        socket.Dispose();
     });
 
     /// <summary>Ends with the requests that are under way. Who comes then waits.</summary>
@@ -86,7 +97,7 @@ internal sealed partial class ControlServer : IAsyncDisposable
     /// <summary>Answers who comes.</summary>
     public Task GoOnAsync() => InTurnAsync(async () =>
     {
-        _server = await AnswerAsync();
+        _server = await AnswerAsync(_socket);
         _isPaused = false;
     });
 
@@ -95,7 +106,7 @@ internal sealed partial class ControlServer : IAsyncDisposable
         await _one.WaitAsync();
         try
         {
-            await step();
+            await (_isOver ? Task.CompletedTask : step());
         }
         finally
         {
@@ -103,17 +114,17 @@ internal sealed partial class ControlServer : IAsyncDisposable
         }
     }
 
-    private Task<MillraceServer> AnswerAsync() => MillraceServer.StartAsync(
-        string.Create(CultureInfo.InvariantCulture, $"http://fd:{AppListeners.Copy(_socket.Descriptor)}"),
+    private Task<MillraceServer> AnswerAsync(ListenSocket socket) => MillraceServer.StartAsync(
+        string.Create(CultureInfo.InvariantCulture, $"http://fd:{AppListeners.Copy(socket.Descriptor)}"),
         AnswerAsync,
         new MillraceOptions { Loops = 1, Dispatch = DispatchMode.Workers, MaxRequestBodySize = PageMax, IgnoreSignals = false, DrainTimeout = TimeSpan.FromSeconds(1) });
 
-    public async ValueTask DisposeAsync()
+    public ValueTask DisposeAsync() => new(InTurnAsync(async () =>
     {
+        _isOver = true;
         await _server!.DisposeAsync();
         _socket.Dispose();
-        _one.Dispose();
-    }
+    }));
 
     private async ValueTask AnswerAsync(Request request, Response response)
     {

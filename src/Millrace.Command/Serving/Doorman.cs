@@ -136,14 +136,14 @@ internal sealed class Doorman : IDisposable
         lock (_lock)
         {
             _channel = channel;
-            if (_listeners.Closer.IsClosing(then: LookAtChannel))
+            if (_isOver || _listeners.Closer.IsClosing(then: LookAtChannel))       // whoever has followed him waits as well
             {
                 return;
             }
             int result = 0;
             for (int i = 0; i < TakenAtOnce && !_isOver && !_isPaused && result is >= 0 or KernelResult.Refused; i++)
             {
-                result = LinuxKernel.Take(channel.Descriptor, knowledge, out int length, out int[] strange);
+                result = default(LinuxKernel).Take(channel.Descriptor, knowledge, out int length, out int[] strange);
                 refused.AddRange(strange);
                 if (result >= 0 && (_kept.Count >= KeptMax || !Headroom.Has(0) || !TryKeep(result, knowledge[..length].ToArray())))
                 {
@@ -158,10 +158,14 @@ internal sealed class Doorman : IDisposable
     private void Close(List<int> descriptors)
     {
         _listeners.Closer.Close(descriptors);
-        if (!_listeners.Closer.IsClosing(then: LookAtChannel))
+        lock (_lock)
         {
-            LookAtChannel();
+            if (_isOver || _listeners.Closer.IsClosing(then: LookAtChannel))
+            {
+                return;
+            }
         }
+        LookAtChannel();
     }
 
     private void LookAtChannel()

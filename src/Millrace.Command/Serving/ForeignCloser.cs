@@ -10,6 +10,19 @@ internal sealed class ForeignCloser
     private readonly Queue<int> _left = [];
     private Action? _then;
     private bool _isClosing;
+    private long _call;     // one for all, since behind each waits the next
+
+    /// <summary>Whether there are some that are not closed yet.</summary>
+    public bool IsBusy
+    {
+        get
+        {
+            lock (_lock)
+            {
+                return _isClosing;
+            }
+        }
+    }
 
     /// <summary>Closes these, and does not wait for it. Where the system gives no thread one of the pool's does it: who is at the other end of a connection is to see its end.</summary>
     public void Close(IEnumerable<int> descriptors)
@@ -25,6 +38,7 @@ internal sealed class ForeignCloser
                 return;
             }
             _isClosing = true;
+            _call = ForeignCalls.Begin(ForeignDescriptor.Sent);
         }
         if (!ForeignDescriptor.TryStart(CloseAll))
         {
@@ -32,7 +46,7 @@ internal sealed class ForeignCloser
         }
     }
 
-    /// <summary>Whether there are some that are not closed yet.</summary>
+    /// <summary>As <see cref="IsBusy"/>.</summary>
     /// <param name="then">Is called when they are, on another thread; and no other one that was given before. Not where there are none.</param>
     public bool IsClosing(Action then)
     {
@@ -48,9 +62,7 @@ internal sealed class ForeignCloser
         Action? then;
         while (TryNext(out int descriptor, out then))
         {
-            long call = ForeignCalls.Begin(ForeignDescriptor.Sent);
             _ = SystemCalls.Close(descriptor);
-            ForeignCalls.End(call);
         }
         then?.Invoke();
     }
@@ -65,6 +77,7 @@ internal sealed class ForeignCloser
                 return true;
             }
             _isClosing = false;
+            ForeignCalls.End(_call);
             (then, _then) = (_then, null);
             return false;
         }

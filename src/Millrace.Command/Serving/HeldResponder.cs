@@ -46,7 +46,10 @@ internal sealed class HeldResponder
         {
             var options = new MillraceOptions { Loops = 1, IgnoreSignals = false, DrainTimeout = TimeSpan.FromSeconds(1), MaxConnections = ConnectionsMax, HeadTimeout = s_headPatience };
             server = await MillraceServer.StartAsync(listeners.Copy(), responder.Answer, options);
-            await server.Engine.TakeFromAsync(listeners.CopyOfTakes()).WaitAsync(s_patience);
+            if (!listeners.Closer.IsBusy)       // else it has sent something that is closed slowly, or never: no more is taken
+            {
+                await server.Engine.TakeFromAsync(listeners.CopyOfTakes(), listeners.Closer.Close).WaitAsync(s_patience);
+            }
             responder._server = server;
             return responder;
         }

@@ -35,8 +35,8 @@ internal sealed class PatientLook(TimeSpan? patience = null, TaskScheduler? thre
             {
             }
         }
-        long call = await NoteAsync(place, ct);
         GoesOn();
+        long call = await NoteAsync(place, ct);
         Task<T> looking = Begin(place, look, call);
         _ = looking.ContinueWith(
             _ =>
@@ -71,6 +71,7 @@ internal sealed class PatientLook(TimeSpan? patience = null, TaskScheduler? thre
             while ((call = ForeignCalls.TryBegin(place)) is null)
             {
                 await Task.Delay(s_pause, ct);
+                GoesOn();
             }
         }
         catch

@@ -57,6 +57,7 @@ internal sealed class Upgrading(CommandImage image, CommandConsole console, Serv
             }
             await daemon.WaitUntilQuietAsync();
             isQuiet = true;
+            ForeignCalls.Pause();       // from here on none of them begins but those that close something
             if (await StandingCalls.WhyNotAsync(StandingCalls.Patience) is { } standing)
             {
                 return Refuse(standing);
@@ -69,6 +70,7 @@ internal sealed class Upgrading(CommandImage image, CommandConsole console, Serv
             {
                 if (isQuiet)
                 {
+                    ForeignCalls.GoOn();
                     daemon.EndQuiet();
                 }
                 Volatile.Write(ref _isUnderWay, 0);     // whatever has failed: the next one may be asked for
@@ -98,7 +100,6 @@ internal sealed class Upgrading(CommandImage image, CommandConsole console, Serv
             manager.TellReloading();
             console.Steady.Say("becoming the program that is installed now; the applications go on");
             await console.Steady.FlushAsync(s_lastWords);
-            ForeignCalls.Pause();
             why = await StandingCalls.WhyNotAsync(StandingCalls.LastPatience) ?? image.Become(state with { Control = _control.State, Lock = _sockets!.Descriptor, Upgrades = state.Upgrades + 1 }, () => stopping.IsCompleted);
         }
         catch (Exception error)     // whatever it is: all goes on as it was

@@ -63,7 +63,12 @@ internal sealed partial class EventLoop<TKernel>
             return Accepted.Exhausted;
         }
 
-        int result = MovedConnection.Take(Kernel, channel.Descriptor, out AcceptedSocket? taken);
+        int result = MovedConnection.Take(Kernel, channel.Descriptor, out AcceptedSocket? taken, out int[] strange);
+        if (strange.Length > 0)
+        {
+            channel.CloseStrange(strange);
+        }
+
         if (result == KernelResult.Broken && _listeners.IndexOf(channel) is >= 0 and int index)
         {
             Kernel.Unwatch(_poller, channel.Descriptor);        // all who could give have gone, or one of them gives what it should not

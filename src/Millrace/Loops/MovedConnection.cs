@@ -43,11 +43,11 @@ internal sealed record MovedConnection(ListenProtocol Protocol, bool IsTcp, byte
     }
 
     /// <summary>Answers as <see cref="IKernel.Take"/>. No socket, and no failure: it came from a server that this one does not understand, and is closed.</summary>
-    public static int Take<TKernel>(TKernel kernel, int channel, out AcceptedSocket? taken)
+    public static int Take<TKernel>(TKernel kernel, int channel, out AcceptedSocket? taken, out int[] strange)
         where TKernel : struct, IKernel
     {
         Span<byte> message = stackalloc byte[SizeMax];
-        int descriptor = kernel.Take(channel, message, out int length);
+        int descriptor = kernel.Take(channel, message, out int length, out strange);
         taken = null;
         if (descriptor >= 0)
         {

@@ -141,7 +141,11 @@ internal interface IKernel
     /// Takes a connection out of a channel: a descriptor, or a <see cref="KernelResult"/>; <see cref="KernelResult.Refused"/> for a message without one, and
     /// <see cref="KernelResult.Broken"/> when no more can come, or something else than a connection has.
     /// </summary>
-    int Take(int channel, Span<byte> knowledge, out int length);
+    /// <param name="channel">From where.</param>
+    /// <param name="knowledge">Of the connection.</param>
+    /// <param name="length">Bytes of it.</param>
+    /// <param name="strange">What is no connection: the caller has it closed.</param>
+    int Take(int channel, Span<byte> knowledge, out int length, out int[] strange);
 
     /// <summary>Closes the descriptor of a connection that somebody else has: the peer sees nothing of it, nor does the event queue hear of it again.</summary>
     void Leave(Poller poller, int descriptor);

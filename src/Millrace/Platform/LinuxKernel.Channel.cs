@@ -27,19 +27,7 @@ internal readonly unsafe partial struct LinuxKernel
     }
 
     // The other process may send what it likes, and has the channel too, with its options. One connection comes at a time: whoever sends anything else, or several, is none of ours.
-    public int Take(int channel, Span<byte> knowledge, out int length)
-    {
-        int result = Take(channel, knowledge, out length, out int[] strange);
-        ForeignDescriptor.Close(strange);
-        return result;
-    }
-
-    /// <summary>As <see cref="Take(int, Span{byte}, out int)"/>.</summary>
-    /// <param name="channel">From where.</param>
-    /// <param name="knowledge">Of the connection.</param>
-    /// <param name="length">Bytes of it.</param>
-    /// <param name="strange">What is no connection: the caller's, who has it closed.</param>
-    public static int Take(int channel, Span<byte> knowledge, out int length, out int[] strange)
+    public int Take(int channel, Span<byte> knowledge, out int length, out int[] strange)
     {
         int count;
         int[] descriptors;

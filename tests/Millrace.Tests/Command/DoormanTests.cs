@@ -122,6 +122,21 @@ public sealed class DoormanTests : IDisposable
         ends.ForEach(static end => _ = SystemCalls.Close(end));
     }
 
+    [Fact]
+    public async Task Nor_does_who_answers_503_take_more_of_what_is_no_connection_than_one_thread_closes()
+    {
+        using var slow = new SlowToClose();
+        int before = Closers();
+        for (int hold = 0; hold < 3; hold++)
+        {
+            var responder = (await HeldResponder.StartAsync(_listeners))!;
+            Assert.True(slow.TrySend(_listeners.Gives, "x"u8, count: 2));
+            await Task.Delay(200);
+            await await responder.EndAsync(successor: null);
+        }
+        Assert.InRange(Closers() - before, 1, 1);
+    }
+
     // By the name of a thread, of which the kernel keeps 15 characters.
     private static int Closers() => Directory.GetDirectories("/proc/self/task").Count(static thread => File.ReadAllText(thread + "/comm").StartsWith("foreign", StringComparison.Ordinal));
 

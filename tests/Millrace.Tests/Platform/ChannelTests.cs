@@ -208,7 +208,8 @@ public sealed unsafe class ChannelTests : IDisposable
     private int Take(out byte[] knowledge)
     {
         byte[] bytes = new byte[8];
-        int taken = Kernel.Take(_takes, bytes, out int length);
+        int taken = Kernel.Take(_takes, bytes, out int length, out int[] strange);
+        ForeignDescriptor.Close(strange);
         knowledge = bytes[..length];
         return taken;
     }

@@ -53,7 +53,11 @@ internal readonly struct SimulatedKernel(SimulatedWorld world) : IKernel
 
     public int Give(int channel, int descriptor, ReadOnlySpan<byte> knowledge) => world.Give(channel, descriptor, knowledge);
 
-    public int Take(int channel, Span<byte> knowledge, out int length) => world.Take(channel, knowledge, out length);
+    public int Take(int channel, Span<byte> knowledge, out int length, out int[] strange)
+    {
+        strange = [];
+        return world.Take(channel, knowledge, out length);
+    }
 
     public void Leave(Poller poller, int descriptor) => world.Leave(poller, descriptor);
 
