@@ -212,7 +212,7 @@ internal sealed class Engine : IAsyncDisposable
 
     /// <summary>Serves the connections that another server gives.</summary>
     /// <param name="channel">The other end; the engine's from here on.</param>
-    /// <param name="closeStrange">Closes what comes and is no connection, and waits for none of it; null: threads of their own do.</param>
+    /// <param name="closeStrange">Closes what comes and is no connection, and waits for none of it; see <see cref="ListenSocket.CloseStrange"/>.</param>
     /// <exception cref="MillraceStartException">The server has been told to stop, or a loop cannot watch it.</exception>
     public Task TakeFromAsync(int channel, Action<int[]>? closeStrange = null)
     {
@@ -224,7 +224,7 @@ internal sealed class Engine : IAsyncDisposable
                 throw new MillraceStartException("The server is stopping, and takes no connection.");
             }
 
-            var socket = new ListenSocket(channel, new ListenAddress { Kind = EndPointKind.Inherited, InheritedDescriptor = channel }, default, loop: -1) { IsChannel = true, CloseStrange = closeStrange ?? ForeignDescriptor.Close };
+            var socket = new ListenSocket(channel, new ListenAddress { Kind = EndPointKind.Inherited, InheritedDescriptor = channel }, default, loop: -1) { IsChannel = true, CloseStrange = closeStrange };
             _sockets.Add(socket);
             return Task.WhenAll(_loops.Select(loop => AddListenerAsync(loop, socket)));
         }

@@ -24,7 +24,7 @@ internal static class TypeInitialisers
     internal static IReadOnlyList<Type> OfPlainServers { get; } =
     [
         typeof(ConnectionIds), typeof(DecimalText), typeof(FieldNames), typeof(FieldText), typeof(ServerLines), typeof(IdleSignals), typeof(ListenSocket), typeof(DriverThread),
-        typeof(MovedConnection), typeof(Log), typeof(Refusal), typeof(BatchScheduling), typeof(BufferPool), typeof(CodeWatch), typeof(SystemCalls), typeof(SystemCalls.ArchitectureNumbers),
+        typeof(MovedConnection), typeof(Log), typeof(Refusal), typeof(BatchScheduling), typeof(BufferPool), typeof(CodeWatch), typeof(ForeignCalls), typeof(SystemCalls), typeof(SystemCalls.ArchitectureNumbers),
     ];
 
     /// <param name="hosted">Whether there is a host of ASP.NET Core.</param>

@@ -37,7 +37,7 @@ internal static class ProcessStart
             {
                 continue;
             }
-            throw new CommandFailure(ExitCode.Failure, $"Another process has been about to start for {s_patience.TotalSeconds:0} s, and no other can meanwhile: its program lies on a file system that stands still. Have that answer, or unmount it (umount -l).");
+            throw new CommandFailure(ExitCode.Failure, $"Another process has been about to start for {s_patience.TotalSeconds:0} s, and no other can meanwhile: its program lies on a file system that stands still. Have that answer, or unmount it (umount -f).");
         }
         Volatile.Write(ref s_passedAt, Environment.TickCount64);
         try

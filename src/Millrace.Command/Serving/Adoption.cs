@@ -141,7 +141,7 @@ internal sealed class Adoption(string folder, Action<string> say)
             }
             await socket.SendAsync(Encoding.ASCII.GetBytes("give\n"), limit.Token);
             await socket.ReceiveAsync(Memory<byte>.Empty, limit.Token);
-            var (given, why) = await new PatientLook(s_patience).AtAsync("", () => Receive(socket.SafeHandle, listeners, instance), limit.Token, static late => Leave(late.Given));
+            var (given, why) = await new PatientLook(s_patience).AtAsync("what " + instance.Id + " has sent", () => Receive(socket.SafeHandle, listeners, instance), limit.Token, static late => Leave(late.Given));
             if (given is not null)
             {
                 _given[instance.Id] = given;

@@ -49,10 +49,18 @@ internal sealed partial class AppListeners : IDisposable
     }
 
     /// <summary>Closes what has come from the application.</summary>
-    public ForeignCloser Closer { get; } = new();
+    public ForeignCloser Closer { get; private init; } = null!;
 
     /// <summary>Under which name they are kept for the next daemon (<see cref="StoredSockets.KeyOf"/>), as it was when they were opened.</summary>
-    public required string StoredAs { get; init; }
+    public required string StoredAs
+    {
+        get;
+        init
+        {
+            field = value;
+            Closer = new ForeignCloser(value[..value.LastIndexOf('.')]);
+        }
+    }
 
     /// <summary>For another program, which goes on with them.</summary>
     public ListenersState State => new([.. _sockets.Select(AppInstance.StateOf)], _gives, _takes, StoredAs);
@@ -88,7 +96,7 @@ internal sealed partial class AppListeners : IDisposable
         }
         try
         {
-            return new PatientLook(s_filePatience).AtAsync("", Find, CancellationToken.None, static late => Array.ForEach(late, static file => Leave(file, removes: false))).GetAwaiter().GetResult();
+            return new PatientLook(s_filePatience).AtAsync(string.Join(", ", sockets.Select(static socket => socket.Address)), Find, CancellationToken.None, static late => Array.ForEach(late, static file => Leave(file, removes: false))).GetAwaiter().GetResult();
         }
         catch (StandstillException)
         {
@@ -214,7 +222,9 @@ internal sealed partial class AppListeners : IDisposable
                 {
                     Thread.Sleep(GiveAgainMs);
                 }
+                long call = ForeignCalls.Begin(Closer.Where);
                 default(LinuxKernel).Close(descriptor, reset: false);
+                ForeignCalls.End(call);
                 Interlocked.Decrement(ref _inHand);
             }
         }

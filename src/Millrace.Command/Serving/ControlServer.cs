@@ -75,7 +75,7 @@ internal sealed partial class ControlServer : IAsyncDisposable
         var next = Listen(_path);
         try
         {
-            _server = await AnswerAsync(next);
+            _server = await ServeAsync(next);
         }
         catch
         {
@@ -97,7 +97,7 @@ internal sealed partial class ControlServer : IAsyncDisposable
     /// <summary>Answers who comes.</summary>
     public Task GoOnAsync() => InTurnAsync(async () =>
     {
-        _server = await AnswerAsync(_socket);
+        _server = await ServeAsync(_socket);
         _isPaused = false;
     });
 
@@ -114,7 +114,7 @@ internal sealed partial class ControlServer : IAsyncDisposable
         }
     }
 
-    private Task<MillraceServer> AnswerAsync(ListenSocket socket) => MillraceServer.StartAsync(
+    private Task<MillraceServer> ServeAsync(ListenSocket socket) => MillraceServer.StartAsync(
         string.Create(CultureInfo.InvariantCulture, $"http://fd:{AppListeners.Copy(socket.Descriptor)}"),
         AnswerAsync,
         new MillraceOptions { Loops = 1, Dispatch = DispatchMode.Workers, MaxRequestBodySize = PageMax, IgnoreSignals = false, DrainTimeout = TimeSpan.FromSeconds(1) });

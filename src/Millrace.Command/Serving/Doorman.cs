@@ -136,7 +136,7 @@ internal sealed class Doorman : IDisposable
         lock (_lock)
         {
             _channel = channel;
-            if (_isOver || _listeners.Closer.IsClosing(then: LookAtChannel))       // whoever has followed him waits as well
+            if (_isOver || _listeners.Closer.TryFollow(LookAtChannel))       // whoever has followed him waits as well
             {
                 return;
             }
@@ -160,7 +160,7 @@ internal sealed class Doorman : IDisposable
         _listeners.Closer.Close(descriptors);
         lock (_lock)
         {
-            if (_isOver || _listeners.Closer.IsClosing(then: LookAtChannel))
+            if (_isOver || _listeners.Closer.TryFollow(LookAtChannel))
             {
                 return;
             }

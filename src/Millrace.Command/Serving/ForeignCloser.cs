@@ -1,10 +1,11 @@
-// Closes what one application has had or has sent, one behind the other, each as slowly as that application likes: it keeps one thread at most.
+// Closes connections that an application has had, and what has come through its channel, one behind the other, each as slowly as that application likes: they keep one thread at most.
 
 using Millrace.Platform;
 
 namespace Millrace.Command.Serving;
 
-internal sealed class ForeignCloser
+/// <param name="whose">The application's name, for a sentence.</param>
+internal sealed class ForeignCloser(string whose)
 {
     private readonly Lock _lock = new();
     private readonly Queue<int> _left = [];
@@ -12,17 +13,8 @@ internal sealed class ForeignCloser
     private bool _isClosing;
     private long _call;     // one for all, since behind each waits the next
 
-    /// <summary>Whether there are some that are not closed yet.</summary>
-    public bool IsBusy
-    {
-        get
-        {
-            lock (_lock)
-            {
-                return _isClosing;
-            }
-        }
-    }
+    /// <summary>Where a call waits that closes one, for a sentence.</summary>
+    public string Where { get; } = "what " + whose + " has sent";
 
     /// <summary>Closes these, and does not wait for it. Where the system gives no thread one of the pool's does it: who is at the other end of a connection is to see its end.</summary>
     public void Close(IEnumerable<int> descriptors)
@@ -38,7 +30,7 @@ internal sealed class ForeignCloser
                 return;
             }
             _isClosing = true;
-            _call = ForeignCalls.Begin(ForeignDescriptor.Sent);
+            _call = ForeignCalls.Begin(Where);
         }
         if (!ForeignDescriptor.TryStart(CloseAll))
         {
@@ -46,13 +38,12 @@ internal sealed class ForeignCloser
         }
     }
 
-    /// <summary>As <see cref="IsBusy"/>.</summary>
-    /// <param name="then">Is called when they are, on another thread; and no other one that was given before. Not where there are none.</param>
-    public bool IsClosing(Action then)
+    /// <summary>Has this called when all are closed, on another thread. False: all are, and it is not called.</summary>
+    public bool TryFollow(Action then)
     {
         lock (_lock)
         {
-            _then = _isClosing ? then : null;
+            _then += _isClosing ? then : null;
             return _isClosing;
         }
     }

@@ -3,6 +3,7 @@
 
 using System.Text;
 using Millrace.Command.Running;
+using Millrace.Platform;
 
 namespace Millrace.Command.Serving;
 
@@ -20,12 +21,11 @@ internal sealed class HeldResponder
     private static readonly byte[] s_page = Encoding.UTF8.GetBytes(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Not available</title></head>\n<body><h1>Not available at the moment</h1><p>Please try again in a few seconds.</p></body></html>\n");
 
+    private readonly AppListeners _listeners;
     private MillraceServer _server = null!;
     private volatile byte[] _shown = s_page;
 
-    private HeldResponder()
-    {
-    }
+    private HeldResponder(AppListeners listeners) => _listeners = listeners;
 
     /// <summary>The page that is shown, as HTML in UTF-8; null for the own one.</summary>
     public byte[]? Page
@@ -40,22 +40,23 @@ internal sealed class HeldResponder
         {
             return null;
         }
-        var responder = new HeldResponder();
+        var responder = new HeldResponder(listeners);
         MillraceServer? server = null;
         try
         {
             var options = new MillraceOptions { Loops = 1, IgnoreSignals = false, DrainTimeout = TimeSpan.FromSeconds(1), MaxConnections = ConnectionsMax, HeadTimeout = s_headPatience };
             server = await MillraceServer.StartAsync(listeners.Copy(), responder.Answer, options);
-            if (!listeners.Closer.IsBusy)       // else it has sent something that is closed slowly, or never: no more is taken
+            Task Take() => server.Engine.TakeFromAsync(listeners.CopyOfTakes(), listeners.Closer.Close);
+            if (!listeners.Closer.TryFollow(() => TakeLater(Take)))     // else it has sent something that is closed slowly, or never: no more is taken until it is
             {
-                await server.Engine.TakeFromAsync(listeners.CopyOfTakes(), listeners.Closer.Close).WaitAsync(s_patience);
+                await Take().WaitAsync(s_patience);
             }
             responder._server = server;
             return responder;
         }
         catch (TimeoutException)
         {
-            _ = Task.Run(async () => await server!.DisposeAsync());     // an application's process has had it wait in accept(2), whose flag is one of the socket they share
+            _ = responder.EndAsync(server!);        // an application's process has had it wait in accept(2), whose flag is one of the socket they share
             return null;
         }
         catch (MillraceStartException)
@@ -80,10 +81,34 @@ internal sealed class HeldResponder
         {
             // No descriptor is left for it: they are closed as they become idle.
         }
-        var ended = Task.Run(async () => await _server.DisposeAsync());
+        var ended = EndAsync(_server);
         await Task.WhenAny(ended, Task.Delay(s_patience));
         return ended;
     }
+
+    // Before Linux 6.16 its loop closes what somebody has sent it: one that does not end is none that another program could end.
+    private Task EndAsync(MillraceServer server)
+    {
+        long call = ForeignCalls.Begin(_listeners.Closer.Where);
+        return Task.Run(async () =>
+        {
+            await server.DisposeAsync();
+            ForeignCalls.End(call);
+        });
+    }
+
+    // There may be no descriptor for it, or no server by now: who has been moved waits for whoever is next.
+    private static void TakeLater(Func<Task> take) => _ = Task.Run(async () =>
+    {
+        try
+        {
+            await take();
+        }
+        catch (MillraceStartException)
+        {
+            // As it says.
+        }
+    });
 
     private void Answer(Request request, Response response)
     {

@@ -113,7 +113,7 @@ internal sealed class PatientLook(TimeSpan? patience = null, TaskScheduler? thre
     }
 
     private string Sentence(string place) => string.Create(
-        CultureInfo.InvariantCulture, $"{place} has not answered for {_patience.TotalSeconds:0} s: the file system that it lies on stands still. Have it answer (its server, or the program behind it), or unmount it (umount -l).");
+        CultureInfo.InvariantCulture, $"{place} has not answered for {_patience.TotalSeconds:0} s: the file system that it lies on stands still. Have it answer (its server, or the program behind it), or unmount it (umount -f).");
 }
 
 /// <summary>A file system does not answer.</summary>

@@ -8,6 +8,13 @@ namespace Millrace.Command.Serving;
 
 internal static class PrivateSocket
 {
+    // Before Linux 6.16 none is kept: another program that this process becomes would close it with the descriptors that have been sent on it, and wait for them.
+    private static readonly Lazy<TimeSpan> s_keptFor = new(static () =>
+    {
+        using var socket = UnixSocket.New();
+        return PassedDescriptors.AreRefused((int)socket.Handle) ? Timeout.InfiniteTimeSpan : TimeSpan.Zero;
+    });
+
     /// <summary>A client of what speaks HTTP there, whatever the host of a request; time limits are the caller's.</summary>
     /// <param name="path">Its socket.</param>
     /// <param name="misused">See <see cref="ConnectAsync"/>.</param>
@@ -17,6 +24,7 @@ internal static class PrivateSocket
         AllowAutoRedirect = false,
         UseCookies = false,
         UseProxy = false,
+        PooledConnectionLifetime = s_keptFor.Value,
     })
     {
         Timeout = Timeout.InfiniteTimeSpan,

@@ -1,15 +1,14 @@
-// What the daemon asks of file systems and devices that its applications have chosen, and that do not answer: a thread waits for each, and may be one that nothing ends (ForeignCalls.cs).
+// What the daemon asks of file systems and devices that its applications have chosen (ForeignCalls.cs): a thread that waits for one may be one that nothing ends, and is not to be there when the daemon becomes another program.
 
 using System.Globalization;
+using Millrace.Command.Running;
 using Millrace.Platform;
 
 namespace Millrace.Command.Serving;
 
 internal static class StandingCalls
 {
-    private const int SaidMax = 5;
-
-    /// <summary>For how long such a call may take.</summary>
+    /// <summary>How long such calls are waited for before an upgrade is begun.</summary>
     public static readonly TimeSpan Patience = TimeSpan.FromSeconds(5);
 
     /// <summary>The same where there was none just before, and others wait meanwhile.</summary>
@@ -17,7 +16,7 @@ internal static class StandingCalls
 
     private static readonly TimeSpan s_look = TimeSpan.FromMilliseconds(20);
 
-    /// <summary>Waits until there is none: one that is ended behind another may be the one that does not end.</summary>
+    /// <summary>Waits until there is none: that one has ended says nothing of the next.</summary>
     /// <param name="patience">For how long.</param>
     /// <param name="underWay">Those under way, each by its number with where it waits; null: those of this process.</param>
     /// <returns>Why this process cannot become another program; null where it can.</returns>
@@ -34,9 +33,10 @@ internal static class StandingCalls
         {
             return null;
         }
-        var places = standing.OrderBy(static its => its.Key).Select(static its => its.Value).Distinct(StringComparer.Ordinal).Take(SaidMax);
+        var places = standing.Values.Distinct(StringComparer.Ordinal).ToArray();
+        var said = new FoundNames(places.Length, [.. places.Order(StringComparer.Ordinal).Take(FoundNames.SaidMax)]);
         return string.Create(
             CultureInfo.InvariantCulture,
-            $"{standing.Count} of the daemon's threads {(standing.Count == 1 ? "waits" : "wait")} for a file system or a device that does not answer ({string.Join("; ", places)}), and may never be ended. Have it answer, end the program behind it, or break it off (umount -f).");
+            $"{standing.Count} of the daemon's threads {(standing.Count == 1 ? "waits" : "wait")} for a file system or a device that has not answered yet: {said}. Where it never does, nothing ends such a thread. Ask again; or have it answer, end the program behind it, or unmount it (umount -f).");
     }
 }

@@ -1,10 +1,10 @@
 // How a daemon becomes the program that is installed now. A program that does not say that it can go on from here is not tried; what is under way ends first, and
 // what comes meanwhile is asked again there.
 //
-//   asked --> does the program understand the state? --> nothing is under way --> answered --> paused --> the other program
-//                          | no                                                                  | it cannot be run
-//                          v                                                                     v
-//                   all goes on as it was                                             all goes on as it was
+//   asked --> does the program understand the state? --> nothing is under way --> no foreign call is --> answered --> paused --> the other program
+//                          | no                                                     | one is                            | it cannot be run
+//                          v                                                        v                                   v
+//                   all goes on as it was                                 all goes on as it was                all goes on as it was
 
 using Millrace.Command.Terminals;
 using Millrace.Platform;
@@ -112,7 +112,7 @@ internal sealed class Upgrading(CommandImage image, CommandConsole console, Serv
         await daemon.GoOnAsync();
         daemon.EndQuiet();
         _paused = new CancellationTokenSource();
-        manager.TellReady(daemon.Summary);
+        manager.TellReady(daemon.Summary);      // its applications are looked after, also where nobody can ask
         while (await WhyNotListeningAsync() is { } reason)
         {
             console.Steady.Say($"nobody can ask the daemon, which tries again in {s_again.TotalSeconds:0} s: {reason}");

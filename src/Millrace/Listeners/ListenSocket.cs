@@ -32,8 +32,8 @@ internal sealed class ListenSocket : IDisposable
     /// <summary>No listening socket, but one end of a channel through which another server gives its connections (SOCK_SEQPACKET).</summary>
     public bool IsChannel { get; init; }
 
-    /// <summary>Closes what comes through a channel and is no connection, and waits for none of it.</summary>
-    public Action<int[]> CloseStrange { get; init; } = ForeignDescriptor.Close;
+    /// <summary>Closes what comes through a channel and is no connection, and waits for none of it; null: threads of their own do.</summary>
+    public Action<int[]>? CloseStrange { get; init; }
 
     /// <summary>The address as it was asked for, with the real port.</summary>
     public ListenAddress Address { get; }

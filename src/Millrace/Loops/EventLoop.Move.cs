@@ -66,7 +66,7 @@ internal sealed partial class EventLoop<TKernel>
         int result = MovedConnection.Take(Kernel, channel.Descriptor, out AcceptedSocket? taken, out int[] strange);
         if (strange.Length > 0)
         {
-            channel.CloseStrange(strange);
+            (channel.CloseStrange ?? ForeignDescriptor.Close)(strange);
         }
 
         if (result == KernelResult.Broken && _listeners.IndexOf(channel) is >= 0 and int index)

@@ -23,12 +23,12 @@ internal static class ForeignCalls
         }
     }
 
-    /// <summary>From now on none begins that can wait.</summary>
+    /// <summary>From now on none begins that can be put off.</summary>
     public static void Pause() => SetPaused(true);
 
     public static void GoOn() => SetPaused(false);
 
-    /// <summary>The number of a call that is about to be made; null where it has to wait.</summary>
+    /// <summary>The number of a call that is about to be made; null where it is to be put off.</summary>
     /// <param name="where">For a sentence.</param>
     public static long? TryBegin(string where)
     {
@@ -38,7 +38,7 @@ internal static class ForeignCalls
         }
     }
 
-    /// <summary>The same of one that cannot wait.</summary>
+    /// <summary>The same of one that cannot be put off.</summary>
     public static long Begin(string where)
     {
         using (s_lock.Hold())

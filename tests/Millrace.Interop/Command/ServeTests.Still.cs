@@ -118,7 +118,7 @@ public sealed partial class ServeTests
             await WaitForAsync(async () => await _client.GetStringAsync(_shop + "/title") == "new");
             var (exitCode, _, error) = await DoAsync("upgrade");
             Assert.Equal(1, exitCode);
-            Assert.StartsWith($"millrace: 1 of the daemon's threads waits for a file system or a device that does not answer ({Still}), and may never be ended. ", error, StringComparison.Ordinal);
+            Assert.StartsWith($"millrace: 1 of the daemon's threads waits for a file system or a device that has not answered yet: {Still}. Where it never does, ", error, StringComparison.Ordinal);
             Assert.Equal((0, "shop: serving\n", ""), await DoAsync("restart", "shop"));
             Assert.Equal("", await _client.GetStringAsync(_blog + "/title"));
             await reload;

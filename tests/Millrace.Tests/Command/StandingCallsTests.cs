@@ -12,9 +12,9 @@ public sealed class StandingCallsTests
     [Fact]
     public async Task Those_that_wait_all_the_time_are_said_each_place_once()
     {
-        var standing = new Dictionary<long, string> { [17] = "/srv/shop", [4] = "what an application has sent", [18] = "/srv/shop" };
+        var standing = new Dictionary<long, string> { [17] = "/srv/shop", [4] = "what blog has sent", [18] = "/srv/shop" };
         string? why = await StandingCalls.WhyNotAsync(s_short, () => standing);
-        Assert.StartsWith("3 of the daemon's threads wait for a file system or a device that does not answer (what an application has sent; /srv/shop), ", why, StringComparison.Ordinal);
+        Assert.StartsWith("3 of the daemon's threads wait for a file system or a device that has not answered yet: /srv/shop, what blog has sent. ", why, StringComparison.Ordinal);
     }
 
     [Fact]

@@ -53,6 +53,7 @@ internal sealed unsafe class SlowToClose : IDisposable
             end.LingerState = new LingerOption(enable: true, seconds: 0);
             end.Dispose();
         }
+        _farEnds.Clear();
     }
 
     private int Open()
