@@ -223,6 +223,7 @@ internal sealed partial class Slot : IDisposable
             }
             return old;
         }
+        _its.Happened($"process {next.ProcessId} serves in the place of {old.ProcessId}: {why}");       // before it is seen: who looks then finds why
         lock (_lock)
         {
             _others.Remove(next);
@@ -231,7 +232,6 @@ internal sealed partial class Slot : IDisposable
             Recycles++;
         }
         _its.Changed();
-        _its.Happened($"process {next.ProcessId} serves in the place of {old.ProcessId}: {why}");
         _leaving.RemoveAll(static task => task.IsCompleted);
         _leaving.Add(LeaveAsync(old, hasSuccessor: true));
         return next;
@@ -320,10 +320,10 @@ internal sealed partial class Slot : IDisposable
                 var next = await StartAsync(ct);
                 _its.Changed();
                 await ListenAsync(next, ct);
+                _its.Happened($"process {next.ProcessId} serves in its place");
                 _isEmpty = false;
                 Restarts++;
                 _its.Changed();
-                _its.Happened($"process {next.ProcessId} serves in its place");
                 return next;
             }
             catch (Exception error) when (error is not OperationCanceledException)      // whatever it is: a place that nobody watches is never filled again

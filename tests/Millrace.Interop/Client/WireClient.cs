@@ -1,5 +1,6 @@
 // An HTTP/1.1 client on one raw socket. It sends targets and headers exactly as given (no normalisation by Uri) and
 // tells a whole response from a cut one. Not here: TLS, redirects, cookies, pooling.
+using System.Diagnostics;
 using System.Globalization;
 using System.Net;
 using System.Net.Sockets;
@@ -13,6 +14,7 @@ public sealed class WireClient : IDisposable
     private const int BufferSize = 64 * 1024;
     // How long the other side may be silent.
     private static readonly TimeSpan Patience = TimeSpan.FromSeconds(20);
+    private static readonly TimeSpan LaterPatience = TimeSpan.FromSeconds(50);
 
     private readonly Socket _socket;
     private readonly CancellationTokenSource _deadline = new();
@@ -325,9 +327,26 @@ public sealed class WireClient : IDisposable
         }
         catch (OperationCanceledException)
         {
-            throw new TimeoutException($"No more bytes of the response within {Patience.TotalSeconds} s. {Standstill.Describe()}");
+            string how = Standstill.Describe();
+            throw new TimeoutException($"No more bytes of the response within {Patience.TotalSeconds} s; {await WhatComesLaterAsync()}. {how}");
         }
 
         return _end > 0;
+    }
+
+    // A time limit that ends it says whose it was: 30 s are the application's for a head, 60 s a web server's for its answer.
+    private async Task<string> WhatComesLaterAsync()
+    {
+        long since = Stopwatch.GetTimestamp();
+        using var limit = new CancellationTokenSource(LaterPatience);
+        try
+        {
+            int count = await _socket.ReceiveAsync(_buffer, SocketFlags.None, limit.Token);
+            return string.Create(CultureInfo.InvariantCulture, $"{count} came {Stopwatch.GetElapsedTime(since).TotalSeconds:0.0} s later ({Encoding.ASCII.GetString(_buffer, 0, Math.Min(count, 40)).ReplaceLineEndings(" ")})");
+        }
+        catch (Exception end) when (end is SocketException or OperationCanceledException)
+        {
+            return string.Create(CultureInfo.InvariantCulture, $"none came for another {Stopwatch.GetElapsedTime(since).TotalSeconds:0.0} s ({end.GetType().Name})");
+        }
     }
 }
