@@ -92,8 +92,14 @@ internal sealed class HeldResponder
         long call = ForeignCalls.Begin(_listeners.Closer.Where);
         return Task.Run(async () =>
         {
-            await server.DisposeAsync();
-            ForeignCalls.End(call);
+            try
+            {
+                await server.DisposeAsync();
+            }
+            finally
+            {
+                ForeignCalls.End(call);
+            }
         });
     }
 

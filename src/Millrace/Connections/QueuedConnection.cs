@@ -50,7 +50,7 @@ internal abstract class QueuedConnection<TKernel> : ClosingConnection<TKernel>
                 _held.LeaveInput();
                 EnsureWatched();
                 WatchAhead(exchange);
-                SetDeadline(Loop.Kernel.NowMs + (long)Options.RequestQueueTimeout.TotalMilliseconds);      // the turn's time may be a blocking handler old
+                SetDeadlineFromNow(Options.RequestQueueTimeout);
                 if (_peerEnd != PeerEnd.Open || ReadsWhileWaiting)
                 {
                     PostSelf(_peerEnd != PeerEnd.Open ? PostReason.LeftQueue : PostReason.Continue);     // the peer's end, or more, may have come along with its request
