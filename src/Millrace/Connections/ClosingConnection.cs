@@ -41,7 +41,7 @@ internal abstract partial class ClosingConnection<TKernel> : LentConnection<TKer
     protected abstract void OnTimeoutMidRequest(long nowMs);
 
     /// <summary>A request has been answered, and is not all there, or the next one has begun to arrive: the time for what is missing begins.</summary>
-    protected virtual void BeginTimeMidRequest() => SetDeadlineFromNow(Options.HeadTimeout);
+    protected virtual void BeginTimeMidRequest() => SetDeadline(Options.HeadTimeout);
 
     /// <summary>
     /// The loop owns the connection: an exchange that gave it back by itself is taken note of. Whatever the loop does with a connection of its own begins with it,

@@ -30,7 +30,7 @@ internal abstract partial class Connection<TKernel>
     public sealed override bool OnAccepted(LoopDriver driver, byte? knowledge)
     {
         _lastActiveMs = Loop.NowMs;
-        SetDeadlineFromNow(knowledge is null ? Options.HeadTimeout : Options.IdleTimeout);
+        SetDeadline(knowledge is null ? Options.HeadTimeout : Options.IdleTimeout);
         Knowledge = knowledge ?? 0;
 
         // The first request is usually there already; a connection that is answered and closed in this turn is never watched.

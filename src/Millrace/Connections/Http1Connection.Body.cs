@@ -88,7 +88,7 @@ internal sealed partial class Http1Connection<TKernel>
         }
         else
         {
-            _restLastMs = Loop.NowMs;
+            _restLastMs = Loop.Kernel.NowMs;
         }
 
         return next;

@@ -50,7 +50,7 @@ internal abstract class QueuedConnection<TKernel> : ClosingConnection<TKernel>
                 _held.LeaveInput();
                 EnsureWatched();
                 WatchAhead(exchange);
-                SetDeadlineFromNow(Options.RequestQueueTimeout);
+                SetDeadline(Options.RequestQueueTimeout);
                 if (_peerEnd != PeerEnd.Open || ReadsWhileWaiting)
                 {
                     PostSelf(_peerEnd != PeerEnd.Open ? PostReason.LeftQueue : PostReason.Continue);     // the peer's end, or more, may have come along with its request

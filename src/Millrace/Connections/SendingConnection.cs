@@ -78,10 +78,8 @@ internal abstract partial class SendingConnection<TKernel> : Connection
         }
     }
 
-    protected void SetDeadline(TimeSpan fromTurn) => SetDeadline(Loop.NowMs + (long)fromTurn.TotalMilliseconds);
-
-    /// <summary>The same from this moment on: the turn's time may be a blocking handler old.</summary>
-    protected void SetDeadlineFromNow(TimeSpan time) => SetDeadline(Loop.Kernel.NowMs + (long)time.TotalMilliseconds);
+    /// <summary>From this moment on: the turn's time may be a blocking handler old.</summary>
+    protected void SetDeadline(TimeSpan time) => SetDeadline(Loop.Kernel.NowMs + (long)time.TotalMilliseconds);
 
     // ---- what the event queue tells of ----
 

@@ -344,6 +344,39 @@ public sealed class RateTests
             options.BodyTimeout = TimeSpan.FromSeconds(20);
         });
 
+    // The handler before it in the turn has kept the loop for that long.
+    [Fact]
+    public void The_pause_of_a_rest_begins_when_it_has_been_heard_BodyTimeout()
+    {
+        Action work = static () => { };
+        HttpBench.Run(
+            async (request, response) =>
+            {
+                work();
+                await LeaveUnread(request, response);
+            },
+            bench =>
+            {
+                HttpPeer another = bench.Connect();
+                HttpPeer peer = Begin(bench, chunked: false);
+                another.Expect("GET");
+                work = () => bench.Simulation.World.NowMs += 15_000;
+                another.Socket.ClientSend("GET / HTTP/1.1\r\nHost: a\r\n\r\n"u8);
+                peer.Socket.ClientSend(new byte[1]);
+                bench.Settle();
+                bench.Pass(TimeSpan.FromSeconds(19));
+                Assert.False(peer.Socket.ServerClosed);
+                bench.Pass(TimeSpan.FromSeconds(2));
+                Assert.Equal(1, bench.Refused("body-too-slow"));
+            },
+            static options =>
+            {
+                options.MinBodyBytesPerSecond = 0;
+                options.UnreadBodyTimeout = TimeSpan.FromSeconds(100);
+                options.BodyTimeout = TimeSpan.FromSeconds(20);
+            });
+    }
+
     [Fact]
     public void A_rest_that_comes_in_time_leaves_the_connection_for_the_next_request_UnreadBodyTimeout() => HttpBench.Run(
         LeaveUnread,

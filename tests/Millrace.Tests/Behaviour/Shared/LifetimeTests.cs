@@ -123,6 +123,33 @@ public abstract class LifetimeTests(Way way) : SharedTests(way)
         },
         static options => options.IdleTimeout = options.HeadTimeout = TimeSpan.FromSeconds(10));
 
+    // Its handler has kept the loop for that long.
+    [Theory]
+    [InlineData(0)]
+    [InlineData(5)]
+    public void What_comes_next_has_its_time_from_the_end_of_the_handler_on_IdleTimeout_HeadTimeout(int begun)
+    {
+        Action work = static () => { };
+        Run(
+            call =>
+            {
+                work();
+                return Call.Echo(call);
+            },
+            bench =>
+            {
+                work = () => bench.Simulation.World.NowMs += 7_000;
+                Caller caller = bench.Connect();
+                bench.Send(caller, [.. caller.Request("/long"), .. caller.Request("/next")[..begun]]);
+                bench.Pass(TimeSpan.FromSeconds(9));
+                Assert.False(caller.IsAtEnd);
+                bench.Pass(TimeSpan.FromSeconds(2));
+                Assert.True(caller.IsAtEnd);
+                Assert.Equal(begun == 0 ? 0 : 1, bench.Refused("head-timeout"));
+            },
+            static options => options.IdleTimeout = options.HeadTimeout = TimeSpan.FromSeconds(10));
+    }
+
     [Theory]
     [InlineData(true, 0)]
     [InlineData(true, 1)]
