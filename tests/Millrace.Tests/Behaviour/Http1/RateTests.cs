@@ -363,6 +363,8 @@ public sealed class RateTests
                 work = () => bench.Simulation.World.NowMs += 15_000;
                 another.Socket.ClientSend("GET / HTTP/1.1\r\nHost: a\r\n\r\n"u8);
                 peer.Socket.ClientSend(new byte[1]);
+                another.Socket.Deliver(int.MaxValue);
+                peer.Socket.Deliver(int.MaxValue);
                 bench.Settle();
                 bench.Pass(TimeSpan.FromSeconds(19));
                 Assert.False(peer.Socket.ServerClosed);
