@@ -32,7 +32,7 @@ internal sealed class Haproxy : FrontEnd
         frontend {{site.Name}} from {{site.Name}}
             bind {{(site.ListenOnIPv6 ? ":80,:::80 v6only" : ":80")}}
             # one spelling of each path; your own rules go behind these lines
-            http-request normalize-uri percent-decode-unreserved
+            http-request normalize-uri percent-decode-unreserved strict
             http-request normalize-uri path-strip-dot
             http-request normalize-uri path-strip-dotdot full
         {{Routes(site)}}
@@ -53,6 +53,8 @@ internal sealed class Haproxy : FrontEnd
             option get-values
             pass-header authorization
             set-param SERVER_ADDR %[dst]
+            set-param AUTH_TYPE %[str()]        # HAProxy would make them of an Authorization
+            set-param REMOTE_USER %[str()]      # that nobody has checked
             log-stderr global
         """;
 

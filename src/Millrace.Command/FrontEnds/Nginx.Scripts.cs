@@ -60,7 +60,7 @@ internal sealed partial class Nginx
                     fastcgi_param HTTPS             $https if_not_empty;
                     fastcgi_param REMOTE_ADDR       $remote_addr;
                     fastcgi_param REMOTE_PORT       $remote_port;
-                    fastcgi_param REMOTE_USER       $remote_user if_not_empty;
+                    # beside auth_basic, and only there: fastcgi_param REMOTE_USER $remote_user;
                     fastcgi_param SERVER_ADDR       $server_addr;
                     fastcgi_param SERVER_PORT       $server_port;
                     fastcgi_param SERVER_NAME       $server_name;

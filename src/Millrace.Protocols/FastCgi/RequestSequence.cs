@@ -103,7 +103,7 @@ public enum SequenceEvent : byte
 ///          BEGIN             PARAMS(0)            STDIN(0)
 /// Idle ───────────▶ Params ────────────▶ Stdin ────────────▶ Whole
 ///  ▲                   │ Drop               │ Drop, End         │ Drop, End
-///  └───────────────────┴────────────────────┴───────────────────┘      End with a next request: Params
+///  └───────────────────┴────────────────────┴───────────────────┘      End with a next request: Params, also from Idle, behind a Drop
 /// </code>
 /// </remarks>
 public struct RequestSequence

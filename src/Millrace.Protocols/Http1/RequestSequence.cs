@@ -76,6 +76,7 @@ public enum SequenceEvent : byte
 ///                     │ malformed         │ malformed, Close   └─────▶ Tunnel
 ///                     └──────────────▶ Closing                            from Body also with the body of a CONNECT
 /// </code>
+/// From Idle and Head to Answering where there is no body, to Closing behind a CONNECT. From every state to Closing by Close, from Idle also by what is malformed.
 /// </remarks>
 public struct RequestSequence
 {

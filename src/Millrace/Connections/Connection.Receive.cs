@@ -202,7 +202,7 @@ internal abstract partial class Connection<TKernel>
             return;
         }
 
-        if (IsMidRequest && Stage != Stage.Queued && !IsClosing && !_receivingEnded)
+        if (IsMidRequest && !IsClosing && !_receivingEnded)
         {
             Loop.Counters.Refused(Observe.Refusal.EndedMidRequest);
         }

@@ -65,7 +65,15 @@ internal abstract partial class Connection<TKernel>
                 return true;
             }
 
-            exchange.TakeBuffers(driver, isHeldInPlace);
+            try
+            {
+                exchange.TakeBuffers(driver, isHeldInPlace);
+            }
+            catch (Exception error)
+            {
+                Fail(exchange, error);      // and not beyond here: whoever drives the loop now does so alone
+            }
+
             FinishAway(exchange);
             return false;
         }
@@ -85,20 +93,30 @@ internal abstract partial class Connection<TKernel>
         }
         catch (Exception error)
         {
-            if (mine && Stage == Stage.Inline)
+            if (mine)
             {
-                GoTo(Stage.Away);
+                if (Stage == Stage.Inline)
+                {
+                    GoTo(Stage.Away);
+                }
+
+                _held.Drop();       // it may lie in the driver's input still, which is about to be somebody else's
             }
 
-            _held.Drop();       // it may lie in the driver's input still, which is about to be somebody else's
-            exchange.MarkBroken();
-            Cut();
-            Services.Log.InternalError(error);
+            Fail(exchange, error);
         }
 
         // Whatever failed: the end of the handler finds the way back.
         ContinueWhenDone(task!, exchange.OnRunCompleted);
         return mine && LookAfter(driver);
+    }
+
+    // What the exchange needs to go on without the driver could not be had.
+    private void Fail(Exchange exchange, Exception error)
+    {
+        exchange.MarkBroken();
+        Cut();
+        Services.Log.InternalError(error);
     }
 
     // Run does not throw, whatever an application's handler does; should it do so all the same, the loop must still be left.

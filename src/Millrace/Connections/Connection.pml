@@ -2,7 +2,8 @@
  * LentConnection.cs, SendingConnection.cs and .Finish.cs have it: how a loop lends it to an exchange and gets it back,
  * what the loop does for an exchange meanwhile, and which edges of the
  * socket it may let pass. Methods are named where they are no labels. Not here: how a loop passes from driver to driver
- * (Loops/EventLoop.pml: here Loop is whoever drives it), the gate, lingering, what bytes mean; the protocol is one that
+ * (Loops/EventLoop.pml: here Loop is whoever drives it), the gate, lingering, the drain, what is posted besides
+ * (Continue, Deadline, LastLook), what bytes mean; the protocol is one that
  * reads while an exchange runs only as long as its body is open, like HTTP/1.1. Steps are sequentially consistent; what
  * only one side can see is one step with the shared access beside it.
  *

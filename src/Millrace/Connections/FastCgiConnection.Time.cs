@@ -40,14 +40,19 @@ internal sealed partial class FastCgiConnection<TKernel>
         }
     }
 
-    // A request has ended, and in the same turn a record has begun: the next one's, or one for nobody.
+    // A request has ended, and what had come by then is the beginning of the next one's head, or of a record: the next one's, or one for nobody.
     protected override void BeginTimeMidRequest()
     {
         base.BeginTimeMidRequest();
-        if (_sequence.State == SequenceState.Idle)
+        long nowMs = Loop.Kernel.NowMs;
+        if (_sequence.State == SequenceState.Params)
         {
-            _recordSinceMs = Loop.Kernel.NowMs;
-            _idleUntilMs = _recordSinceMs + (long)Options.IdleTimeout.TotalMilliseconds;
+            _headSinceMs = nowMs;
+        }
+        else if (_sequence.State == SequenceState.Idle)
+        {
+            _recordSinceMs = nowMs;
+            _idleUntilMs = nowMs + (long)Options.IdleTimeout.TotalMilliseconds;
         }
     }
 

@@ -23,7 +23,7 @@ internal abstract partial class SendingConnection<TKernel>
 
     protected bool IsHolding => !_held.IsEmpty;
 
-    /// <summary>Whether the connection serves further requests after this one, as far as the protocol says. A question that changes nothing.</summary>
+    /// <summary>Whether the connection serves further requests after this one, as far as the protocol says. A question that changes nothing, asked by whoever ends the exchange, on any thread.</summary>
     protected abstract bool KeepsOpen(Exchange exchange);
 
     /// <summary>The response is not whole, and its exchange is over: what its peer is to see of that. Once, by whoever ends the exchange.</summary>

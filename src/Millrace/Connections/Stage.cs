@@ -2,16 +2,16 @@
 //
 //                 handler called          ended in its turn
 //   Receiving ─────────────────▶ Inline ───────────────────▶ Receiving
-//     │  ▲  ▲                       │ goes on elsewhere
+//     │  ▲  ▲                       │ it, or the loop, goes on elsewhere
 //     │  │  └──────── Away ◀────────┘                    or from Receiving at once: to a worker, or a relay
 //     │  │              │ not all of it has left
 //     │  │ taken        ▼
 //     │  └─────────── Sending
-//     │ no place      │ the last answer
+//     │ must wait     │ the last answer
 //     ├────▶ Queued   ▼
 //     └─────────▶ Lingering ──▶ Closed                   Closed: from every stage but Inline; from Away by a fault of the server alone
 //
-// By way of Receiving, which lasts no longer than the method: from Sending to Lingering, and from Queued to Inline or Away. Receiving goes to Sending
+// By way of Receiving, which lasts no longer than the method: from Sending to Lingering, and from Queued to Inline or Away, or, where it is not served, to Sending or Lingering; it may stay there. Receiving goes to Sending
 // too, where an answer that ended in its turn does not all leave. Lingering begins once more when a sign has been shown, and goes back to Receiving where
 // the peer waits no longer for the response that failed.
 

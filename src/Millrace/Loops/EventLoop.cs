@@ -49,7 +49,7 @@ internal abstract class EventLoop
     /// <summary>Connections of this loop; written by its driver, read by others to spread new ones evenly.</summary>
     public int ConnectionCount;
 
-    /// <summary>The connection whose handler runs: set before the word turns odd, and of no meaning while it is even.</summary>
+    /// <summary>The connection whose handler runs, null for code of an application that goes on: set before the word turns odd, and of no meaning while it is even.</summary>
     public Connection? HandlerOf { get; private set; }
 
     /// <summary>Turns made so far, so that the monitor can tell a busy loop from a quiet one.</summary>

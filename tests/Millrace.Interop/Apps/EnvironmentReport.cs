@@ -2,6 +2,7 @@
 using System.Net;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
+using Millrace.AspNetCore;
 
 namespace Millrace.Interop.Apps;
 
@@ -19,7 +20,8 @@ public sealed record EnvironmentReport(
     string? LocalAddress,
     int LocalPort,
     IReadOnlyDictionary<string, string[]> Query,
-    IReadOnlyDictionary<string, string[]> Headers)
+    IReadOnlyDictionary<string, string[]> Headers,
+    string? RemoteUser)
 {
     public static EnvironmentReport Of(HttpContext context)
     {
@@ -39,7 +41,8 @@ public sealed record EnvironmentReport(
             Text(connection.LocalIpAddress),
             connection.LocalPort,
             request.Query.ToDictionary(static pair => pair.Key, static pair => Values(pair.Value)),
-            request.Headers.ToDictionary(static pair => pair.Key, static pair => Values(pair.Value), StringComparer.OrdinalIgnoreCase));
+            request.Headers.ToDictionary(static pair => pair.Key, static pair => Values(pair.Value), StringComparer.OrdinalIgnoreCase),
+            context.Features.Get<IFastCgiFeature>()?.Parameters is { } parameters ? $"{parameters.GetValueOrDefault("AUTH_TYPE")}{parameters.GetValueOrDefault("REMOTE_USER")}" : null);
     }
 
     /// <summary>All values of a header as one list, whether the front end joined repeated lines or not.</summary>

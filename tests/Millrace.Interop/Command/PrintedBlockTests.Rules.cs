@@ -20,6 +20,7 @@ public abstract partial class PrintedBlockTests
         foreach (string target in (string[])
             ["/env/open#/../secret/x", "/env/secret//../x", "/env/secret/.//../x", "/env/open/../secret/x", "/env/./secret/x", "/env/open/%2e%2e/secret/x", "/env/open/.%2E/secret/x",
             "/env/open/..%2fsecret/x", "/env/open%2f../secret/x", "/env/open/..%5csecret/x", "/env\\secret\\..\\secret\\x", "/env/%73ecret/x", "/env/secret%2f..%2f..%2fenv/secret/x",
+            "/env/%%373ecret/x", "/env/%7%33ecret/x", "/env/%%37%33ecret/x",
             "http://localhost/env/secret/x", "HTTP://localhost/env/secret/x"])
         {
             EnvironmentReport? seen = await site.AskAsync(target);
@@ -61,6 +62,13 @@ public abstract partial class PrintedBlockTests
         EnvironmentReport? seen = await site.AskAsync("/env/x", "X-User: good", "X_User: evil", "X.User: worse");
         Assert.Equal("good", seen is null ? "good" : seen.Header("X-User"));
         Assert.Equal("good", (await site.AskAsync("/env/x", "X-User: good"))!.Header("X-User"));
+    }
+
+    [Fact]
+    public async Task Nobody_is_a_user_whom_the_web_server_has_not_authenticated_RFC3875_4_1_11()
+    {
+        await using Guarded site = await StartGuardedAsync();
+        Assert.Equal(scheme == "fastcgi" ? "" : null, (await site.AskAsync("/env/x", "Authorization: Basic YWRtaW46bm90IHRoZSBwYXNzd29yZA=="))!.RemoteUser);
     }
 
     /// <param name="path">Where the application is served.</param>

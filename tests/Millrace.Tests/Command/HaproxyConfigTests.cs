@@ -28,7 +28,7 @@ public sealed class HaproxyConfigTests
         frontend hello from hello
             bind :80,:::80 v6only
             # one spelling of each path; your own rules go behind these lines
-            http-request normalize-uri percent-decode-unreserved
+            http-request normalize-uri percent-decode-unreserved strict
             http-request normalize-uri path-strip-dot
             http-request normalize-uri path-strip-dotdot full
             acl hello_host req.hdr(host),host_only -i localhost 127.0.0.1
@@ -45,6 +45,8 @@ public sealed class HaproxyConfigTests
             option get-values
             pass-header authorization
             set-param SERVER_ADDR %[dst]
+            set-param AUTH_TYPE %[str()]        # HAProxy would make them of an Authorization
+            set-param REMOTE_USER %[str()]      # that nobody has checked
             log-stderr global
 
         """, new Haproxy().Configure(Site("fastcgi://unix:/run/hello.sock")));
@@ -67,7 +69,7 @@ public sealed class HaproxyConfigTests
         frontend hello from hello
             bind :80
             # one spelling of each path; your own rules go behind these lines
-            http-request normalize-uri percent-decode-unreserved
+            http-request normalize-uri percent-decode-unreserved strict
             http-request normalize-uri path-strip-dot
             http-request normalize-uri path-strip-dotdot full
             acl hello_host req.hdr(host),host_only -i www.example.org
