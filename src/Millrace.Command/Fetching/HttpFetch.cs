@@ -29,6 +29,10 @@ internal sealed class HttpFetch(TextWriter? trace, ResponseWriter response)
             TraceRequest(message);
             using var answer = await client.SendAsync(message, HttpCompletionOption.ResponseHeadersRead, ct);
             string status = $"{(int)answer.StatusCode} {answer.ReasonPhrase}".TrimEnd();
+            if ((int)answer.StatusCode < 100)
+            {
+                throw new HttpRequestException($"'{CommandConsole.Readable(status)}' is not a status.");
+            }
             trace?.WriteLine($"< HTTP/{answer.Version} {CommandConsole.Readable(status)}");
             response.WriteHead(status, Lines(answer.Headers).Concat(Lines(answer.Content.Headers)));
             await CopyBodyAsync(answer.Content, ct);

@@ -20,7 +20,7 @@ internal static class StacksVerb
             limit.CancelAfter(StackReader.Patience);
             foreach (string line in StackText.Lines(await ReadAsync(result.GetRequiredValue(process), limit.Token)))
             {
-                console.Output.WriteLine(line);
+                console.Output.WriteLine(CommandConsole.Readable(line));      // names are the process's
             }
             return ExitCode.Success;
         });

@@ -68,6 +68,7 @@ public sealed class GetHttpTests
     [Theory]
     [InlineData("\u001b]0;title\u0007HTTP/1.1 200 OK\r\n\r\n")]
     [InlineData("HTTP/1.1 2\u001b[31m OK\r\n\r\n")]
+    [InlineData("HTTP/1.1 000 \u001b[31mOK\r\nContent-Length: 0\r\n\r\n")]
     [InlineData("HTTP/1.1 200 OK\r\nX\u001b[31m: 1\r\n\r\n")]
     [InlineData("HTTP/1.1 200 OK\r\n\u001b]0;title\u0007 no colon\r\n\r\n")]
     [InlineData("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\u001b[31m\r\n\r\n")]
