@@ -10,6 +10,8 @@ namespace Millrace.Protocols.Http1;
 
 internal struct TrailerSection
 {
+    private const int KeptMax = 8;
+
     private HeaderField[]? _fields;
     private int _count;
     private int _lines;     // with those that were discarded
@@ -33,8 +35,13 @@ internal struct TrailerSection
         _isPassedOver = false;
     }
 
-    /// <summary>Nobody is told of any field, and none is refused for what it says.</summary>
-    internal void PassOver() => _isPassedOver = true;
+    /// <summary>Nobody is told of any field, and none is refused for what it says. A connection that waits for its next request keeps no long table.</summary>
+    internal void PassOver()
+    {
+        _isPassedOver = true;
+        _count = 0;
+        _fields = _fields?.Length > KeptMax ? null : _fields;
+    }
 
     /// <summary>Reads the section; resumes where it stopped when called again with the same bytes and more.</summary>
     internal ReadResult Read(ReadOnlySpan<byte> input, out int consumed, out Http1Fault fault)
@@ -82,7 +89,7 @@ internal struct TrailerSection
 
         if (_fields is null || _count == _fields.Length)
         {
-            Array.Resize(ref _fields, Math.Max(8, _count * 2));
+            Array.Resize(ref _fields, Math.Max(KeptMax, _count * 2));
         }
 
         Http1Fault fault = FieldLine.Split(ref start, _line, end, length, out _fields[_count]);

@@ -133,7 +133,7 @@ internal abstract partial class ClosingConnection<TKernel> : LentConnection<TKer
 
         BeginLingering(keepsHeld: false);
         Loop.Kernel.Shutdown(Descriptor, both: false);
-        BeginWaitingForPeer(LingerMs);
+        BeginWaitingForPeer(SendProgress.FirstLookMs);      // the time begins when the peer is seen to have its last answer, mostly at once
     }
 
     private void BeginLingering(bool keepsHeld)

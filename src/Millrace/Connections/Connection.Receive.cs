@@ -14,8 +14,8 @@ internal abstract partial class Connection<TKernel>
 
     private bool _yields;                // held bytes wait for the other connections of the loop: PostReason.Continue is on its way
 
-    // The end of what the peer has sent shows behind bytes that fill no buffer, and brings no edge of its own.
-    private bool IsEndNear => _peerEnd != PeerEnd.Open || _receivingEnded;
+    // Behind bytes that fill no buffer.
+    private bool MayMoreLieThere => MayMoreLieBehind || _receivingEnded;
 
     /// <summary>Nothing has to be waited for before the next bytes are read.</summary>
     private bool MayReadOn => (Stage is Stage.Receiving or Stage.Lingering) && !IsHolding;
@@ -52,6 +52,11 @@ internal abstract partial class Connection<TKernel>
         if (_receivingEnded)
         {
             ready &= ~Readiness.PeerFinished;       // one that has gone shows as HangUp
+        }
+
+        if ((ready & Readiness.Urgent) != 0)
+        {
+            _isMarked = true;
         }
 
         if (_peerEnd == PeerEnd.Open && (ready & (Readiness.PeerFinished | Readiness.HangUp | Readiness.Error)) != 0)
@@ -146,7 +151,7 @@ internal abstract partial class Connection<TKernel>
             {
                 Loop.Counters.BytesReceived += count;
                 _lastActiveMs = Loop.NowMs;
-                _readable = count == input.Length || IsEndNear;    // an edge that may have been consumed by this read
+                _readable = count == input.Length || MayMoreLieThere;    // an edge that may have been consumed by this read
                 if (!ProcessAll(driver, input, 0, count))
                 {
                     return false;
@@ -163,7 +168,7 @@ internal abstract partial class Connection<TKernel>
                     return true;
                 }
 
-                if (count < input.Length && !IsEndNear)
+                if (count < input.Length && !MayMoreLieThere)
                 {
                     return true;     // a short read: the next bytes bring an edge of their own
                 }

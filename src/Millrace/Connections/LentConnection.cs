@@ -17,6 +17,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
     private protected const int ReadsPerTurn = 2;     // full ones: a peer that sends without end does not keep the loop to itself
 
     private protected PeerEnd _peerEnd;
+    private protected bool _isMarked;       // the peer has sent something urgent, at which a read stops
     private protected long _lastActiveMs;
     private BodyPace _bodyPace;
 
@@ -42,6 +43,9 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
         _peerEnd = now;
         TellOfPeerEnd();
     }
+
+    /// <summary>Behind bytes that fill no buffer the end of what the peer has sent may lie, or what follows something urgent: it brings no edge of its own.</summary>
+    private protected bool MayMoreLieBehind => _peerEnd != PeerEnd.Open || _isMarked;
 
     /// <summary>The exchange of the request in progress; the loop's field. Away, and given back, it is out of date until the loop settles.</summary>
     protected internal Exchange? Exchange { get; set; }
@@ -195,7 +199,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
             {
                 NoteRoom(room);
 
-                _readable |= count == input.Length || _peerEnd != PeerEnd.Open || IsHolding;    // the peer's end may lie behind these bytes
+                _readable |= count == input.Length || MayMoreLieBehind || IsHolding;
                 if (_readable)
                 {
                     NoteInput();
@@ -204,7 +208,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
                 return;
             }
 
-            if (count < input.Length && _peerEnd == PeerEnd.Open)
+            if (count < input.Length && !MayMoreLieBehind)
             {
                 return;
             }

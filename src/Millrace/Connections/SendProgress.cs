@@ -81,4 +81,7 @@ internal struct SendProgress
 
     /// <summary>Milliseconds between two looks at a peer's speed, in either direction.</summary>
     public const long LookMs = 1_000;
+
+    /// <summary>Milliseconds to the first look where the peer has probably taken everything.</summary>
+    public const long FirstLookMs = 100;
 }

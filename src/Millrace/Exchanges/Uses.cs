@@ -2,7 +2,7 @@
 // bears the ticket of the request that it serves, on any thread. An exchange serves one request after the other; everything
 // that an application can hold carries the ticket of its own request and begins a use before it touches the exchange.
 //
-//   word = ticket | number of uses in progress          the end of a request waits for them and takes the next ticket
+//   word = ticket | number of uses in progress          the end of a request takes the next ticket, and waits for those that are left
 //
 // A use is a matter of copying a few bytes: it never waits, and never runs code of the application. The thread that runs the
 // handler's synchronous part need not be counted: it is the one that ends the request, or hands it on when it has returned.
@@ -41,16 +41,17 @@ internal struct UseWord
 
     public void End() => Interlocked.Decrement(ref _word);
 
-    /// <summary>Waits for uses in progress, and there will be no other with this ticket. Answers the next one.</summary>
+    /// <summary>No other use begins with this ticket, however many threads go on trying, and those in progress are waited for. Answers the next ticket, which nobody has yet.</summary>
     public long EndAll(long ticket)
     {
-        var spin = default(SpinWait);
-        while (Interlocked.CompareExchange(ref _word, ticket + TicketStep, ticket) != ticket)
+        long next = ticket + TicketStep;
+        long left = Interlocked.Add(ref _word, TicketStep);
+        for (var spin = default(SpinWait); left != next; left = Volatile.Read(ref _word))
         {
             Steady.Spin(ref spin);
         }
 
-        return ticket + TicketStep;
+        return next;
     }
 }
 

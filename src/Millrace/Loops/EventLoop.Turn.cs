@@ -19,7 +19,6 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
 {
     private const ulong ListenerFlag = 1UL << 63;
     private const int WatchAgainMs = 100;
-    private const int CrowdedMs = 1_000;
 
     private readonly PollEvent[] _batch = new PollEvent[256];
     private readonly ConnectionMaker<TKernel> _makeConnection;
@@ -30,10 +29,10 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     private readonly List<AcceptBacklog> _parked = [];
     private long _watchAgainAtMs;
     private long _heardMs;      // what came before that has been told of by now, unless the batch is full
+    private FullBatches _fullBatches;
     private int _batchCount;
     private int _batchPosition;
     private bool _isReserveReached;
-    private long _crowdedSinceMs;       // since when batches have been full; 0: the last was not
     private LoopLoad _load;
 
     public readonly TKernel Kernel;
@@ -129,14 +128,15 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
             }
         }
 
-        while (IsEverybodyHeard() && _wheel.TakeDue(_heardMs) is { } due)
+        (long heardMs, long nowMs) = Heard();
+        while (_wheel.TakeDue(heardMs) is { } due)
         {
             Interlocked.MemoryBarrier();        // see SendingConnection.LookBy
             try
             {
-                if (Volatile.Read(ref due.DeadlineMs) <= _heardMs)       // it may have been put off since it was armed
+                if (Volatile.Read(ref due.DeadlineMs) <= heardMs)       // it may have been put off since it was armed
                 {
-                    due.OnDeadline(NowMs);
+                    due.OnDeadline(nowMs);
                 }
             }
             catch (Exception error)
@@ -160,18 +160,18 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
         return true;
     }
 
-    // Whoever stands behind a full batch may have sent in time what he is about to be given up for, as after a pause of the whole process.
-    // Where batches are always full there must be an end of it.
-    private bool IsEverybodyHeard()
+    // Up to when everybody has been heard, and what time it is for those whose time is over by then.
+    private (long HeardMs, long NowMs) Heard()
     {
         if (_batchCount < _batch.Length)
         {
-            _crowdedSinceMs = 0;
-            return true;
+            _fullBatches.End();
+            return (_heardMs, NowMs);
         }
 
-        _crowdedSinceMs = _crowdedSinceMs == 0 ? NowMs : _crowdedSinceMs;
-        return NowMs - _crowdedSinceMs >= CrowdedMs;
+        int descriptors = ConnectionCount + Sources.Count + _listeners.Count + 1;       // and what wakes the loop
+        long heardMs = _fullBatches.Add(_batchCount, descriptors, _heardMs);
+        return (heardMs, heardMs);
     }
 
     // A fault of the server itself costs one connection, not the process. User code never throws to here.

@@ -9,6 +9,10 @@ internal enum Readiness : uint
 {
     None = 0,
     Read = 0x001,
+
+    /// <summary>Something urgent lies among what the peer has sent (TCP, MSG_OOB): what is before it and what is behind it take a read each (recv(2)).</summary>
+    Urgent = 0x002,
+
     Write = 0x004,
     Error = 0x008,
     HangUp = 0x010,

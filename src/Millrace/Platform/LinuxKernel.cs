@@ -97,7 +97,7 @@ internal readonly unsafe partial struct LinuxKernel : IKernel
     // Writability only while somebody waits for it: a Unix socket brings that edge each time its peer reads a response,
     // a wake-up per request for nothing (docs/decisions, write interest).
     private static uint Interest(bool writing) =>
-        SystemCalls.EPOLLIN | SystemCalls.EPOLLRDHUP | SystemCalls.EPOLLET | (writing ? SystemCalls.EPOLLOUT : 0);
+        SystemCalls.EPOLLIN | SystemCalls.EPOLLPRI | SystemCalls.EPOLLRDHUP | SystemCalls.EPOLLET | (writing ? SystemCalls.EPOLLOUT : 0);
 
     // Where EPOLLEXCLUSIVE is not known a connection wakes every loop, and all but one find nobody: slower, and nothing worse.
     public bool WatchListener(Poller poller, int descriptor, ulong token, bool shared) =>

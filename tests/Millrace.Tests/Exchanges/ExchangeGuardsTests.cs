@@ -51,6 +51,30 @@ public sealed class ExchangeGuardsTests
         }
     }
 
+    // Threads in tight loops over what they have kept.
+    [Fact]
+    public void No_use_begins_while_the_end_of_a_request_waits_for_those_in_progress()
+    {
+        var uses = default(UseWord);
+        Assert.True(uses.TryBegin(0));
+        long next = 0;
+        MustWait(
+            () => next = uses.EndAll(0),
+            () =>
+            {
+                bool began = uses.TryBegin(0);
+                uses.End();
+                if (began)
+                {
+                    uses.End();
+                }
+
+                Assert.False(began);
+            });
+        Assert.True(uses.TryBegin(next));
+        uses.End();
+    }
+
     [Fact]
     public void The_end_of_a_request_waits_for_its_reader_and_there_is_no_other()
     {

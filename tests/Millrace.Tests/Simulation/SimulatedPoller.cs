@@ -66,14 +66,10 @@ internal sealed class SimulatedPoller(SeededRandom random)
             events[count++] = new PollEvent { Token = IKernel.WakeToken, Ready = Readiness.Read };
         }
 
-        for (int i = _ready.Count - 1; i > 0; i--)
-        {
-            int other = random.Below(i + 1);
-            (_ready[i], _ready[other]) = (_ready[other], _ready[i]);
-        }
-
+        // Those that do not fit are the first of the next wait (epoll_wait(2): round robin); among those that do any order may be.
+        int first = count;
         int taken = 0;
-        int stay = 0;
+        List<Registration> stay = [];
         while (taken < _ready.Count && count < max)
         {
             Registration registration = _ready[taken++];
@@ -86,11 +82,18 @@ internal sealed class SimulatedPoller(SeededRandom random)
             registration.IsReady = registration.IsLevel && state != Readiness.None;
             if (registration.IsReady)
             {
-                _ready[stay++] = registration;
+                stay.Add(registration);
             }
         }
 
-        _ready.RemoveRange(stay, taken - stay);
+        _ready.RemoveRange(0, taken);
+        _ready.AddRange(stay);
+        for (int i = count - 1; i > first; i--)
+        {
+            int other = first + random.Below(i - first + 1);
+            (events[i], events[other]) = (events[other], events[i]);
+        }
+
         return count;
     }
 }

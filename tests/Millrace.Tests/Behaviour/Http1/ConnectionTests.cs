@@ -167,6 +167,21 @@ public sealed class ConnectionTests
         },
         static options => options.MaxDiscardBytes = 1_000);
 
+    [Fact]
+    public void What_still_comes_behind_the_last_answer_is_read_for_two_seconds_RFC9112_9_6() => HttpBench.Run(
+        LeaveUnread,
+        static bench =>
+        {
+            HttpPeer peer = bench.Connect();
+            peer.Expect("POST", is10: true);
+            bench.Send(peer, "POST / HTTP/1.0\r\nContent-Length: 900\r\n\r\n"u8);
+            Assert.Single(peer.Answers);
+            bench.Pass(TimeSpan.FromSeconds(1.9));
+            Assert.False(peer.Socket.ServerClosed);
+            bench.Pass(TimeSpan.FromSeconds(0.6));
+            Assert.True(peer.Socket.ServerClosed);
+        });
+
     // ---- a body whose length is not known ----
 
     private static async ValueTask Stream(Response response)

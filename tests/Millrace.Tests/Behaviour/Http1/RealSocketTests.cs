@@ -177,6 +177,44 @@ public sealed class RealSocketTests
         Assert.StartsWith(expected, seen, StringComparison.Ordinal);
     }
 
+    // A read stops there, in the middle of what lies in the socket.
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task What_lies_behind_something_urgent_is_read_RFC9293_3_8_5(bool inTheBody)
+    {
+        string seen = await Exchange(
+            static async (request, response) =>
+            {
+                byte[] bytes = new byte[16];
+                int count = 0;
+                for (int read; (read = await request.ReadAsync(bytes)) > 0;)
+                {
+                    count += read;
+                }
+
+                response.WriteText($"{count} bytes");
+            },
+            async socket =>
+            {
+                byte[] request = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n0123456789"u8.ToArray();
+                int cut = inTheBody ? request.Length - 5 : 20;
+                using var patience = new CancellationTokenSource(TimeSpan.FromSeconds(20));
+                byte[] answer = new byte[1_000];
+                string last = "";
+                for (int i = 0; i < 40 && (last.Length == 0 || last.EndsWith("\r\n\r\n10 bytes", StringComparison.Ordinal)); i++)
+                {
+                    _ = await socket.SendAsync(request.AsMemory(0, cut));
+                    _ = socket.Send("!"u8, SocketFlags.OutOfBand);      // no byte of the stream
+                    _ = await socket.SendAsync(request.AsMemory(cut));
+                    last = Encoding.ASCII.GetString(answer, 0, await socket.ReceiveAsync(answer, patience.Token));
+                }
+
+                return last;
+            });
+        Assert.EndsWith("\r\n\r\n10 bytes", seen, StringComparison.Ordinal);
+    }
+
     [Fact]
     public async Task Date_is_the_time_of_the_answer_to_the_second_RFC9110_6_6_1()
     {
