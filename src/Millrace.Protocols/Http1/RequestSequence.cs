@@ -231,10 +231,7 @@ public struct RequestSequence
     {
         System.Diagnostics.Debug.Assert(State is SequenceState.Body or SequenceState.Answering, "a request ends that has no head, or behind which nothing can come");
         State = IsBodyOpen ? SequenceState.Draining : SequenceState.Idle;
-        if (_body == BodyKind.Chunked)
-        {
-            _chunks!.Reader.PassOverTrailers();
-        }
+        _chunks?.Reader.PassOverTrailers();
     }
 
     /// <summary>The protocol is switched: everything that comes from now on belongs to the other one.</summary>
