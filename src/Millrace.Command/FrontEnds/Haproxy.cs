@@ -32,7 +32,8 @@ internal sealed class Haproxy : FrontEnd
         frontend {{site.Name}} from {{site.Name}}
             bind {{(site.ListenOnIPv6 ? ":80,:::80 v6only" : ":80")}}
             # one spelling of each path; your own rules go behind these lines
-            http-request normalize-uri percent-decode-unreserved strict
+            http-request deny deny_status 400 if { path -m reg %([^0-9A-Fa-f]|.[^0-9A-Fa-f]|.?$) }
+            http-request normalize-uri percent-decode-unreserved
             http-request normalize-uri path-strip-dot
             http-request normalize-uri path-strip-dotdot full
         {{Routes(site)}}

@@ -47,7 +47,7 @@ internal sealed partial class FastCgiConnection<TKernel>
         long nowMs = Loop.Kernel.NowMs;
         if (_sequence.State == SequenceState.Params)
         {
-            _headSinceMs = nowMs;
+            _headSinceMs = _headSinceMs != 0 ? _headSinceMs : nowMs;
         }
         else if (_sequence.State == SequenceState.Idle)
         {

@@ -29,7 +29,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
     private readonly List<AcceptBacklog> _parked = [];
     private long _watchAgainAtMs;
     private long _heardMs;      // what came before that has been told of by now, unless the batch is full
-    private FullBatches _fullBatches;
+    private QueueMark _mark;
     private int _batchCount;
     private int _batchPosition;
     private bool _isReserveReached;
@@ -160,18 +160,11 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
         return true;
     }
 
-    // Up to when everybody has been heard, and what time it is for those whose time is over by then.
+    // Up to when everybody has been heard, and what time it is for those whose time is over by then: behind a full batch the time of the mark.
     private (long HeardMs, long NowMs) Heard()
     {
-        if (_batchCount < _batch.Length)
-        {
-            _fullBatches.End();
-            return (_heardMs, NowMs);
-        }
-
-        int descriptors = ConnectionCount + Sources.Count + _listeners.Count + 1;       // and what wakes the loop
-        long heardMs = _fullBatches.Add(_batchCount, descriptors, _heardMs);
-        return (heardMs, heardMs);
+        long markMs = _mark.Take();
+        return _batchCount < _batch.Length ? (_heardMs, NowMs) : (markMs, markMs);
     }
 
     // A fault of the server itself costs one connection, not the process. User code never throws to here.
@@ -223,6 +216,11 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
         }
 
         Waking waking = _load.Waking == Waking.InTurn && !Services.Code.MayStart ? Waking.InTurnLasting : _load.Waking;
+        if (_batchCount == _batch.Length && _mark.TryPut(NowMs))
+        {
+            Kernel.Mark(_poller);
+        }
+
         _heardMs = NowMs;
         _batchPosition = 0;
         _batchCount = Kernel.Wait(_poller, _batch, timeoutMs, waking);
@@ -251,8 +249,9 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
 
     private bool OnEvent(LoopDriver driver, ulong token, Readiness ready)
     {
-        if (token == IKernel.WakeToken)
+        if (token >= IKernel.MarkToken)
         {
+            _mark.Note(token);
             return true;
         }
 

@@ -38,9 +38,6 @@ internal sealed class LoopSources<TKernel>(EventLoop<TKernel> loop, Poller polle
     private readonly Stack<int> _free = new();
     private uint _generation;
 
-    /// <summary>Descriptors that are watched, or have been.</summary>
-    public int Count => _sources.Count;
-
     /// <summary>Watches a descriptor, edge-triggered, for reading; it is the loop's from here on. False: the kernel has no room, and the descriptor is closed.</summary>
     public bool Watch(LoopSource source, int descriptor)
     {

@@ -77,6 +77,9 @@ internal interface IKernel
     /// <summary>Makes a <see cref="Wait"/> of another thread return.</summary>
     void Wake(Poller poller);
 
+    /// <summary>Sends an event with the token <see cref="MarkToken"/> behind all that the queue would tell of by now: events come in the order in which they have become ready (epoll_wait(2): round robin).</summary>
+    void Mark(Poller poller);
+
     /// <summary>Registers a connection, edge-triggered, for reading, and for writing where asked. False when the kernel has no room.</summary>
     bool Watch(Poller poller, int descriptor, ulong token, bool writing);
 
@@ -158,7 +161,10 @@ internal interface IKernel
     void Close(int descriptor, bool reset, bool mayLinger = true);
 
     public const ulong WakeToken = ulong.MaxValue;
+
+    /// <summary>The token of the event of <see cref="Mark"/>.</summary>
+    public const ulong MarkToken = ulong.MaxValue - 1;
 }
 
 /// <summary>An event queue and the descriptor that wakes it.</summary>
-internal readonly record struct Poller(int Queue, int WakeUp);
+internal readonly record struct Poller(int Queue, int WakeUp, int Mark);

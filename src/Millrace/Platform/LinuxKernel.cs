@@ -21,19 +21,21 @@ internal readonly unsafe partial struct LinuxKernel : IKernel
     {
         int queue = SystemCalls.EpollCreate(SystemCalls.EPOLL_CLOEXEC);
         int wakeUp = SystemCalls.EventFd(0, SystemCalls.EFD_NONBLOCK | SystemCalls.EFD_CLOEXEC);
-        if (queue < 0 || wakeUp < 0)
+        int mark = SystemCalls.EventFd(0, SystemCalls.EFD_NONBLOCK | SystemCalls.EFD_CLOEXEC);
+        if (queue < 0 || wakeUp < 0 || mark < 0)
         {
             string cause = SystemCalls.Describe(SystemCalls.Errno);
-            if (queue >= 0)
+            foreach (int opened in (ReadOnlySpan<int>)[queue, wakeUp, mark])
             {
-                _ = SystemCalls.Close(queue);
+                _ = opened >= 0 ? SystemCalls.Close(opened) : 0;
             }
 
             throw new MillraceStartException($"Cannot create an event queue ({cause}). Allow the process more descriptors (ulimit -n, LimitNOFILE), or set Loops lower.");
         }
 
-        var poller = new Poller(queue, wakeUp);
+        var poller = new Poller(queue, wakeUp, mark);
         Control(queue, SystemCalls.EPOLL_CTL_ADD, wakeUp, SystemCalls.EPOLLIN, IKernel.WakeToken);
+        Control(queue, SystemCalls.EPOLL_CTL_ADD, mark, SystemCalls.EPOLLIN | SystemCalls.EPOLLET, IKernel.MarkToken);
         return poller;
     }
 
@@ -41,6 +43,7 @@ internal readonly unsafe partial struct LinuxKernel : IKernel
     {
         _ = SystemCalls.Close(poller.Queue);
         _ = SystemCalls.Close(poller.WakeUp);
+        _ = SystemCalls.Close(poller.Mark);
     }
 
     public int Wait(Poller poller, PollEvent[] events, int timeoutMs, Waking waking)
@@ -86,6 +89,13 @@ internal readonly unsafe partial struct LinuxKernel : IKernel
     {
         long one = 1;
         _ = SystemCalls.Write(poller.WakeUp, &one, 8);
+    }
+
+    // Edge-triggered: each write is an event, and nothing has to be read.
+    public void Mark(Poller poller)
+    {
+        long one = 1;
+        _ = SystemCalls.Write(poller.Mark, &one, 8);
     }
 
     public bool Watch(Poller poller, int descriptor, ulong token, bool writing) =>

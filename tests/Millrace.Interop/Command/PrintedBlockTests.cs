@@ -190,6 +190,17 @@ public abstract class PrintedHaproxyTests(string scheme) : PrintedBlockTests(sch
 
     private protected override string Wrap(string block, string directory) => $"global\n    log stderr format raw local0 err\n\n{block}";
 
+    [Fact]
+    public async Task A_percent_sign_that_begins_no_escape_is_400_in_the_path_and_passes_in_the_query_RFC3986_2_1()
+    {
+        await using Guarded site = await StartGuardedAsync();
+        Assert.Equal("?q=100%", (await site.AskAsync("/env/x?q=100%"))!.QueryString);
+        foreach (string target in (string[])["/env/100%", "/env/100%2", "/env/%g0/x", "/env/%0g/x"])
+        {
+            Assert.Null(await site.AskAsync(target));
+        }
+    }
+
     private protected override (string Program, string[] Arguments) CommandLine(string directory, string configuration) =>
         (Find(new HaproxyProgram()), ["-db", "-f", configuration]);
 }

@@ -28,7 +28,8 @@ public sealed class HaproxyConfigTests
         frontend hello from hello
             bind :80,:::80 v6only
             # one spelling of each path; your own rules go behind these lines
-            http-request normalize-uri percent-decode-unreserved strict
+            http-request deny deny_status 400 if { path -m reg %([^0-9A-Fa-f]|.[^0-9A-Fa-f]|.?$) }
+            http-request normalize-uri percent-decode-unreserved
             http-request normalize-uri path-strip-dot
             http-request normalize-uri path-strip-dotdot full
             acl hello_host req.hdr(host),host_only -i localhost 127.0.0.1
@@ -69,7 +70,8 @@ public sealed class HaproxyConfigTests
         frontend hello from hello
             bind :80
             # one spelling of each path; your own rules go behind these lines
-            http-request normalize-uri percent-decode-unreserved strict
+            http-request deny deny_status 400 if { path -m reg %([^0-9A-Fa-f]|.[^0-9A-Fa-f]|.?$) }
+            http-request normalize-uri percent-decode-unreserved
             http-request normalize-uri path-strip-dot
             http-request normalize-uri path-strip-dotdot full
             acl hello_host req.hdr(host),host_only -i www.example.org

@@ -17,6 +17,8 @@ internal readonly struct SimulatedKernel(SimulatedWorld world) : IKernel
 
     public void Wake(Poller poller) => world.Wake(poller);
 
+    public void Mark(Poller poller) => world.Mark(poller);
+
     public bool Watch(Poller poller, int descriptor, ulong token, bool writing) => world.Watch(poller, descriptor, token, writing);
 
     public void Rewatch(Poller poller, int descriptor, ulong token, bool writing) => world.Rewatch(poller, descriptor, writing);

@@ -10,6 +10,7 @@ namespace Millrace.Tests.Simulation;
 internal sealed class SimulatedPoller(SeededRandom random)
 {
     private readonly List<Registration> _ready = [];
+    private Registration? _mark;
 
     public bool WakePending { get; set; }
 
@@ -51,6 +52,9 @@ internal sealed class SimulatedPoller(SeededRandom random)
             return false;
         }
     }
+
+    /// <summary>An event behind those that are ready.</summary>
+    public void Mark() => (_mark ??= new Registration(this, IKernel.MarkToken, isLevel: false, static () => Readiness.Read)).Raise();
 
     public void Add(Registration registration) => _ready.Add(registration);
 

@@ -118,7 +118,7 @@ internal sealed partial class SimulatedWorld(SeededRandom random, SimulatedMachi
     public Poller OpenPoller()
     {
         LastPoller = new SimulatedPoller(random) { Process = this };
-        return new Poller(Add(LastPoller), -1);
+        return new Poller(Add(LastPoller), -1, -1);
     }
 
     /// <summary>What a client does in the very moment before the server ends its receiving, or closes.</summary>
@@ -176,6 +176,14 @@ internal sealed partial class SimulatedWorld(SeededRandom random, SimulatedMachi
         if (!HasEnded)
         {
             Of(poller).WakePending = true;
+        }
+    }
+
+    public void Mark(Poller poller)
+    {
+        if (!HasEnded)
+        {
+            Of(poller).Mark();
         }
     }
 

@@ -19,7 +19,7 @@ public abstract class PauseTests(Way way) : SharedTests(way)
         call.WriteText($"{count} bytes");
     }
 
-    // 600: more than one wait tells of. A handler that takes 10 ms: before all of them are heard time passes.
+    // 600: more than one wait tells of. A handler that takes 10 ms: before all of them are heard time passes; and others who leave are heard before them.
     [Theory]
     [InlineData(1, true, 0)]
     [InlineData(600, true, 0)]
@@ -45,6 +45,12 @@ public abstract class PauseTests(Way way) : SharedTests(way)
                     waiting.Add(Begun(bench, inTheHead));
                 }
 
+                List<Caller> leaving = [.. Enumerable.Range(0, workMs > 0 ? 300 : 0).Select(_ => bench.Connect())];
+                leaving.ForEach(static one =>
+                {
+                    one.Socket.ClientClose();
+                    one.Socket.Deliver(int.MaxValue);
+                });
                 waiting.ForEach(static one => Arrive(one.Caller, one.Left));
 
                 bench.Simulation.World.NowMs += (long)s_pause.TotalMilliseconds;
