@@ -175,6 +175,7 @@ public sealed class ConnectionTests
             HttpPeer peer = bench.Connect();
             peer.Expect("POST", is10: true);
             bench.Reads = false;
+            peer.Socket.PeerCapacity = 0;
             bench.Send(peer, "POST / HTTP/1.0\r\nContent-Length: 900\r\n\r\n"u8);
             bench.Reads = true;
             bench.Settle();
