@@ -128,7 +128,7 @@ internal sealed class SimulatedSocket(int number, bool isTcp, int receiveCapacit
     public int Unread => _outgoing.Count;
 
     /// <summary>Over TCP the client's system has a buffer too: here half of all there is between the two, unless said otherwise.</summary>
-    public int PeerCapacity { get; init; } = isTcp ? sendCapacity / 2 : 0;
+    public int PeerCapacity { get; set; } = isTcp ? sendCapacity / 2 : 0;
 
     /// <summary>What the server has sent and the client's system has not taken, told in steps of so many bytes.</summary>
     public int UnreadByServer => _incoming.Count;
