@@ -197,13 +197,13 @@ internal sealed class AnswerWrites(Exchange exchange)
     public async ValueTask FlushAfter(ValueTask written, long ticket)
     {
         await written.ConfigureAwait(false);
-        if (exchange.Gate.IsComplete(ticket))
+        if (!exchange.Gate.TryEnterAgain(ticket))
         {
+            _ = exchange.Gate.IsComplete(ticket);       // then all of it goes with the end; where the request is over this throws
             return;
         }
 
         ValueTask flushed;
-        exchange.Gate.EnterAgain(ticket);
         try
         {
             flushed = IsBusy ? new ValueTask(Follow([], isOwed: true)) : exchange.Sender.FlushNow();

@@ -136,6 +136,20 @@ internal sealed partial class Exchange
         }
     }
 
+    /// <summary>The same where the request ends in its turn, in which whoever aborts it on another thread may be looking at its output: from here on that is somebody else's.</summary>
+    public OutputBuffer? TakeUnsentInTurn()
+    {
+        if (!_ownsOutput)
+        {
+            return null;
+        }
+
+        using (Sending.Hold())
+        {
+            return TakeUnsent();
+        }
+    }
+
     /// <summary>Takes what has not been sent, which goes with the connection, out of the exchange; null where that is nothing, or in the driver's output.</summary>
     public OutputBuffer? TakeUnsent()
     {

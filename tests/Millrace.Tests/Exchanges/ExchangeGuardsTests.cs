@@ -1,6 +1,7 @@
 // Who may do what, and until when: the small types by which an exchange knows whether a ticket, a reader, a writer, a wait or an abort still counts.
 // What they decide between two instructions of two threads is asked of each by itself.
 
+using System.Runtime.CompilerServices;
 using Microsoft.Extensions.Logging.Abstractions;
 using Millrace.Exchanges;
 using Millrace.Handlers;
@@ -175,6 +176,32 @@ public sealed class ExchangeGuardsTests
         exchange.EnsureEnded();
         Assert.Equal((true, true), (exchange.IsBroken, exchange.Answer.IsWritten));
     }
+
+    // A request that has waited for its turn has an output of its own, which is somebody else's once it has been taken.
+    [Fact]
+    public void The_output_of_a_request_that_ends_in_its_turn_is_not_taken_while_an_abort_looks_at_it()
+    {
+        using LoopServices services = Services();
+        var exchange = new Exchange(services);
+        Output(exchange) = services.RentOutput();
+        OwnsOutput(exchange) = true;
+        var ends = new Thread(() => exchange.TakeUnsentInTurn());
+        using (exchange.Sending.Hold())
+        {
+            ends.Start();
+            Assert.False(ends.Join(LooksMs));
+            Assert.True(OwnsOutput(exchange));
+        }
+
+        ends.Join();
+        Assert.False(OwnsOutput(exchange));
+    }
+
+    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_output")]
+    private static extern ref OutputBuffer? Output(Exchange exchange);
+
+    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_ownsOutput")]
+    private static extern ref bool OwnsOutput(Exchange exchange);
 
     // Of two that were told that there is room only one finds it.
     [Fact]
