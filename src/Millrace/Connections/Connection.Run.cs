@@ -209,7 +209,7 @@ internal abstract partial class Connection<TKernel>
         _ownRates = exchange.OwnRates;
         Exchange = null;
         Loop.Counters.CountStatus(exchange.Answer.StatusCode);
-        if (exchange.TakeUnsentInTurn() is { } own)
+        if (exchange.TakeUnsent() is { } own)
         {
             // It waited for its turn with buffers of its own: the response leaves through the driver's all the same.
             Move(own, driver.Output);

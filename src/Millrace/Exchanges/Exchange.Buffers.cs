@@ -136,20 +136,6 @@ internal sealed partial class Exchange
         }
     }
 
-    /// <summary>The same where the request ends in its turn, in which whoever aborts it on another thread may be looking at its output: from here on that is somebody else's.</summary>
-    public OutputBuffer? TakeUnsentInTurn()
-    {
-        if (!_ownsOutput)
-        {
-            return null;
-        }
-
-        using (Sending.Hold())
-        {
-            return TakeUnsent();
-        }
-    }
-
     /// <summary>Takes what has not been sent, which goes with the connection, out of the exchange; null where that is nothing, or in the driver's output.</summary>
     public OutputBuffer? TakeUnsent()
     {
@@ -158,6 +144,7 @@ internal sealed partial class Exchange
             return null;
         }
 
+        using SteadyLock.Holder held = Sending.Hold();      // whoever aborts the request on another thread may be looking at it; from here on it is somebody else's
         OutputBuffer output = Output;
         _output = null;
         _ownsOutput = false;

@@ -185,7 +185,7 @@ public sealed class ExchangeGuardsTests
         var exchange = new Exchange(services);
         Output(exchange) = services.RentOutput();
         OwnsOutput(exchange) = true;
-        var ends = new Thread(() => exchange.TakeUnsentInTurn());
+        var ends = new Thread(() => exchange.TakeUnsent());
         using (exchange.Sending.Hold())
         {
             ends.Start();
