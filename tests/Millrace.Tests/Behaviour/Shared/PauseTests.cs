@@ -19,15 +19,8 @@ public abstract class PauseTests(Way way) : SharedTests(way)
         call.WriteText($"{count} bytes");
     }
 
-    // 600: more than one wait tells of. A handler that takes 10 ms: before all of them are heard time passes; and others who leave are heard before them.
-    [Theory]
-    [InlineData(1, true, 0)]
-    [InlineData(600, true, 0)]
-    [InlineData(600, true, 10)]
-    [InlineData(1, false, 0)]
-    [InlineData(600, false, 0)]
-    [InlineData(600, false, 10)]
-    public void What_came_while_the_process_was_stopped_came_in_time(int callers, bool inTheHead, int workMs)
+    // Each handler takes so long when it has its body.
+    private void RunSlowly(int workMs, Action<SharedBench> test, Action<MillraceOptions>? options = null)
     {
         Action work = static () => { };
         Run(
@@ -39,54 +32,61 @@ public abstract class PauseTests(Way way) : SharedTests(way)
             bench =>
             {
                 work = () => bench.Simulation.World.NowMs += workMs;
-                List<(Caller Caller, byte[] Left)> waiting = [];
-                for (int i = 0; i < callers; i++)
-                {
-                    waiting.Add(Begun(bench, inTheHead));
-                }
-
-                List<Caller> leaving = [.. Enumerable.Range(0, workMs > 0 ? 300 : 0).Select(_ => bench.Connect())];
-                leaving.ForEach(static one =>
-                {
-                    one.Socket.ClientClose();
-                    one.Socket.Deliver(int.MaxValue);
-                });
-                waiting.ForEach(static one => Arrive(one.Caller, one.Left));
-
-                bench.Simulation.World.NowMs += (long)s_pause.TotalMilliseconds;
-                bench.Simulation.World.Faults.WaitsBrokenOff = 1;
-                bench.Settle();
-                Assert.All(waiting, static one => Assert.Equal((200, "100 bytes"), (Assert.Single(one.Caller.Answers).Status, one.Caller.Answers[0].BodyText)));
-                Assert.Equal(0, bench.RefusedInAll);
-            });
+                test(bench);
+            },
+            options);
     }
+
+    // 600: more than one wait tells of. A handler that takes 10 ms: before all of them are heard time passes; and others who leave are heard before them.
+    [Theory]
+    [InlineData(1, true, 0)]
+    [InlineData(600, true, 0)]
+    [InlineData(600, true, 10)]
+    [InlineData(1, false, 0)]
+    [InlineData(600, false, 0)]
+    [InlineData(600, false, 10)]
+    public void What_came_while_the_process_was_stopped_came_in_time(int callers, bool inTheHead, int workMs) => RunSlowly(
+        workMs,
+        bench =>
+        {
+            List<(Caller Caller, byte[] Left)> waiting = [];
+            for (int i = 0; i < callers; i++)
+            {
+                waiting.Add(Begun(bench, inTheHead));
+            }
+
+            List<Caller> leaving = [.. Enumerable.Range(0, workMs > 0 ? 300 : 0).Select(_ => bench.Connect())];
+            leaving.ForEach(static one =>
+            {
+                one.Socket.ClientClose();
+                one.Socket.Deliver(int.MaxValue);
+            });
+            waiting.ForEach(static one => Arrive(one.Caller, one.Left));
+
+            bench.Simulation.World.NowMs += (long)s_pause.TotalMilliseconds;
+            bench.Simulation.World.Faults.WaitsBrokenOff = 1;
+            bench.Settle();
+            Assert.All(waiting, static one => Assert.Equal((200, "100 bytes"), (Assert.Single(one.Caller.Answers).Status, one.Caller.Answers[0].BodyText)));
+            Assert.Equal(0, bench.RefusedInAll);
+        });
 
     // Three and a half batches, of which each takes 2.8 s, and behind the mark that tells when these have been heard others, who have sent in time as well.
     [Fact]
-    public void What_comes_while_full_batches_are_worked_off_comes_in_time_HeadTimeout()
-    {
-        Action work = static () => { };
-        Run(
-            async call =>
-            {
-                await Count(call);
-                work();
-            },
-            bench =>
-            {
-                work = () => bench.Simulation.World.NowMs += 11;
-                (Caller Caller, byte[] Left)[] first = [.. Enumerable.Range(0, 900).Select(_ => Begun(bench, inTheHead: true))];
-                (Caller Caller, byte[] Left)[] behind = [.. Enumerable.Range(0, 300).Select(_ => Begun(bench, inTheHead: true))];
-                bench.Pass(TimeSpan.FromSeconds(5));
-                Array.ForEach(first, static one => Arrive(one.Caller, one.Left));
-                bench.Simulation.World.BehindWait = () =>
-                    bench.Simulation.World.BehindWait = () => Array.ForEach(behind, static one => Arrive(one.Caller, one.Left));
-                bench.Settle();
-                Assert.All(first.Concat(behind), static one => Assert.Equal(200, Assert.Single(one.Caller.Answers).Status));
-                Assert.Equal(0, bench.RefusedInAll);
-            },
-            static options => options.HeadTimeout = TimeSpan.FromSeconds(10));
-    }
+    public void What_comes_while_full_batches_are_worked_off_comes_in_time_HeadTimeout() => RunSlowly(
+        workMs: 11,
+        bench =>
+        {
+            (Caller Caller, byte[] Left)[] first = [.. Enumerable.Range(0, 900).Select(_ => Begun(bench, inTheHead: true))];
+            (Caller Caller, byte[] Left)[] behind = [.. Enumerable.Range(0, 300).Select(_ => Begun(bench, inTheHead: true))];
+            bench.Pass(TimeSpan.FromSeconds(5));
+            Array.ForEach(first, static one => Arrive(one.Caller, one.Left));
+            bench.Simulation.World.BehindWait = () =>
+                bench.Simulation.World.BehindWait = () => Array.ForEach(behind, static one => Arrive(one.Caller, one.Left));
+            bench.Settle();
+            Assert.All(first.Concat(behind), static one => Assert.Equal(200, Assert.Single(one.Caller.Answers).Status));
+            Assert.Equal(0, bench.RefusedInAll);
+        },
+        static options => options.HeadTimeout = TimeSpan.FromSeconds(10));
 
     [Theory]
     [InlineData(true)]
