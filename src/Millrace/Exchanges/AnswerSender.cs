@@ -24,7 +24,7 @@ internal enum EndSending : byte
 internal sealed class AnswerSender(Exchange exchange, SendLock sending)
 {
     private int _deferredEnd;       // output up to here was flushed but not sent yet; 0 when nothing was
-    private EndSending _end;        // from Begun on under the lock
+    private volatile EndSending _end;       // from Begun on under the lock; begun behind the last byte, and seen so
     private bool _isHandlerOver;    // nothing of what still happens can be told any more that its peer has gone
 
     /// <summary>The end of the response has left, and something still happens after it. Under the send lock.</summary>

@@ -32,6 +32,7 @@ internal sealed class AnswerWrites(Exchange exchange)
             return default;
         }
 
+        exchange.Answer.CheckCount(span.Length);    // nothing of it is written where it is more than was announced
         ValueTask sent = WriteParts(span, out taken);
         if (taken < span.Length)
         {
@@ -182,7 +183,11 @@ internal sealed class AnswerWrites(Exchange exchange)
             return FlushAfter(sent, ticket);
         }
 
-        exchange.Gate.Enter(ticket);
+        if (!exchange.Gate.EnterUnlessComplete(ticket))
+        {
+            return default;
+        }
+
         try
         {
             return exchange.Answer.HasStarted || exchange.Answer.BytesWaiting > 0 ? FlushAsync() : default;     // nothing of a file begins no response

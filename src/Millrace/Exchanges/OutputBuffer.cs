@@ -22,6 +22,8 @@ internal sealed class OutputBuffer
 
     private const int KeptSizeMax = 256 * 1024;
 
+    private int _end;
+
     private List<byte[]>? _outgrown;     // the loop may be sending from them until everything has left
 
     public byte[] Bytes { get; private set; } = [];
@@ -31,7 +33,12 @@ internal sealed class OutputBuffer
 
     public int Start { get; set; }
 
-    public int End { get; set; }
+    /// <summary>Who looks on without the gate (an abort, a loop that sends) finds all that lies before what he reads here, and memory that holds as much: read it ahead of <see cref="Bytes"/>.</summary>
+    public int End
+    {
+        get => Volatile.Read(ref _end);
+        set => Volatile.Write(ref _end, value);
+    }
 
     public int ChunkStart { get; set; } = -1;
 
@@ -77,7 +84,8 @@ internal sealed class OutputBuffer
 
     public void Clear()
     {
-        Start = End = FrameStart = 0;
+        Start = FrameStart = 0;
+        End = 0;
         ResponseStart = 0;
         ChunkStart = -1;
         if (Bytes.Length > KeptSizeMax)

@@ -50,6 +50,23 @@ internal struct ResponseGate(SendLock sending)
         }
     }
 
+    /// <summary>The same for a flush: false where the response is complete, which leaves nothing to flush.</summary>
+    public bool EnterUnlessComplete(long ticket) =>
+        Interlocked.CompareExchange(ref _word, ticket | Writing, ticket) == ticket || EnterAfterAnotherUnlessComplete(ticket);
+
+    // It may have been completed since anybody looked: by the thread that was waited for, or by what runs when the response begins.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private bool EnterAfterAnotherUnlessComplete(long ticket)
+    {
+        bool isEntered = TryEnterSoon(ticket);
+        if (!isEntered && !IsComplete(ticket))
+        {
+            ThrowNotOpen(ticket);
+        }
+
+        return isEntered;
+    }
+
     /// <summary>The same for an operation that goes on after it has waited: another thread's write is waited for.</summary>
     public void EnterAgain(long ticket)
     {

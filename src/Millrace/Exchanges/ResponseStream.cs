@@ -75,7 +75,11 @@ internal sealed class ResponseStream(Exchange exchange, long ticket, RequestBoun
             return FlushLater(starting, cancellationToken);
         }
 
-        exchange.Gate.Enter(ticket);
+        if (!exchange.Gate.EnterUnlessComplete(ticket))
+        {
+            return Task.CompletedTask;
+        }
+
         try
         {
             CheckDirection();

@@ -93,7 +93,11 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
             return FlushLater(starting, cancellationToken);
         }
 
-        exchange.Gate.Enter(ticket);
+        if (!exchange.Gate.EnterUnlessComplete(ticket))
+        {
+            return new ValueTask<FlushResult>(Result(exchange, ticket));
+        }
+
         try
         {
             exchange.CheckNotUpgraded();

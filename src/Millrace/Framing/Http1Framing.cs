@@ -311,7 +311,8 @@ internal sealed class Http1Framing(bool isTcp) : ResponseFraming(ChunkTail)
         data = dataEnd = output.FrameStart;
         while (output.FrameStart < output.Start)
         {
-            ReadOnlySpan<byte> chunk = output.Bytes.AsSpan(output.FrameStart, output.End - output.FrameStart);
+            int end = output.End;       // first: the handler may be writing, and take larger memory
+            ReadOnlySpan<byte> chunk = output.Bytes.AsSpan(output.FrameStart, end - output.FrameStart);
             int digits = chunk.IndexOf((byte)'\r');
             if (digits <= 0 || !int.TryParse(chunk[..digits], System.Globalization.NumberStyles.AllowHexSpecifier, null, out int size))
             {

@@ -103,6 +103,8 @@ public sealed class ExchangeGuardsTests
         Assert.True(gate.IsComplete(Ticket));
         Assert.False(gate.TryEnterAgain(Ticket));
         Assert.False(gate.TryEnterAtOnce(Ticket));
+        Assert.False(gate.EnterUnlessComplete(Ticket));
+        Assert.Throws<ObjectDisposedException>(() => gate.EnterUnlessComplete(2 * Ticket));
         Assert.Equal("Writing is not allowed after the response was completed.", Assert.Throws<InvalidOperationException>(() => gate.CheckOpen(Ticket)).Message);
         Assert.Throws<InvalidOperationException>(() => gate.Enter(Ticket));
     }

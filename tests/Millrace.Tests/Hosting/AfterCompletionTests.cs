@@ -109,6 +109,25 @@ public sealed class AfterCompletionTests
         Assert.Equal(await AskAsync(kestrel: true), outcomes.Order(StringComparer.Ordinal));
     }
 
+    [Theory]
+    [InlineData("Body.FlushAsync")]
+    [InlineData("BodyWriter.FlushAsync")]
+    public async Task A_flush_that_begins_a_response_which_OnStarting_completes_fails_in_nothing(string call)
+    {
+        var outcome = new TaskCompletionSource<Exception?>();
+        await using HostedApp app = await HostedApp.StartAsync(app => app.MapGet("/", async (HttpContext context) =>
+        {
+            context.Response.OnStarting(() =>
+            {
+                _ = context.Response.CompleteAsync();
+                return Task.CompletedTask;
+            });
+            outcome.SetResult(await Record.ExceptionAsync(() => s_calls.First(one => one.Name == call).Do(context.Response)));
+        }));
+        Assert.True(app.Get("/").IsWhole);
+        Assert.Null(await outcome.Task.WaitAsync(TimeSpan.FromSeconds(30), TestContext.Current.CancellationToken));
+    }
+
     [Fact]
     public async Task A_start_that_waits_for_OnStarting_while_the_response_is_completed_fails_in_nothing()
     {

@@ -40,6 +40,25 @@ public abstract class ContentLengthTests(Way way) : SharedTests(way)
             bench.StillServes(caller);
         });
 
+    // As on Kestrel. More than is sent at once.
+    [Fact]
+    public void Of_a_write_beyond_Content_Length_nothing_is_written_RFC9112_6_3() => Run(
+        static async call =>
+        {
+            call.Length = 100_000;
+            await call.WriteAsync(new byte[30_000]);
+            await call.FlushAsync();
+            await Assert.ThrowsAsync<InvalidOperationException>(async () => await call.WriteAsync(new byte[70_001]));
+            await call.WriteAsync(new byte[70_000]);
+        },
+        static bench =>
+        {
+            Caller caller = bench.Connect();
+            Answer answer = bench.Get(caller, "/");
+            Assert.Equal((200, "100000", 100_000), (answer.Status, answer.Field("Content-Length"), answer.Body.Length));
+            bench.StillServes(caller);
+        });
+
     [Fact]
     public void A_Content_Length_that_fits_what_has_been_written_may_be_set_late() => Answers(
         static call =>
