@@ -142,7 +142,7 @@ internal abstract partial class ClosingConnection<TKernel> : LentConnection<TKer
         ResetDiscarded();       // what was read of earlier bodies does not count against this one's answer
         if (!keepsHeld)
         {
-            Unhold();
+            _held.Drop();
         }
 
         EnsureWatched();
@@ -175,7 +175,7 @@ internal abstract partial class ClosingConnection<TKernel> : LentConnection<TKer
         DeadlineMs = long.MaxValue;
         try
         {
-            Unhold();
+            _held.Drop();
             if (wasQueued)
             {
                 _ = Services.Gate!.Forget(this);    // its place in the queue is for others
@@ -206,7 +206,8 @@ internal abstract partial class ClosingConnection<TKernel> : LentConnection<TKer
     private protected void SendDriverOutput(LoopDriver driver)
     {
         OutputBuffer output = driver.Output;
-        if (!output.IsEmpty || (Exchange is null && HasMoreToSend))     // a request that has sent its own end leaves what was to follow that
+        Debug.Assert(output.IsEmpty || Stage != Stage.Sending);
+        if (!output.IsEmpty || (Exchange is null && HasMoreToSend && Stage != Stage.Sending))     // a request that has sent its own end leaves what was to follow that
         {
             switch (SendOutput(null, output))
             {
@@ -234,9 +235,6 @@ internal abstract partial class ClosingConnection<TKernel> : LentConnection<TKer
     }
 
     // ---- bytes that nobody wants ----
-
-    /// <inheritdoc cref="HeldInput.Drop"/>
-    protected void Unhold() => _held.Drop();
 
     /// <summary>Counts bytes that nobody wants; false when there have been too many.</summary>
     protected bool CountDiscarded(int count)

@@ -27,11 +27,11 @@ internal abstract partial class Connection<TKernel>
 
     // ---- events ----
 
-    public sealed override bool OnAccepted(LoopDriver driver, byte? knowledge)
+    public sealed override bool OnAccepted(LoopDriver driver, MovedConnection? moved)
     {
         _lastActiveMs = Loop.NowMs;
-        SetDeadline(knowledge is null ? Options.HeadTimeout : Options.IdleTimeout);
-        Knowledge = knowledge ?? 0;
+        BeginTimeOfFirst(moved?.IdleUntilMs ?? 0);
+        Knowledge = moved?.Knowledge ?? 0;
 
         // The first request is usually there already; a connection that is answered and closed in this turn is never watched.
         if (!Receive(driver))
@@ -45,6 +45,17 @@ internal abstract partial class Connection<TKernel>
         }
 
         return true;
+    }
+
+    // How long its first head may take here. Whoever has had it before says how much of its time it has had: no more than there is, whatever it says.
+    private void BeginTimeOfFirst(long idleUntilMs)
+    {
+        TimeSpan most = idleUntilMs == 0 || Options.HeadTimeout > Options.IdleTimeout ? Options.HeadTimeout : Options.IdleTimeout;
+        SetDeadline(most);
+        if (idleUntilMs != 0)
+        {
+            SetDeadline(Math.Clamp(idleUntilMs, DeadlineMs - (long)most.TotalMilliseconds, DeadlineMs));
+        }
     }
 
     public sealed override bool OnEvent(LoopDriver driver, Readiness ready)

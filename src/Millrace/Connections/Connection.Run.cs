@@ -28,7 +28,7 @@ internal abstract partial class Connection<TKernel>
     private bool Run(LoopDriver driver, Exchange exchange)
     {
         Loop.Counters.Requests++;
-        exchange.RunsSinceMs = Loop.NowMs;
+        exchange.RunsSinceMs = Math.Max(Loop.NowMs, Loop.HandlerEndedMs);
         BeginDeadlines(exchange);
         if (Loop.Relay is { } relay && relay.TryTake(exchange))
         {
@@ -48,9 +48,10 @@ internal abstract partial class Connection<TKernel>
         long mark = Loop.Enter(this);
         Task? task = RunHandler(exchange);
         bool isOver = task is null || task.IsCompleted;
-        if (isOver)
+        if (isOver && SaysSlow)
         {
-            LogIfSlow(exchange);
+            Loop.HandlerEndedMs = Loop.Kernel.NowMs;
+            LogIfSlow(exchange, Loop.HandlerEndedMs);
         }
 
         driver.RestoreContext();

@@ -68,7 +68,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
         : Exchange.Answer.IsWholeToPeer ? ResponseProgress.Whole
         : ResponseProgress.Awaited;
 
-    protected override bool KeepsOpen(Exchange exchange) => _sequence.KeepsConnection;
+    protected override bool KeepsOpen(Exchange exchange) => _sequence.KeepsConnection && !_sequence.ClosesBehind;
 
     protected override void NoteBroken(Exchange exchange)
     {

@@ -113,7 +113,7 @@ internal sealed partial class Http1Connection<TKernel> : Connection<TKernel>
                 return true;
             }
 
-            Unhold();
+            _held.Drop();
             if (driver.Output.Length > OutputBuffer.SendAt && !SendSoFar(driver, buffer, start, end))
             {
                 return true;

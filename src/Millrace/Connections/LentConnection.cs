@@ -64,7 +64,16 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
     public sealed override bool OnHandedOver(LoopDriver driver)
     {
         GoTo(Stage.Away);
-        _held.LeaveInput();
+        try
+        {
+            _held.LeaveInput();
+        }
+        catch
+        {
+            _held.Drop();       // without memory for it: the input is the other driver's
+            throw;
+        }
+
         EnsureWatched();    // the handler may have ended and given the connection back meanwhile: its next bytes are to be seen all the same
         if (_owner.TryPin())
         {
@@ -119,7 +128,15 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
         else if (wanted)
         {
             _readable = false;
-            ReadAndFeed(driver, exchange);
+            try
+            {
+                ReadAndFeed(driver, exchange);
+            }
+            catch when (resumeFlush)
+            {
+                exchange.Sender.ResumeFlushSoon();
+                throw;
+            }
         }
 
         if (_peerEnd != PeerEnd.Open)

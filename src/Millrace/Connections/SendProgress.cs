@@ -51,9 +51,14 @@ internal struct SendProgress
     /// <summary>The socket has taken bytes.</summary>
     public void NoteSent() => IsStuck = false;
 
-    // A peer's system tells in steps what it has taken, up to 64 KiB on loopback: between two of them nobody knows how fast it is. So
+    // A peer's system tells in steps what it has taken, 95 to 129 KB on loopback: between two of them nobody knows how fast it is. So
     // it is judged on average, and found too slow, when a step has just been told; until then only its silence counts.
-    public PeerPace Look(long nowMs, int unsent, long silenceMs, MinRate? rate)
+    /// <param name="nowMs">What the peer is judged by: the time at which everybody had been heard, which may be long ago.</param>
+    /// <param name="atMs">When <paramref name="unsent"/> was asked for: its silence counts from then on.</param>
+    /// <param name="unsent">Bytes that the peer has not got.</param>
+    /// <param name="silenceMs">How long it may take nothing.</param>
+    /// <param name="rate">How fast it must be.</param>
+    public PeerPace Look(long nowMs, long atMs, int unsent, long silenceMs, MinRate? rate)
     {
         if (unsent >= _unsent)
         {
@@ -61,7 +66,7 @@ internal struct SendProgress
         }
 
         _unsent = unsent;
-        TakenAtMs = nowMs;
+        TakenAtMs = atMs;
         if (rate?.IsMissed(_unsentAtFirst - unsent, nowMs - FullSinceMs) != true)
         {
             _slowSinceMs = 0;

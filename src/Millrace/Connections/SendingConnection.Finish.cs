@@ -88,7 +88,11 @@ internal abstract partial class SendingConnection<TKernel>
         }
 
         LeaveGate();
-        LogIfSlow(exchange);
+        if (SaysSlow)
+        {
+            LogIfSlow(exchange, Loop.Kernel.NowMs);
+        }
+
         CountEnd(exchange);
         _ownRates = exchange.OwnRates;
         Services.OffLoop.CountStatusShared(exchange.Answer.StatusCode);
@@ -123,20 +127,14 @@ internal abstract partial class SendingConnection<TKernel>
         }
     }
 
-    // Calls the logger: on a loop only between Enter and Leave.
-    private protected void LogIfSlow(Exchange exchange)
-    {
-        if (Services.SlowRequestMs != long.MaxValue)
-        {
-            LogIfSlower(exchange);
-        }
-    }
+    private protected bool SaysSlow => Services.SlowRequestMs != long.MaxValue;
 
-    private void LogIfSlower(Exchange exchange)
+    // Calls the logger: on a loop only between Enter and Leave.
+    private protected void LogIfSlow(Exchange exchange, long nowMs)
     {
         try
         {
-            exchange.LogIfSlow(Loop.Kernel.NowMs);
+            exchange.LogIfSlow(nowMs);
         }
         catch (Exception error)
         {

@@ -249,7 +249,7 @@ internal abstract partial class SendingConnection<TKernel> : Connection
 
     /// <summary>The name of the limit that the peer has gone beyond, or null.</summary>
     private protected string? LookAtPeer(long nowMs, MinRate? rate) =>
-        _progress.Look(nowMs, Loop.Kernel.Unsent(Descriptor), SendTimeoutMs, rate) switch
+        _progress.Look(nowMs, Loop.Kernel.NowMs, Loop.Kernel.Unsent(Descriptor), SendTimeoutMs, rate) switch
         {
             PeerPace.Silent => Observe.Refusal.SendTimeout,
             PeerPace.TooSlow => Observe.Refusal.ResponseTooSlow,

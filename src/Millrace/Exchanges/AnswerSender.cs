@@ -345,9 +345,12 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
     {
         if (exchange.Order.Flush.TryEnd())
         {
-            exchange.Services.RunUserCode(static sender => ((AnswerSender)sender!).ResumeFlush(), this);
+            ResumeFlushSoon();
         }
     }
+
+    /// <summary>For whoever has been told to call <see cref="ResumeFlush"/> and runs no code of the application's.</summary>
+    public void ResumeFlushSoon() => exchange.Services.RunUserCode(static sender => ((AnswerSender)sender!).ResumeFlush(), this);
 
     /// <summary>Runs the code that waited for its bytes to leave.</summary>
     public void ResumeFlush()

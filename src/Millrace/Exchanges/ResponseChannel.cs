@@ -9,7 +9,7 @@ internal abstract class ResponseChannel(ResponseFraming framing)
     private uint _requests;
 
     /// <summary>Made when somebody asks. No other connection has it, of this process or of one before it.</summary>
-    public string Id => _id ??= ConnectionIds.Next();
+    public string Id => Volatile.Read(ref _id) ?? Interlocked.CompareExchange(ref _id, ConnectionIds.Next(), null) ?? _id;
 
     /// <summary>Counts the requests that begin. The loop's driver.</summary>
     public uint NextRequestNumber() => ++_requests;

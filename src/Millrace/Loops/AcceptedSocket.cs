@@ -8,5 +8,5 @@ namespace Millrace.Loops;
 /// <param name="Descriptor">The socket.</param>
 /// <param name="Address">Where it was accepted.</param>
 /// <param name="Peer">Its peer's address as the kernel gives it; empty for Unix sockets.</param>
-/// <param name="Knowledge">Of one that another server has served before: what that one knew of it.</param>
-internal sealed record AcceptedSocket(int Descriptor, ListenAddress Address, byte[] Peer, byte? Knowledge = null);
+/// <param name="Moved">Of one that another server has had before: what that one knew of it.</param>
+internal sealed record AcceptedSocket(int Descriptor, ListenAddress Address, byte[] Peer, MovedConnection? Moved = null);

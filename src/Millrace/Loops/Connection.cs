@@ -29,8 +29,8 @@ internal abstract class Connection(int descriptor, ResponseFraming framing) : Re
 
     // ---- called by the loop's driver; false: the loop was taken over meanwhile ----
     /// <param name="driver">Drives the loop.</param>
-    /// <param name="knowledge">Of a connection that another server has served before, what that one knew of it: <see cref="MovedConnection.Knowledge"/>.</param>
-    public abstract bool OnAccepted(LoopDriver driver, byte? knowledge);
+    /// <param name="moved">Of a connection that another server has had before, what that one knew of it.</param>
+    public abstract bool OnAccepted(LoopDriver driver, MovedConnection? moved);
 
     public abstract bool OnEvent(LoopDriver driver, Readiness ready);
 

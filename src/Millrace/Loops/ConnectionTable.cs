@@ -15,13 +15,13 @@ internal sealed class ConnectionTable
     {
         if (!_free.TryPop(out int slot))
         {
-            slot = _used++;
-            if (slot == _slots.Length)
+            if (_used == _slots.Length)
             {
                 Array.Resize(ref _slots, _slots.Length * 2);
             }
 
             _ = _free.EnsureCapacity(_slots.Length);    // a connection is removed whatever memory there is then
+            slot = _used++;     // where there was none just now, the next one finds some
         }
 
         _slots[slot] = connection;

@@ -312,7 +312,7 @@ internal sealed partial class EventLoop<TKernel> : EventLoop
         Counters.Accepted++;
         try
         {
-            return connection.OnAccepted(driver, accepted.Knowledge);
+            return connection.OnAccepted(driver, accepted.Moved);
         }
         catch (Exception error)
         {

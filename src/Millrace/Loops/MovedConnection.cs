@@ -1,9 +1,10 @@
 // What one server tells another of a connection that it gives away: nothing but this goes with the descriptor, since a connection is given away only
 // while it is idle, and bytes that nobody has read are in its socket.
 //
-//   version   flags   what the protocol knows   address of the peer (TCP: as the kernel gives it)
-//   1 byte    1 byte  1 byte                    0 to 128 bytes
+//   version   flags   what the protocol knows   until when it may be idle   address of the peer (TCP: as the kernel gives it)
+//   1 byte    1 byte  1 byte                    8 bytes                     0 to 128 bytes
 
+using System.Buffers.Binary;
 using Millrace.Listeners;
 using Millrace.Platform;
 
@@ -12,14 +13,17 @@ namespace Millrace.Loops;
 /// <param name="Protocol">What is spoken on it.</param>
 /// <param name="IsTcp">Or a Unix socket.</param>
 /// <param name="Knowledge">Bits that mean something to the protocol alone.</param>
+/// <param name="IdleUntilMs">When its idle time is over, or that for a first head where nothing has ever come: on the clock of all processes of this machine (<see cref="IKernel.NowMs"/>).
+/// 0: it has only just been accepted.</param>
 /// <param name="Peer">The peer's address; empty where it is a Unix socket.</param>
-internal sealed record MovedConnection(ListenProtocol Protocol, bool IsTcp, byte Knowledge, byte[] Peer)
+internal sealed record MovedConnection(ListenProtocol Protocol, bool IsTcp, byte Knowledge, long IdleUntilMs, byte[] Peer)
 {
     /// <summary>Bytes it takes at most.</summary>
     public const int SizeMax = HeadSize + 128;
 
-    private const int HeadSize = 3;
-    private const byte Version = 1;
+    private const int TimeAt = 3;
+    private const int HeadSize = TimeAt + sizeof(long);
+    private const byte Version = 2;
     private const byte HttpFlag = 1;
     private const byte TcpFlag = 2;
 
@@ -42,7 +46,8 @@ internal sealed record MovedConnection(ListenProtocol Protocol, bool IsTcp, byte
         return kernel.Give(channel, descriptor, message[..Write(message)]);
     }
 
-    /// <summary>Answers as <see cref="IKernel.Take"/>. No socket, and no failure: it came from a server that this one does not understand, and is closed.</summary>
+    /// <summary>Answers as <see cref="IKernel.Take"/>. No socket, and no failure: it came from a server that this one does not understand, or that says of it what it is not (a loop closes what is
+    /// over TCP in another way), and is closed.</summary>
     public static int Take<TKernel>(TKernel kernel, int channel, out AcceptedSocket? taken, out int[] strange)
         where TKernel : struct, IKernel
     {
@@ -53,7 +58,7 @@ internal sealed record MovedConnection(ListenProtocol Protocol, bool IsTcp, byte
         {
             try
             {
-                taken = Read(message[..length]) is { } its ? new AcceptedSocket(descriptor, its.Address, its.Peer, its.Knowledge) : null;
+                taken = Read(message[..length]) is { } its && its.IsTcp == kernel.IsTcp(descriptor) ? new AcceptedSocket(descriptor, its.Address, its.Peer, its) : null;
             }
             finally
             {
@@ -73,13 +78,16 @@ internal sealed record MovedConnection(ListenProtocol Protocol, bool IsTcp, byte
         message[0] = Version;
         message[1] = (byte)((Protocol == ListenProtocol.Http1 ? HttpFlag : 0) | (IsTcp ? TcpFlag : 0));
         message[2] = Knowledge;
+        BinaryPrimitives.WriteInt64LittleEndian(message[TimeAt..], IdleUntilMs);
         Peer.CopyTo(message[HeadSize..]);
         return HeadSize + Peer.Length;
     }
 
     /// <summary>Null: it comes from a server that this one does not understand.</summary>
     public static MovedConnection? Read(ReadOnlySpan<byte> message) =>
-        message is [Version, <= (HttpFlag | TcpFlag), _, ..] && message.Length <= SizeMax
-            ? new MovedConnection((message[1] & HttpFlag) != 0 ? ListenProtocol.Http1 : ListenProtocol.FastCgi, (message[1] & TcpFlag) != 0, message[2], message[HeadSize..].ToArray())
+        message is [Version, <= (HttpFlag | TcpFlag), ..] && message.Length is >= HeadSize and <= SizeMax
+            ? new MovedConnection(
+                (message[1] & HttpFlag) != 0 ? ListenProtocol.Http1 : ListenProtocol.FastCgi, (message[1] & TcpFlag) != 0, message[2],
+                BinaryPrimitives.ReadInt64LittleEndian(message[TimeAt..]), message[HeadSize..].ToArray())
             : null;
 }

@@ -13,6 +13,8 @@ internal static class ForeignDescriptor
         && Option(descriptor, SystemCalls.SO_TYPE) == SystemCalls.SOCK_STREAM
         && Option(descriptor, SystemCalls.SO_ACCEPTCONN) == 0;
 
+    public static bool IsUnix(int descriptor) => Option(descriptor, SystemCalls.SO_DOMAIN) == SystemCalls.AF_UNIX;
+
     /// <summary>
     /// Closes what is no connection, on a thread of its own: a close may wait for as long as whoever stands behind the file likes (FUSE, a terminal, SO_LINGER). Where there is
     /// no thread it stays open.

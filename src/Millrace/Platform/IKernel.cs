@@ -154,6 +154,9 @@ internal interface IKernel
     /// <param name="strange">What is no connection: the caller has it closed.</param>
     int Take(int channel, Span<byte> knowledge, out int length, out int[] strange);
 
+    /// <summary>Whether a connection that was taken is one over TCP, whatever has been said of it.</summary>
+    bool IsTcp(int descriptor);
+
     /// <summary>Closes the descriptor of a connection that somebody else has: the peer sees nothing of it, nor does the event queue hear of it again.</summary>
     void Leave(Poller poller, int descriptor);
 

@@ -57,6 +57,8 @@ internal readonly unsafe partial struct LinuxKernel
         }
     }
 
+    public bool IsTcp(int descriptor) => !ForeignDescriptor.IsUnix(descriptor);
+
     // Closing does not end the registration where another process has the socket too: epoll(7), question 6.
     public void Leave(Poller poller, int descriptor)
     {

@@ -65,7 +65,7 @@ public sealed class SharedSocketTests : IDisposable
         await AskAsync(other, "/first");
 
         (Socket moved, int its) = TcpPair();
-        Assert.Equal(0, new MovedConnection(ListenProtocol.Http1, IsTcp: true, Knowledge: 0, Peer: []).Give(default(LinuxKernel), gives, its));
+        Assert.Equal(0, new MovedConnection(ListenProtocol.Http1, IsTcp: true, Knowledge: 0, IdleUntilMs: 0, Peer: []).Give(default(LinuxKernel), gives, its));
         await AskAsync(moved, "/moved");
         MakeBlocking(its);
         await AskAsync(moved, "/moved");
@@ -77,6 +77,25 @@ public sealed class SharedSocketTests : IDisposable
         Assert.Equal(1, await moved.ReceiveAsync(first).WaitAsync(TimeSpan.FromMilliseconds(PatienceMs)));
         await AskAsync(other, "/other");        // while nobody reads the rest
         _ = SystemCalls.Close(its);
+        _ = SystemCalls.Close(gives);
+    }
+
+    // socket(7), SO_LINGER: a loop that takes it for a Unix socket would close it as one, and wait for as long as whoever has it besides has said.
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task A_connection_that_is_said_to_be_what_it_is_not_is_closed(bool isTcp)
+    {
+        Socket listener = Listen(unix: true);
+        await using MillraceServer server = await StartAsync(listener);
+        (int gives, int takes) = Channel();
+        await server.Engine.TakeFromAsync(takes);
+
+        (Socket moved, int its) = Pair(unix: !isTcp);
+        Assert.Equal(0, new MovedConnection(ListenProtocol.Http1, !isTcp, Knowledge: 0, IdleUntilMs: 0, Peer: []).Give(default(LinuxKernel), gives, its));
+        _ = SystemCalls.Close(its);
+        Assert.Equal(0, await moved.ReceiveAsync(new byte[1]).WaitAsync(TimeSpan.FromMilliseconds(PatienceMs)));
+        await AskAsync(Connect(listener.LocalEndPoint!), "/other");
         _ = SystemCalls.Close(gives);
     }
 
@@ -130,7 +149,7 @@ public sealed class SharedSocketTests : IDisposable
 
     private Socket Listen(bool unix)
     {
-        EndPoint at = unix ? new UnixDomainSocketEndPoint(_folder.PathOf("listener")) : new IPEndPoint(IPAddress.Loopback, 0);
+        EndPoint at = unix ? new UnixDomainSocketEndPoint(_folder.PathOf($"listener{_sockets.Count}")) : new IPEndPoint(IPAddress.Loopback, 0);
         Socket listener = Kept(new Socket(at.AddressFamily, SocketType.Stream, ProtocolType.Unspecified));
         listener.Bind(at);
         listener.Listen(16);
@@ -145,9 +164,11 @@ public sealed class SharedSocketTests : IDisposable
     }
 
     // A client, and the descriptor of a server's end that has been accepted by somebody else.
-    private (Socket Client, int Accepted) TcpPair()
+    private (Socket Client, int Accepted) TcpPair() => Pair(unix: false);
+
+    private (Socket Client, int Accepted) Pair(bool unix)
     {
-        Socket listener = Listen(unix: false);
+        Socket listener = Listen(unix);
         Socket client = Connect(listener.LocalEndPoint!);
         using Socket accepted = listener.Accept();
         return (client, SystemCalls.Fcntl((int)accepted.Handle, SystemCalls.F_DUPFD_CLOEXEC, 3));

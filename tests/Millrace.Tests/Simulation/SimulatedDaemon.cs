@@ -162,7 +162,7 @@ internal sealed class SimulatedDaemon
             {
                 (SimulatedSocket socket, IPAddress from) = listener.Dequeue();
                 var its = new MovedConnection(
-                    listener == _listeners[0] ? ListenProtocol.FastCgi : ListenProtocol.Http1, listener.IsTcp, Knowledge: 0, listener.IsTcp ? SocketName.Write(from, 40_000) : []);
+                    listener == _listeners[0] ? ListenProtocol.FastCgi : ListenProtocol.Http1, listener.IsTcp, Knowledge: 0, IdleUntilMs: 0, listener.IsTcp ? SocketName.Write(from, 40_000) : []);
                 Trace("pass on", socket.Number);
                 Channel.Enqueue(socket, message[..its.Write(message)]);
             }

@@ -61,6 +61,8 @@ internal readonly struct SimulatedKernel(SimulatedWorld world) : IKernel
         return world.Take(channel, knowledge, out length);
     }
 
+    public bool IsTcp(int descriptor) => world.IsTcp(descriptor);
+
     public void Leave(Poller poller, int descriptor) => world.Leave(poller, descriptor);
 
     public void Close(int descriptor, bool reset, bool mayLinger = true) => world.Close(descriptor, reset);

@@ -75,6 +75,9 @@ internal sealed partial class SimulatedWorld
 
     private SimulatedChannel? ChannelAt(int descriptor) => _descriptors[descriptor] is ChannelEnd end ? end.Channel : _descriptors[descriptor] as SimulatedChannel;
 
+    /// <summary>What another process than a server of ours says of a connection that it gives; null: ours does.</summary>
+    public Action<byte[]>? InGive { get; set; }
+
     public int Give(int channel, int descriptor, ReadOnlySpan<byte> knowledge)
     {
         if (Find(descriptor, "sendmsg") is not { } socket)
@@ -90,7 +93,9 @@ internal sealed partial class SimulatedWorld
             if (result == 0)
             {
                 socket.Owner = null;
-                to.Enqueue(socket, knowledge.ToArray());
+                byte[] message = knowledge.ToArray();
+                InGive?.Invoke(message);
+                to.Enqueue(socket, message);
             }
         }
 

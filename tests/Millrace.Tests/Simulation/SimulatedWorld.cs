@@ -325,8 +325,12 @@ internal sealed partial class SimulatedWorld(SeededRandom random, SimulatedMachi
         return result;
     }
 
+    /// <summary>What happens as the kernel gives bytes; null: nothing does.</summary>
+    public Action? InReceive { get; set; }
+
     public int Receive(int descriptor, Span<byte> buffer)
     {
+        InReceive?.Invoke();
         if (Find(descriptor, "recv") is not { } socket)
         {
             return KernelResult.Broken;
@@ -401,6 +405,8 @@ internal sealed partial class SimulatedWorld(SeededRandom random, SimulatedMachi
     }
 
     public int Unread(int descriptor) => Find(descriptor, "ioctl")?.UnreadByServer ?? 0;
+
+    public bool IsTcp(int descriptor) => Find(descriptor, "getsockopt")?.IsTcp ?? false;
 
     public int Unsent(int descriptor)
     {

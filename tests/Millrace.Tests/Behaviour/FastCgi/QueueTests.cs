@@ -201,6 +201,22 @@ public sealed class QueueTests
             new MillraceOptions { Loops = 1, MaxConcurrentRequests = 1, RequestQueueLimit = 1 });
     }
 
+    // It has asked for the end of the connection, which comes behind the one that is answered.
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public void A_request_that_is_refused_beside_a_waiting_one_ends_the_connection_behind_it_FastCGI_5_1_FCGI_KEEP_CONN(bool keep) => Run(bench =>
+    {
+        FrontEnd front = bench.Connect();
+        bench.Send(front, Wire.Request("/waits"));
+        bench.Send(front, Wire.BeginRequest(role: 3, keep: keep));
+        Ends(bench);
+        Ends(bench);
+        Assert.Equal([0, 3], front.Ended.Select(static response => (int)response.ProtocolStatus));
+        Assert.Equal("/waits 0", front.Ended[0].BodyText);
+        Assert.Equal(!keep, front.IsAtEnd);
+    });
+
     // A turn ends with the deadlines, and what it then hears of goes before what they have posted.
     [Fact]
     public void A_request_that_begins_to_wait_as_the_time_of_another_ends_has_all_of_its_own_RequestQueueTimeout()

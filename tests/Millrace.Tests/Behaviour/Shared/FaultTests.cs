@@ -31,6 +31,36 @@ public abstract class FaultTests(Way way) : SharedTests(way)
             Assert.Equal("/other", bench.Get(other, "/other").BodyText);
         });
 
+    // There is room for what it writes, and a piece of its body: that the one cannot be kept is no reason to wait for the other.
+    [Fact]
+    public void A_fault_as_a_piece_of_body_comes_ends_the_wait_for_room_that_came_with_it()
+    {
+        bool isOver = false;
+        Run(
+            async call =>
+            {
+                await Record.ExceptionAsync(async () => await call.WriteAsync(new byte[1_000_000]));
+                isOver = true;
+            },
+            bench =>
+            {
+                bench.Simulation.FaultsMade = [];
+                bench.Simulation.World.PeerCapacityMax = 0;
+                bench.Reads = false;
+                Caller caller = bench.Connect();
+                bench.Send(caller, [.. caller.Head("/", "POST", 1_000), .. caller.Part(new byte[10])]);
+                Assert.False(isOver);
+                _ = caller.Socket.ClientRead(new byte[1_000_000]);
+                caller.Socket.ClientSend(caller.Part(new byte[10]));
+                caller.Socket.Deliver(int.MaxValue);
+                bench.Simulation.World.InReceive = Once(next => bench.Simulation.World.InReceive = next);
+                bench.Settle();
+                Assert.Single(bench.Simulation.FaultsMade);
+                Assert.True(isOver);
+                Assert.Equal(0, bench.Connections);
+            });
+    }
+
     [Fact]
     public void A_fault_before_its_request_has_run_leaves_its_place_to_others_MaxConcurrentRequests() => Run(
         AtOnce(static call => call.WriteText(call.Path)),

@@ -1,6 +1,7 @@
 // Connections that move to another server without their peers noticing: each byte of theirs is answered once, by the one or by the other.
 // The two servers are two loops here, that have nothing in common but the channel.
 
+using System.Buffers.Binary;
 using Millrace.Exchanges;
 using Millrace.Loops;
 using Millrace.Tests.Simulation;
@@ -189,20 +190,68 @@ public abstract class MoveTests(Way way) : SharedTests(way)
         Assert.Equal(0, bench.Connections);
     });
 
+    // However often it moves: where processes are replaced more often than that, nothing would ever end otherwise.
     [Fact]
-    public void A_connection_that_has_moved_has_the_time_of_an_idle_one()
+    public void An_idle_connection_that_moves_has_the_time_that_is_left_of_it_IdleTimeout() => Move(Call.Echo, static (bench, caller) =>
     {
-        Move(Call.Echo, static (bench, caller) =>
+        _ = bench.Get(caller, "/before");
+        bench.Pass(TimeSpan.FromSeconds(100));
+        Begin(bench);
+        bench.Pass(TimeSpan.FromSeconds(29));
+        Assert.Same(New(bench), caller.Socket.Reader);
+        Assert.False(caller.IsAtEnd);
+        bench.Pass(TimeSpan.FromSeconds(2));
+        Assert.True(caller.IsAtEnd);
+    });
+
+    [Fact]
+    public void A_connection_that_moves_has_its_idle_time_anew_behind_each_request_IdleTimeout() => Move(Call.Echo, static (bench, caller) =>
+    {
+        _ = bench.Get(caller, "/before");
+        bench.Pass(TimeSpan.FromSeconds(100));
+        Begin(bench);
+        bench.Pass(TimeSpan.FromSeconds(1));
+        _ = bench.Get(caller, "/after");
+        bench.Pass(TimeSpan.FromSeconds(129));
+        Assert.False(caller.IsAtEnd);
+        bench.Pass(TimeSpan.FromSeconds(2));
+        Assert.True(caller.IsAtEnd);
+    });
+
+    [Fact]
+    public void A_connection_that_has_sent_nothing_yet_has_the_time_of_its_first_head_wherever_it_moves_HeadTimeout() => Move(Call.Echo, static (bench, caller) =>
+    {
+        bench.Pass(TimeSpan.FromSeconds(20));
+        Begin(bench);
+        bench.Pass(TimeSpan.FromSeconds(9));
+        Assert.Same(New(bench), caller.Socket.Reader);
+        Assert.False(caller.IsAtEnd);
+        bench.Pass(TimeSpan.FromSeconds(2));
+        Assert.True(caller.IsAtEnd);
+    });
+
+    // Any process that has the channel may say anything.
+    [Theory]
+    [InlineData(0, 30)]         // nobody has had it yet: the time of a first head
+    [InlineData(long.MaxValue, 130)]
+    [InlineData(1, 0)]
+    [InlineData(-1, 0)]
+    [InlineData(long.MinValue, 0)]
+    public void Whatever_is_said_of_it_a_connection_that_has_come_is_idle_for_no_more_than_its_time(long saidMs, int seconds) => Move(Call.Echo, (bench, caller) =>
+    {
+        _ = bench.Get(caller, "/before");
+        bench.Simulation.World.InGive = message => BinaryPrimitives.WriteInt64LittleEndian(message.AsSpan(3), saidMs);
+        Begin(bench);
+        if (seconds > 0)
         {
-            _ = bench.Get(caller, "/before");
-            bench.Pass(TimeSpan.FromSeconds(100));
-            Begin(bench);
-            bench.Pass(TimeSpan.FromSeconds(129));
+            bench.Pass(TimeSpan.FromSeconds(seconds - 1));
+            Assert.Same(New(bench), caller.Socket.Reader);
             Assert.False(caller.IsAtEnd);
-            bench.Pass(TimeSpan.FromSeconds(2));
-            Assert.True(caller.IsAtEnd);
-        });
-    }
+        }
+
+        bench.Pass(TimeSpan.FromSeconds(2));
+        Assert.True(caller.IsAtEnd);
+    });
 
     [Fact]
     public void New_connections_are_the_others() => Move(Call.Echo, static (bench, caller) =>

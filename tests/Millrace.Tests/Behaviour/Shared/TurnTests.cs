@@ -84,6 +84,36 @@ public abstract class TurnTests(Way way) : SharedTests(way)
             });
     }
 
+    // They are heard of in one turn, and run in it one after the other.
+    [Fact]
+    public void What_handlers_before_it_in_its_turn_have_taken_is_time_in_which_a_request_has_waited_SlowRequestThreshold()
+    {
+        List<long> waited = [];
+        SharedBench? on = null;
+        Run(
+            AtOnce(call =>
+            {
+                waited.Add(call.Exchange.RunsSinceMs - call.Exchange.StartedMs);
+                on!.Simulation.World.NowMs += 70;
+            }),
+            bench =>
+            {
+                on = bench;
+                Caller[] callers = [bench.Connect(), bench.Connect(), bench.Connect()];
+                foreach (Caller caller in callers)
+                {
+                    caller.Socket.ClientSend(caller.Request("/"));
+                    caller.Socket.Deliver(int.MaxValue);
+                }
+
+                bench.Settle();
+                Assert.Equal([0, 70, 140], waited);
+                _ = bench.Get(callers[0], "/");
+                Assert.Equal([0, 70, 140, 0], waited);
+            },
+            static options => options.SlowRequestThreshold = TimeSpan.FromSeconds(10));
+    }
+
     // The read has used the edge up: nothing but the server itself remembers that there may be more.
     [Fact]
     public void A_request_behind_a_full_read_is_answered_though_the_handler_before_it_was_handed_over_and_ended_at_once()
