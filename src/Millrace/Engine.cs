@@ -35,7 +35,7 @@ internal sealed class Engine : IAsyncDisposable
         _meter = new ServerMeter(_loops, _services);
     }
 
-    // Each takes two descriptors, and there may be as many of them as the machine has processors.
+    // Each takes three descriptors, and there may be as many of them as the machine has processors.
     private static EventLoop<LinuxKernel>[] OpenLoops(int count, LoopServices services)
     {
         var loops = new List<EventLoop<LinuxKernel>>(count);

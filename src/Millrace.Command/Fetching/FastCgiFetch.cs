@@ -17,6 +17,8 @@ internal sealed class FastCgiFetch(RecordTrace trace, ResponseWriter response, T
     private int _endKept;
     private long _bodyLength;
     private bool _hasNoBody;
+    private bool _hasAnswered;
+    private bool _isErrorLineOpen;
     private EndRequest? _ended;
 
     /// <returns>The status code of the response.</returns>
@@ -33,6 +35,10 @@ internal sealed class FastCgiFetch(RecordTrace trace, ResponseWriter response, T
         }
         finally
         {
+            if (_isErrorLineOpen)
+            {
+                errorLog.WriteLine();       // what is said next is not the application's
+            }
             await sending.CancelAsync();
             await sent;
         }
@@ -89,7 +95,7 @@ internal sealed class FastCgiFetch(RecordTrace trace, ResponseWriter response, T
                 var result = reader.Read(buffer.AsSpan(position, received - position), out int consumed, out var part);
                 if (result == ReadResult.Faulty)
                 {
-                    throw ResponseHead.Broken("the server does not speak FastCGI version 1");
+                    throw ResponseHead.Broken(_hasAnswered ? "bytes follow that are no record, which is how a server shows that it has broken the answer off" : "the server does not speak FastCGI version 1");
                 }
                 if (result == ReadResult.Done)
                 {
@@ -110,6 +116,7 @@ internal sealed class FastCgiFetch(RecordTrace trace, ResponseWriter response, T
         {
             return;
         }
+        _hasAnswered = true;
         switch (part.Type)
         {
             case RecordType.Stdout:
@@ -130,6 +137,7 @@ internal sealed class FastCgiFetch(RecordTrace trace, ResponseWriter response, T
         var text = new char[Encoding.UTF8.GetMaxCharCount(bytes.Length)];
         int length = _errorText.GetChars(bytes, text, flush: false);
         errorLog.Write(CommandConsole.Readable(new string(text, 0, length), keepsLines: true));
+        _isErrorLineOpen = length > 0 ? text[length - 1] != '\n' : _isErrorLineOpen;
     }
 
     private async ValueTask TakeOutputAsync(ReadOnlyMemory<byte> content, CancellationToken ct)

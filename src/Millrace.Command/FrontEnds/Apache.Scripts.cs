@@ -9,7 +9,7 @@ internal sealed partial class Apache
     {
         string root = Quoted(scripts.Root ?? "/var/www/html");
         return $"""
-            # {FileFor(site)}, then: a2enmod proxy_fcgi && a2ensite {site.Name} && {ReloadCommand}
+            {HeadOfSeveral(site.Name, [site])}
             <VirtualHost *:80>
             {Names(site)}
             {(scripts.Root is null ? "    # where the scripts lie, as the pool sees it\n" : "")}    DocumentRoot {root}

@@ -23,6 +23,12 @@ internal sealed partial class Apache : FrontEnd
 
     public override string FileFor(FrontEndSite site) => $"/etc/apache2/sites-available/{site.Name}.conf";
 
+    // A site is enabled by the name of its file.
+    public override string HeadOfSeveral(string name, IReadOnlyList<FrontEndSite> sites) =>
+        $"# {FileFor(sites[0] with { Name = name })}, then: a2enmod {string.Join(' ', sites.SelectMany(ModulesFor).Distinct())} && a2ensite {name} && {ReloadCommand}";
+
+    private static string[] ModulesFor(FrontEndSite site) => site.Address.Scheme == ServerScheme.FastCgi ? ["proxy_fcgi"] : ["proxy_http", "headers"];
+
     /// <exception cref="CommandFailure">The path of the socket or the prefix holds characters that Apache would read otherwise.</exception>
     public override string Configure(FrontEndSite site)
     {
@@ -32,7 +38,7 @@ internal sealed partial class Apache : FrontEnd
         }
         bool fastCgi = site.Address.Scheme == ServerScheme.FastCgi;
         return $"""
-            # {FileFor(site)}, then: a2enmod {(fastCgi ? "proxy_fcgi" : "proxy_http headers")} && a2ensite {site.Name} && {ReloadCommand}
+            {HeadOfSeveral(site.Name, [site])}
             <VirtualHost *:80>
             {Names(site)}
                 # {site.BodyMaxSource}

@@ -52,6 +52,9 @@ internal abstract class FrontEnd
     /// <summary>Whether the configurations of several sites can stand in one file, one behind the other.</summary>
     public virtual bool TakesSeveral => false;
 
+    /// <summary>The lines above the configurations of several sites in a file of this name; null: those of the first one will do, with the name of the file.</summary>
+    public virtual string? HeadOfSeveral(string name, IReadOnlyList<FrontEndSite> sites) => null;
+
     /// <summary>Whether it can be told to find the scripts of a pool.</summary>
     public virtual bool FindsScripts => false;
 

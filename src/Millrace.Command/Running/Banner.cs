@@ -31,6 +31,10 @@ internal static class Banner
             {
                 text.AppendLine("The socket is private to you. For a web server that runs as another user: join its group (usermod -aG www-data YOU), or use --urls fastcgi://127.0.0.1:9000, which every user of this machine may open");
             }
+            else if (chosen is null && address.SocketPath is not null && !addresses.Any(static one => one.StartsWith("fastcgi://unix:", StringComparison.OrdinalIgnoreCase) && one.Contains('?', StringComparison.Ordinal)))
+            {
+                text.AppendLine("The socket is open to you and your group. For a web server that runs as another user, say which group may open it: '?mode=660&group=www-data' behind the address");
+            }
             var site = new FrontEndSite(address, name, FrontEndSite.DefaultHostNames, "/", hasIPv6);
             text.AppendLine().AppendLine(console.Dim(new Nginx().Configure(site).TrimEnd('\n'))).AppendLine();
         }

@@ -274,7 +274,7 @@ internal sealed partial class ServeFileReader
     {
         if (name.Length is 0 or > NameMax || !char.IsAsciiLetterOrDigit(name[0]) || !name.All(static c => char.IsAsciiLetterLower(c) || char.IsAsciiDigit(c) || c is '-' or '_'))
         {
-            Add(place, string.Create(CultureInfo.InvariantCulture, $"\"{name}\" is {NameText}, at most {NameMax} of them, the first a letter or a digit: files and sockets are named after it."));
+            Add(place, string.Create(CultureInfo.InvariantCulture, $"\"{name}\" cannot be {NameText}: at most {NameMax} of them, the first a letter or a digit, since files and sockets are named after it."));
         }
     }
 

@@ -40,6 +40,10 @@ internal static class ConfigVerb
                 console.Output.Write(FileSites.Configure(chosen, ServeFileSource.Read(ServeFileSource.Find(result.GetRequiredValue(address)))));
                 return ExitCode.Success;
             }
+            if (!result.GetRequiredValue(address).Contains("://", StringComparison.Ordinal))
+            {
+                throw CommandFailure.Usage($"There is no file '{result.GetRequiredValue(address)}'; and an address has a scheme: fastcgi://unix:/run/app.sock, fastcgi://127.0.0.1:9000, or http:// likewise.");
+            }
             var where = CheckSocket(ServerAddress.ParseLocal(result.GetRequiredValue(address)));
             var site = new FrontEndSite(where, NameOf(where), CheckHosts(result.GetRequiredValue(host)), CheckPath(result.GetRequiredValue(path)), Socket.OSSupportsIPv6);
             console.Output.Write(chosen.Configure(site));

@@ -23,7 +23,9 @@ internal static class FileSites
             throw CommandFailure.Usage($"{unknown.Name} is a pool that has its scripts named by the web server, and a configuration of {frontEnd.Name} for that is not printed. Say \"root\" in {file.Path}, the folder that they lie in: the pool finds them itself then.");
         }
         string[] blocks = [.. sites.Select(frontEnd.Configure)];
-        string first = blocks[0].Replace(frontEnd.FileFor(sites[0]), frontEnd.FileFor(sites[0] with { Name = FileName }), StringComparison.Ordinal);
+        string first = frontEnd.HeadOfSeveral(FileName, sites) is { } head
+            ? head + '\n' + WithoutHead(blocks[0])
+            : blocks[0].Replace(frontEnd.FileFor(sites[0]), frontEnd.FileFor(sites[0] with { Name = FileName }), StringComparison.Ordinal);
         return string.Join('\n', [first, .. blocks.Skip(1).Select(WithoutHead)]);
     }
 

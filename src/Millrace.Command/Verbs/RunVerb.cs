@@ -27,7 +27,7 @@ internal static class RunVerb
             ("millrace run samples/Hello", "builds the project, listens on http://127.0.0.1:5000 and a Unix socket, prints the nginx block for the socket"),
             ("millrace run /srv/shop/Shop.dll --urls 'fastcgi://unix:/run/shop.sock?mode=660&group=www-data'", "a published app on a socket that nginx may open"),
             ("millrace run . --urls fastcgi://127.0.0.1:9000 --environment Development -- --Greeting=Hi", "the project here, with an argument of its own"),
-            ("millrace run . --watch --environment Development", "what is saved is built, and answers the next request; none is lost meanwhile"),
+            ("millrace run . --watch --environment Development", "what is saved is built, and takes over when it listens; until then the version before answers"),
             ("millrace run /srv/shop --reload --urls http://127.0.0.1:5001", "`kill -HUP` of it puts a new process in the place of the one that runs"),
         ],
         ExitCodes:

@@ -63,8 +63,8 @@ internal static class ServeVerb
         await using var listening = control = await ControlServer.StartAsync(socket, daemon, () => stopping.TrySetResult(), upgrading);
         upgrading.Attach(daemon, control, sockets);
         console.Steady.Say(state is null
-            ? $"serving {daemon.File.CountText} of {daemon.File.Path}; `millrace status` shows them"
-            : $"Millrace {Daemon.Version} serves {daemon.File.CountText} of {daemon.File.Path} in the place of {state.Millrace}; `millrace status` shows them");
+            ? $"serving {daemon.File.CountText} of {daemon.File.Path}; `{StatusOf(daemon.File.Places)}` shows them"
+            : $"Millrace {Daemon.Version} serves {daemon.File.CountText} of {daemon.File.Path} in the place of {state.Millrace}; `{StatusOf(daemon.File.Places)}` shows them");
         var started = TellWhenStartedAsync(daemon.StartAsync(), daemon.File.StartPatience, () => manager.TellReady(daemon.Summary));
         await stopping.Task;
         manager.TellStopping();
@@ -112,6 +112,8 @@ internal static class ServeVerb
         }
     }
 
+    private static string StatusOf(DaemonPlaces places) => places.Control == ServeFileSource.Defaults.Control ? "millrace status" : $"millrace status --control {places.Control}";
+
     private static ListenSocket Listen(DaemonPlaces places, DaemonState? state)
     {
         if (state?.Control is { } kept && ResumedListeners.TryTake(kept.Descriptor, ListenAddress.Parse(kept.Address), kept.File) is { } resumed)
@@ -124,7 +126,7 @@ internal static class ServeVerb
         }
         catch (MillraceStartException error)
         {
-            throw new CommandFailure(ExitCode.Failure, $"{error.Message} If a daemon of yours has it, `millrace status` shows what it serves; a second one needs a \"control\" of its own in its file.");
+            throw new CommandFailure(ExitCode.Failure, $"{error.Message} If a daemon of yours has it, `{StatusOf(places)}` shows what it serves; a second one needs a \"control\" of its own in its file.");
         }
     }
 

@@ -14,7 +14,7 @@ internal abstract partial class Connection<TKernel>
 
     private bool _yields;                // held bytes wait for the other connections of the loop: PostReason.Continue is on its way
 
-    // Behind bytes that fill no buffer.
+    // Behind bytes that fill no buffer: as while it is lent, and where its end has been noted here (_receivingEnded), of which no further event tells.
     private bool MayMoreLieThere => MayMoreLieBehind || _receivingEnded;
 
     /// <summary>Nothing has to be waited for before the next bytes are read.</summary>
@@ -67,7 +67,7 @@ internal abstract partial class Connection<TKernel>
 
         if ((ready & Readiness.Urgent) != 0)
         {
-            _isMarked = true;
+            _hasUrgent = true;
         }
 
         if (_peerEnd == PeerEnd.Open && (ready & (Readiness.PeerFinished | Readiness.HangUp | Readiness.Error)) != 0)

@@ -3,7 +3,7 @@
 //
 //   SendingConnection   whoever owns its output, on any thread: sending, breaking off, giving back
 //   LentConnection      its loop, while an exchange owns it
-//   ClosingConnection   its loop: the end, the drain and time limits, whose halves for a connection that is lent only tell its exchange
+//   ClosingConnection   its loop: the end, the drain and time limits, whose halves for a connection that is lent tell its exchange, and cut the socket at most
 //   QueuedConnection    ... and its request waits for its turn
 //   Connection          ... and what comes in, and is run
 //

@@ -15,7 +15,7 @@ internal abstract class FastCgiSendingConnection<TKernel> : Connection<TKernel>
     private const int ControlMax = 16 * 1024;
 
     private protected readonly FastCgiFraming _frames;
-    private protected bool _isDispatched; // the request in progress has been dispatched: it runs, or waits for its turn (Stage.Queued). In OnClosed the stage tells it no more
+    private protected bool _isDispatched; // the request in progress has been dispatched: it runs, or waits for its turn (Stage.Queued). Where a connection is closed this is all that tells: its stage is Closed by then
     private bool _midRecord;         // part of a record has left, the rest waits
     private OutputBuffer? _control;  // answers to management records that wait for a record boundary, or for room in the socket
     private OutputBuffer? _behind;   // END_REQUEST for requests that came under the id in progress

@@ -17,7 +17,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
     private protected const int ReadsPerTurn = 2;     // full ones: a peer that sends without end does not keep the loop to itself
 
     private protected PeerEnd _peerEnd;
-    private protected bool _isMarked;       // the peer has sent something urgent, at which a read stops
+    private protected bool _hasUrgent;       // the peer has sent something urgent, at which a read stops
     private protected long _lastActiveMs;
     private BodyPace _bodyPace;
 
@@ -45,7 +45,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
     }
 
     /// <summary>Behind bytes that fill no buffer the end of what the peer has sent may lie, or what follows something urgent: it brings no edge of its own.</summary>
-    private protected bool MayMoreLieBehind => _peerEnd != PeerEnd.Open || _isMarked;
+    private protected bool MayMoreLieBehind => _peerEnd != PeerEnd.Open || _hasUrgent;
 
     /// <summary>The exchange of the request in progress; the loop's field. Away, and given back, it is out of date until the loop settles.</summary>
     protected internal Exchange? Exchange { get; set; }

@@ -100,7 +100,7 @@ internal abstract class QueuedConnection<TKernel> : ClosingConnection<TKernel>
         }
 
         OnExchangeEnded(keepsOpen: !IsClosing);
-        BeginIdling();
+        BeginIdling();      // where it is closing the close sets a deadline of its own
         return AfterTurn(driver);
     }
 

@@ -153,7 +153,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         return Later(exchange.Writes.While(exchange.Writes.FlushAfter(written, ticket), ticket, cancellationToken), exchange, ticket);
     }
 
-    /// <summary>The writer as a stream, whose synchronous writes need no AllowSynchronousIO, as elsewhere.</summary>
+    /// <summary>The writer as a stream, whose synchronous writes need no AllowSynchronousIO, as on Kestrel.</summary>
     public override Stream AsStream(bool leaveOpen = false) => new WriterStream(this, leaveOpen);
 
     public override void CancelPendingFlush() => request.Exchange.CheckCurrent(request.Ticket);

@@ -144,7 +144,7 @@ internal sealed partial class Log
     [LoggerMessage(25, LogLevel.Warning, "{Address} is the socket {Path}, which every user of this machine may open, and whoever can speak FastCGI to it is trusted. Narrow its mode (systemd: SocketMode=0660).")]
     public partial void OpenSocket(string address, string path);
 
-    [LoggerMessage(9, LogLevel.Warning, "Stopping: {Count} connections were left after {Seconds} s and were cut (DrainTimeout, or a shorter time that the host has given).")]
+    [LoggerMessage(9, LogLevel.Warning, "Stopping: connections that were left after {Seconds} s and have been cut: {Count} (DrainTimeout, or a shorter time that the host has given).")]
     public partial void DrainCut(int count, double seconds);
 
     [LoggerMessage(10, LogLevel.Debug, "Listening on {Address} with {Loops} event loops.")]

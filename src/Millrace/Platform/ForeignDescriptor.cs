@@ -34,7 +34,7 @@ internal static class ForeignDescriptor
     /// <summary>The same of a socket, with which what nobody has received is closed.</summary>
     public static void Close(IDisposable socket) => Begin(socket.Dispose);
 
-    /// <summary>Starts a thread for it; where there is none, nothing is done.</summary>
+    /// <summary>Has a thread of its own do what may wait; false, and nothing is done, where there is none.</summary>
     public static bool TryStart(Action close)
     {
         try

@@ -169,5 +169,5 @@ internal interface IKernel
     public const ulong MarkToken = ulong.MaxValue - 1;
 }
 
-/// <summary>An event queue and the descriptor that wakes it.</summary>
+/// <summary>An event queue, the descriptor that wakes it, and that of its mark.</summary>
 internal readonly record struct Poller(int Queue, int WakeUp, int Mark);

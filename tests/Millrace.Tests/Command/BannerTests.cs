@@ -37,6 +37,14 @@ public sealed class BannerTests
         Assert.DoesNotContain("5000", Print([Socket], chosen: null), StringComparison.Ordinal);
 
     [Theory]
+    [InlineData("fastcgi://unix:/run/hello.sock", true)]
+    [InlineData("fastcgi://unix:/run/hello.sock?mode=600", false)]
+    [InlineData(Socket, false)]
+    [InlineData("fastcgi://127.0.0.1:9000", false)]
+    public void Whom_a_socket_is_open_to_is_said_where_the_user_named_it_and_not_that(string address, bool isSaid) =>
+        Assert.Equal(isSaid, Print([address], chosen: null).Contains("The socket is open to you and your group.", StringComparison.Ordinal));
+
+    [Theory]
     [InlineData("fastcgi://fd:3")]
     [InlineData("fastcgi://*:9000?allow=10.0.0.5")]
     [InlineData("fastcgi://[::]:9000")]

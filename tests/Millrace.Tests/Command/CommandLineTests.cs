@@ -37,6 +37,7 @@ public sealed class CommandLineTests
     [InlineData("is every address of the machine", "get", "http://+:5000", "/")]
     [InlineData("`millrace get --help` shows", "get", "fastcgi://127.0.0.1:9000")]
     [InlineData("`millrace get --help` shows", "get", "fastcgi://127.0.0.1:9000", "/", "--wrong")]
+    [InlineData("There is no file 'nofile.json'", "config", "nginx", "nofile.json")]
     [InlineData("`millrace config --help` shows", "config", "nginx")]
     [InlineData("Supported: nginx", "config", "iis", "fastcgi://127.0.0.1:9000")]
     [InlineData("is not an address", "get", "127.0.0.1:9000", "/")]

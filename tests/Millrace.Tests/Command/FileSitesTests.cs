@@ -75,6 +75,18 @@ public sealed class FileSitesTests : IDisposable
         Assert.Contains("MILLRACE_PATH", (await CommandLine.RunAsync("config", "nginx", FilePath)).Output, StringComparison.Ordinal);
     }
 
+    // a2ensite names files, and each kind of address needs modules of its own.
+    [Fact]
+    public async Task The_head_for_Apache_enables_the_file_and_what_any_of_its_sites_needs()
+    {
+        Write("""{ "apps": [ { "name": "shop", "target": "s", "urls": "fastcgi://unix:/run/shop.sock" }, { "name": "blog", "target": "b", "urls": "http://unix:/run/blog.sock" }, { "name": "wiki", "target": "w", "urls": "http://127.0.0.1:5000" } ] }""");
+        string[] lines = (await CommandLine.RunAsync("config", "apache", FilePath)).Output.Split('\n');
+        Assert.Equal("# /etc/apache2/sites-available/millrace.conf, then: a2enmod proxy_fcgi proxy_http headers && a2ensite millrace && apachectl configtest && apachectl graceful", lines[0]);
+        Assert.Equal("<VirtualHost *:80>", lines[1]);
+        Assert.Equal(3, lines.Count(static line => line == "<VirtualHost *:80>"));
+        Assert.DoesNotContain(lines[1..], static line => line.Contains("a2en", StringComparison.Ordinal));
+    }
+
     // What lies beside the scripts is for nobody then, and the web server would send it.
     [Theory]
     [InlineData("nginx", "root ", "try_files")]

@@ -324,6 +324,8 @@ public sealed class GetTests
         { "not a head", Answer("HTTP/1.1 200 OK\r\n\r\n"), "is not a header" },
         { "not a status", Answer("Status: fine\r\n\r\n"), "'fine' is not a status" },
         { "another protocol", "HTTP/1.1 400 Bad Request\r\n\r\n"u8.ToArray(), "does not speak FastCGI version 1" },
+        { "broken off", [.. Record(RecordType.Stdout, Hello), .. new byte[8]], "bytes follow that are no record" },
+        { "a line that does not end", [.. Record(RecordType.Stderr, "half a line"), .. new byte[8]], "half a line\nmillrace: The response is broken" },
         { "END_REQUEST of 4 bytes (FastCGI 5.5)", Record(RecordType.EndRequest, new byte[4]), "carries 4 bytes instead of 8" },
         { "END_REQUEST of 9 bytes (FastCGI 5.5)", Record(RecordType.EndRequest, new byte[9]), "carries 9 bytes instead of 8" },
         { "overloaded", End(status: ProtocolStatus.Overloaded), "refused the request: OVERLOADED" },

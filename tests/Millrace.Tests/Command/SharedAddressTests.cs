@@ -88,8 +88,8 @@ public sealed class SharedAddressTests
     public static TheoryData<string, string, string> Mistakes => new()
     {
         { "1:11", "\"shared\" is an object of names and addresses, such as { \"front\": \"fastcgi://unix:/run/front.sock\" }, and this is a string.", "{\"shared\":\"x\",\"apps\":[{\"name\":\"a\",\"target\":\"t\",\"urls\":\"http://127.0.0.1:1\"}]}" },
-        { "1:12", "\"Front\" is a name of letters a to z", Front("").Replace("{\"front\":", "{\"Front\":", StringComparison.Ordinal).Replace("\"on\":\"front\"", "\"on\":\"Front\"", StringComparison.Ordinal) },
-        { "1:12", "\"\" is a name of letters a to z", "{\"shared\":{\"\":\"http://127.0.0.1:9\"},\"apps\":[{\"name\":\"a\",\"target\":\"t\",\"urls\":\"http://127.0.0.1:1\"}]}" },
+        { "1:12", "\"Front\" cannot be a name of letters a to z", Front("").Replace("{\"front\":", "{\"Front\":", StringComparison.Ordinal).Replace("\"on\":\"front\"", "\"on\":\"Front\"", StringComparison.Ordinal) },
+        { "1:12", "\"\" cannot be a name of letters a to z", "{\"shared\":{\"\":\"http://127.0.0.1:9\"},\"apps\":[{\"name\":\"a\",\"target\":\"t\",\"urls\":\"http://127.0.0.1:1\"}]}" },
         { "2:1", "\"front\" is there twice.", Front("").Replace("\"http://127.0.0.1:9\"", "\"http://127.0.0.1:9\",|\"front\":\"http://127.0.0.1:8\"", StringComparison.Ordinal) },
         { "1:20", "A shared address needs \"urls\": an address such as", Front("").Replace("\"http://127.0.0.1:9\"", "{}", StringComparison.Ordinal) },
         { "1:21", "There is no setting \"url\" here. The nearest is \"urls\"", Front("").Replace("\"http://127.0.0.1:9\"", "{\"url\":\"http://127.0.0.1:9\",\"urls\":\"http://127.0.0.1:9\"}", StringComparison.Ordinal) },

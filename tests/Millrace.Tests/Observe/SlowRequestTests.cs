@@ -144,7 +144,7 @@ public sealed partial class SlowRequestTests : IDisposable
         Array.ForEach(peers, static peer => peer.Dispose());
         string line = Assert.Single(_log.Lines, static line => line.Contains("Stopped in", StringComparison.Ordinal));
         Assert.Contains("3 requests ended during the drain, 1 were cut", line, StringComparison.Ordinal);
-        Assert.Contains(_log.Lines, static line => line.Contains("1 connections were left", StringComparison.Ordinal));
+        Assert.Contains(_log.Lines, static line => line.Contains("have been cut: 1 (", StringComparison.Ordinal));
     }
 
     [Fact]
@@ -164,7 +164,7 @@ public sealed partial class SlowRequestTests : IDisposable
 
         await server.StopAsync(new CancellationToken(canceled: true)).WaitAsync(TimeSpan.FromSeconds(20));
 
-        string line = Assert.Single(_log.Lines, static line => line.Contains("1 connections were left after", StringComparison.Ordinal));
+        string line = Assert.Single(_log.Lines, static line => line.Contains("have been cut: 1 (", StringComparison.Ordinal));
         Assert.DoesNotContain("18000", line, StringComparison.Ordinal);
     }
 
