@@ -281,7 +281,7 @@ internal sealed partial class AppInstance : IDisposable
     private ProcessStartInfo Describe(string report, InheritedSockets sockets)
     {
         var settings = _start.Settings;
-        string own = string.Create(CultureInfo.InvariantCulture, $"http://fd:{_private.Descriptor}");
+        string own = string.Create(CultureInfo.InvariantCulture, $"http://fd:{_private.Descriptor}?gate=off");      // who asks how it is waits behind no visitor
         var app = _start.App with { WorkingDirectory = _start.App.Folder ?? settings.WorkingDirectory ?? _start.App.WorkingDirectory };
         var info = AppProcess.Describe(new AppStart(app, [own], AreChosen: false, EnvironmentName: null, settings.Arguments), report);
         Array.ForEach(DaemonsOwn, name => info.Environment.Remove(name));

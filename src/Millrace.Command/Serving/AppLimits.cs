@@ -13,7 +13,7 @@ internal sealed record AppLimits(long? Memory, int? Descriptors, int? Processes,
 
     public const long MemoryMin = 32L * 1024 * 1024;
     public const long MemoryMax = 1024L * 1024 * 1024 * 1024;
-    public const int DescriptorsMin = 256;
+    public const int DescriptorsMin = 512;
     public const int DescriptorsMax = 1_048_576;
     public const int ProcessesMin = 64;
     public const int ProcessesMax = 4_194_304;

@@ -116,12 +116,15 @@ internal sealed class HeldResponder
         }
     });
 
-    private void Answer(Request request, Response response)
+    // The page is one for all: what a slow visitor has not taken of it is not kept for him.
+    private ValueTask Answer(Request request, Response response)
     {
+        byte[] page = _shown;
         response.StatusCode = 503;
         response.ContentType = "text/html; charset=utf-8";
         response.AddHeader("Retry-After", RetryAfterSeconds.ToString(System.Globalization.CultureInfo.InvariantCulture));
         response.AddHeader("Cache-Control", "no-store");
-        response.Write(_shown);
+        response.ContentLength = page.Length;
+        return response.WriteAsync(page);
     }
 }

@@ -11,7 +11,7 @@ internal static class ConnectionFactory
     public static Connection Create<TKernel>(EventLoop<TKernel> loop, int descriptor, ListenAddress address, byte[] peer)
         where TKernel : struct, IKernel => address.Protocol switch
         {
-            ListenProtocol.FastCgi => new FastCgiConnection<TKernel>(loop, descriptor, address.IsTcp),
-            _ => new Http1Connection<TKernel>(loop, descriptor, address.IsTcp, peer),
+            ListenProtocol.FastCgi => new FastCgiConnection<TKernel>(loop, descriptor, address.IsTcp) { IsUncounted = address.IsUncounted },
+            _ => new Http1Connection<TKernel>(loop, descriptor, address.IsTcp, peer) { IsUncounted = address.IsUncounted },
         };
 }

@@ -19,6 +19,9 @@ internal abstract class QueuedConnection<TKernel> : ClosingConnection<TKernel>
     {
     }
 
+    /// <summary>It came by an address whose requests do not count, and wait for nobody.</summary>
+    public bool IsUncounted { get; init; }
+
     /// <summary>The request in progress cannot be run now: too many are running already.</summary>
     protected abstract void RefuseOverload(LoopDriver driver);
 
@@ -37,6 +40,11 @@ internal abstract class QueuedConnection<TKernel> : ClosingConnection<TKernel>
     /// <summary>Whether the request may be run now. Otherwise it waits, or has been refused.</summary>
     private protected bool PassGate(LoopDriver driver, Exchange exchange, RequestGate gate)
     {
+        if (IsUncounted)
+        {
+            return true;
+        }
+
         switch (gate.Enter(this))
         {
             case GateAnswer.Enter:

@@ -72,6 +72,9 @@ internal sealed record ListenAddress
     /// <summary>Written <c>allow=local</c>: every process of the machine may connect to an inherited abstract socket.</summary>
     public bool AllowLocal { get; init; }
 
+    /// <summary>Written <c>gate=off</c>: what comes by this address does not count for MaxConcurrentRequests, and waits for no place, and its connections are taken beyond MaxConnections and ReservedDescriptors. For whoever asks how the application is.</summary>
+    public bool IsUncounted { get; init; }
+
     /// <summary>The descriptor of <see cref="EndPointKind.Inherited"/>, otherwise -1.</summary>
     public int InheritedDescriptor { get; init; } = -1;
 
@@ -127,6 +130,7 @@ internal sealed record ListenAddress
         Append("owner", Owner);
         Append("group", Group);
         Append("allow", AllowLocal ? ListenAddressParser.LocalPeers : Allow?.ToString());
+        Append("gate", IsUncounted ? ListenAddressParser.GateOff : null);
         return text.ToString();
 
         void Append(string name, string? value)

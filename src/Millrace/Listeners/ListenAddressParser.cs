@@ -21,6 +21,9 @@ internal static class ListenAddressParser
     /// <summary>In place of a list: whoever can connect to an abstract socket.</summary>
     public const string LocalPeers = "local";
 
+    /// <summary>What <c>gate=</c> may say.</summary>
+    public const string GateOff = "off";
+
     private const int HttpDefaultPort = 80;
 
     public static ListenAddress Parse(string text)
@@ -178,15 +181,16 @@ internal static class ListenAddressParser
 
     private static ListenAddress ReadOption(string address, ListenAddress parsed, string name, string value) => (parsed.Kind, name) switch
     {
+        (_, "gate") => value == GateOff ? parsed with { IsUncounted = true } : throw Bad(address, $"has gate={value}; the one thing to write is gate=off, for requests that do not count for MaxConcurrentRequests"),
         (EndPointKind.Unix, "mode") => parsed with { Mode = ReadMode(address, value) },
         (EndPointKind.Unix, "group") => parsed with { Group = ReadName(address, name, value) },
         (EndPointKind.Unix, "owner") => parsed with { Owner = ReadName(address, name, value) },
         (EndPointKind.Unix, "allow") => throw Bad(address, "has allow=, which is for TCP; who may use a Unix socket is set with mode=, group= and owner="),
-        (EndPointKind.Unix, _) => throw Bad(address, $"has the unknown option '{name}'; a Unix socket knows mode, group and owner"),
+        (EndPointKind.Unix, _) => throw Bad(address, $"has the unknown option '{name}'; a Unix socket knows mode, group, owner and gate"),
         (EndPointKind.Inherited, "allow") when value == LocalPeers => parsed with { AllowLocal = true },
         (_, "allow") => parsed with { Allow = ReadAllow(address, value) },
         (_, "mode" or "group" or "owner") => throw Bad(address, $"has {name}=, which is for Unix sockets made here; who may connect is set with allow= in this case"),
-        _ => throw Bad(address, $"has the unknown option '{name}'; the known one is allow"),
+        _ => throw Bad(address, $"has the unknown option '{name}'; the known ones are allow and gate"),
     };
 
     private static UnixFileMode ReadMode(string address, string value)

@@ -70,7 +70,7 @@ internal sealed partial class EventLoop<TKernel>
             return TakeOne(driver, listener);
         }
 
-        if (IsReserveReached())
+        if (!listener.Address.IsUncounted && IsReserveReached())
         {
             return Accepted.Exhausted;
         }
@@ -137,7 +137,7 @@ internal sealed partial class EventLoop<TKernel>
             return false;
         }
 
-        if (!Services.TryAddConnection())
+        if (!Services.TryAddConnection(listener.Address.IsUncounted))
         {
             Counters.Refused(Refusal.TooManyConnections);
             Services.Log.ConnectionLimitReached(Services.Options.MaxConnections);
@@ -170,7 +170,7 @@ internal sealed partial class EventLoop<TKernel>
 
     private void PauseAccepting(ListenSocket listener)
     {
-        Services.Log.DescriptorsExhausted(listener.Address.ToString());
+        Services.Log.DescriptorsExhausted(listener.IsChannel ? "the connections of the process before this one" : listener.Address.ToString());
         Counters.Refused(Refusal.DescriptorsExhausted);
         PauseAccepting();
     }

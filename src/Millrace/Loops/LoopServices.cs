@@ -51,9 +51,10 @@ internal sealed class LoopServices : ExchangeServices, IDisposable
 
     public int Connections => Volatile.Read(ref _connections);
 
-    public bool TryAddConnection()
+    /// <param name="isUncounted">It is one that may come however many there are.</param>
+    public bool TryAddConnection(bool isUncounted = false)
     {
-        if (Interlocked.Increment(ref _connections) <= Options.MaxConnections)
+        if (Interlocked.Increment(ref _connections) <= Options.MaxConnections || isUncounted)
         {
             return true;
         }

@@ -360,6 +360,31 @@ public sealed class CodeSnapshotTests : IDisposable
         Assert.NotEqual(before, CodeFiles.Sign(CodeFiles.Read(link + below)));
     }
 
+    // What it leads to may be written where it lies, and another link may lead to something older.
+    [Fact]
+    public void What_a_link_among_the_code_leads_to_is_code()
+    {
+        Directory.CreateDirectory(App);
+        foreach (string release in (string[])["one", "two"])
+        {
+            Directory.CreateDirectory(_root + "/" + release);
+            File.WriteAllText($"{_root}/{release}/Shop.dll", "the same");
+            File.SetLastWriteTimeUtc($"{_root}/{release}/Shop.dll", s_before);
+        }
+        File.CreateSymbolicLink(App + "/Shop.dll", "../one/Shop.dll");
+        List<string?> states = [Sign()];
+        File.WriteAllText(_root + "/one/Shop.dll", "more than that");
+        states.Add(Sign());
+        Assert.InRange(CodeFiles.WrittenUtc(CodeFiles.Read(App)!), s_before.AddSeconds(30), DateTime.UtcNow);
+        File.SetLastWriteTimeUtc(_root + "/one/Shop.dll", DateTime.UtcNow.AddHours(1));
+        states.Add(Sign());
+        File.Delete(App + "/Shop.dll");
+        File.CreateSymbolicLink(App + "/Shop.dll", "../two/Shop.dll");
+        states.Add(Sign());
+        Assert.Equal(4, states.Distinct().Count());
+        Assert.All(states, Assert.NotNull);
+    }
+
     [Fact]
     public async Task A_change_is_told_when_it_is_over_and_only_once()
     {

@@ -48,7 +48,7 @@ public sealed class ServeFileTests
     [Fact]
     public void Both_ends_of_each_range_belong_to_it()
     {
-        Assert.NotNull(Read(App("\"limits\": {\"memory\": \"32m\", \"descriptors\": 256, \"processes\": 64, \"cpu\": 0.05}", "\"instances\": 1")));
+        Assert.NotNull(Read(App("\"limits\": {\"memory\": \"32m\", \"descriptors\": 512, \"processes\": 64, \"cpu\": 0.05}", "\"instances\": 1")));
         Assert.NotNull(Read(App("\"limits\": {\"memory\": \"1024g\", \"descriptors\": 1048576, \"processes\": 4194304, \"cpu\": 1024}", "\"instances\": 64")));
         Assert.NotNull(Read(App("\"recycle\": {\"memory\": \"32m\", \"requests\": 100, \"age\": \"10s\"}")));
         Assert.NotNull(Read(App("\"recycle\": {\"memory\": \"1024g\", \"requests\": 1000000000000, \"age\": \"720h\"}")));
@@ -131,7 +131,7 @@ public sealed class ServeFileTests
         { "2:22", "\"memory\" is \"512MB\"; it must be an amount with its unit", App("|\"limits\": {\"memory\": \"512MB\"}") },
         { "2:22", "\"memory\" is \"31m\"; it must be an amount with its unit, such as \"512m\" or \"2g\", from 32m to 1024g.", App("|\"limits\": {\"memory\": \"31m\"}") },
         { "2:22", "\"memory\" is \"1025g\"; it must be", App("|\"limits\": {\"memory\": \"1025g\"}") },
-        { "2:27", "\"descriptors\" is 255; it must be a whole number from 256 to 1048576.", App("|\"limits\": {\"descriptors\": 255}") },
+        { "2:27", "\"descriptors\" is 511; it must be a whole number from 512 to 1048576.", App("|\"limits\": {\"descriptors\": 511}") },
         { "2:27", "\"descriptors\" is 1048577; it must be", App("|\"limits\": {\"descriptors\": 1048577}") },
         { "2:25", "\"processes\" is 63; it must be a whole number from 64 to 4194304.", App("|\"limits\": {\"processes\": 63}") },
         { "2:25", "\"processes\" is 4194305; it must be", App("|\"limits\": {\"processes\": 4194305}") },

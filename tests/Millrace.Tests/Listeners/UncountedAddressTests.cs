@@ -1,0 +1,87 @@
+// An address whose requests do not count for MaxConcurrentRequests, gate=off: whoever asks how an application is waits behind none of its visitors.
+
+using System.Net.Sockets;
+using Millrace.Protocols.FastCgi;
+using Millrace.Tests.Stress;
+
+namespace Millrace.Tests.Listeners;
+
+public sealed class UncountedAddressTests : IDisposable
+{
+    private readonly SocketFolder _folder = new();
+
+    public void Dispose() => _folder.Dispose();
+
+    [Fact]
+    public async Task A_request_by_an_address_without_a_gate_is_answered_while_others_wait_and_takes_no_place_of_theirs()
+    {
+        var gate = new TaskCompletionSource();
+        await using MillraceServer server = await MillraceServer.StartAsync(
+            $"{_folder.NewAddress()};{_folder.NewAddress()}?gate=off",
+            async (request, response) =>
+            {
+                if (request.Path == "/holds")
+                {
+                    await gate.Task;
+                }
+
+                response.WriteText(request.Path);
+            },
+            new MillraceOptions { Loops = 1, MaxConcurrentRequests = 1, RequestQueueLimit = 0 });
+        using FastCgiPeer asks = FastCgiPeer.Connect(server.Addresses[1]);
+        using FastCgiPeer holds = FastCgiPeer.Connect(server.Addresses[0]);
+        using FastCgiPeer late = FastCgiPeer.Connect(server.Addresses[0]);
+        Assert.Equal("/health", asks.Exchange(new FastCgiRequest("/health")).Text);
+        holds.Send(new FastCgiRequest("/holds").ToBytes());
+        Assert.True(ProcessState.Becomes(() => server.Engine.Loops[0].Counters.Requests == 2));
+        for (int i = 0; i < 3; i++)
+        {
+            Assert.Equal("/health", asks.Exchange(new FastCgiRequest("/health")).Text);
+            Assert.Equal(ProtocolStatus.Overloaded, late.Exchange(new FastCgiRequest("/late")).End!.Value.Status);
+        }
+
+        asks.Send(new FastCgiRequest("/holds").ToBytes());
+        Assert.True(ProcessState.Becomes(() => server.Engine.Loops[0].Counters.Requests == 6));
+        gate.SetResult();
+        Assert.Equal("/holds", holds.Receive().Text);
+        Assert.Equal("/holds", asks.Receive().Text);
+        Assert.Equal("/late", late.Exchange(new FastCgiRequest("/late")).Text);
+    }
+
+    [Fact]
+    public async Task A_connection_to_an_address_without_a_gate_is_taken_beyond_MaxConnections()
+    {
+        await using MillraceServer server = await MillraceServer.StartAsync(
+            $"{_folder.NewAddress()};{_folder.NewAddress()}?gate=off",
+            static (request, response) =>
+            {
+                response.WriteText(request.Path);
+                return default;
+            },
+            new MillraceOptions { Loops = 1, MaxConnections = 1 });
+        using FastCgiPeer visitor = FastCgiPeer.Connect(server.Addresses[0]);
+        Assert.Equal("/visitor", visitor.Exchange(new FastCgiRequest("/visitor")).Text);
+        for (int i = 0; i < 3; i++)
+        {
+            using FastCgiPeer asks = FastCgiPeer.Connect(server.Addresses[1]);
+            Assert.Equal("/health", asks.Exchange(new FastCgiRequest("/health")).Text);
+            using FastCgiPeer refused = FastCgiPeer.Connect(server.Addresses[0]);
+            Assert.False(IsServed(refused));
+        }
+
+        Assert.Equal("/visitor", visitor.Exchange(new FastCgiRequest("/visitor")).Text);
+    }
+
+    // Its end shows as it is sent to, or as its answer is read.
+    private static bool IsServed(FastCgiPeer peer)
+    {
+        try
+        {
+            return peer.Exchange(new FastCgiRequest("/refused")).IsWhole;
+        }
+        catch (Exception error) when (error is SocketException or IOException)
+        {
+            return false;
+        }
+    }
+}
