@@ -56,6 +56,15 @@ internal sealed partial class FastCgiConnection<TKernel>
         }
     }
 
+    private void GoOnWith(byte knowledge)
+    {
+        _sequence.Knowledge = knowledge;
+        if (knowledge != 0)
+        {
+            BeginRest();        // there may be one of a request that was answered elsewhere
+        }
+    }
+
     private void BeginRest()
     {
         _restAtLook = Discarded;

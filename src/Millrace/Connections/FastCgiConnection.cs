@@ -54,7 +54,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
 
     protected override bool IsAtRest => !_sequence.IsMidRequest;
 
-    protected override byte Knowledge { get => _sequence.Knowledge; set => _sequence.Knowledge = value; }
+    protected override byte Knowledge { get => _sequence.Knowledge; set => GoOnWith(value); }
 
     protected override byte[] Peer => [];
 

@@ -103,12 +103,22 @@ internal sealed class AnswerFile(Exchange exchange, SendLock sending)
                 // A record or chunk that has begun is sent to its end, whatever happens.
                 if (BytesLeft == 0)
                 {
-                    if (exchange.Life.IsUnwanted || count == 0)
+                    if (count == 0)
                     {
                         return;
                     }
 
                     exchange.CheckWanted(ticket, cancellationToken);
+                    if (exchange.Life.IsUnwanted)
+                    {
+                        // The token may fire only a moment later: a file that nobody gets is not to pass for sent.
+                        if (exchange.Life.Owns(cancellationToken))
+                        {
+                            throw new OperationCanceledException(cancellationToken);
+                        }
+
+                        return;
+                    }
                 }
 
                 if (!copies)

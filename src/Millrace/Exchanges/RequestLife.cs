@@ -99,6 +99,15 @@ internal struct RequestLife(ExchangeServices services)
         }
     }
 
+    /// <summary>Whether it is the request's own token, which fires, now or in a moment, where nobody waits for the response any more.</summary>
+    public readonly bool Owns(CancellationToken token)
+    {
+        using (_lock.Hold())
+        {
+            return _token == token;
+        }
+    }
+
     /// <summary>Fires when the peer has gone, has aborted the request, or a limit has passed, while the handler is at work. Once it has ended and the end of its response is being sent, a peer that leaves has aborted nothing.</summary>
     public CancellationToken Token
     {

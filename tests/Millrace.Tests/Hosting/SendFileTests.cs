@@ -147,6 +147,32 @@ public sealed class SendFileTests
         Assert.IsAssignableFrom<OperationCanceledException>(await refused.Task.WaitAsync(TimeSpan.FromSeconds(20), TestContext.Current.CancellationToken));
     }
 
+    // As on Kestrel. The token may fire a moment later than the connection is known to have gone.
+    [Fact]
+    public async Task A_file_that_is_sent_with_RequestAborted_to_a_client_that_leaves_ends_by_it_every_time()
+    {
+        using var folder = new SocketFolder();
+        string file = folder.PathOf("large");
+        await File.WriteAllBytesAsync(file, new byte[20_000_000]);
+        var ends = new System.Collections.Concurrent.BlockingCollection<string>();
+        await using HostedApp app = await HostedApp.StartAsync(web => web.MapGet("/file", async context =>
+        {
+            Exception? thrown = await Record.ExceptionAsync(() => context.Response.SendFileAsync(file, 0, null, context.RequestAborted));
+            ends.Add(thrown is OperationCanceledException ? "cancelled" : thrown?.GetType().Name ?? "sent");
+        }));
+        for (int i = 0; i < 20; i++)
+        {
+            using (FastCgiPeer peer = FastCgiPeer.Connect(app.Address))
+            {
+                peer.Send(new FastCgiRequest("/file").ToBytes());
+                await Task.Delay(20, TestContext.Current.CancellationToken);
+            }
+
+            Assert.True(ends.TryTake(out string? end, 20_000));
+            Assert.Equal("cancelled", end);
+        }
+    }
+
     // As bytes that are written do.
     [Fact]
     public async Task The_bytes_of_a_file_that_HEAD_leaves_out_count_against_ContentLength()

@@ -319,7 +319,7 @@ public abstract class MoveTests(Way way) : SharedTests(way)
     // ---- two servers ----
 
     // With one connection, of the first.
-    private protected void Move(Func<Call, ValueTask> handler, Action<SharedBench, Caller> test) => Run(
+    private protected void Move(Func<Call, ValueTask> handler, Action<SharedBench, Caller> test, Action<MillraceOptions>? set = null) => Run(
         handler,
         bench =>
         {
@@ -328,7 +328,11 @@ public abstract class MoveTests(Way way) : SharedTests(way)
             s_old = bench.Simulation.Loops[0].Loop.ConnectionCount == 1 ? 0 : 1;
             test(bench, caller);
         },
-        static options => options.Loops = 2);
+        options =>
+        {
+            options.Loops = 2;
+            set?.Invoke(options);
+        });
 
     [ThreadStatic]
     private static int s_old;
@@ -346,7 +350,39 @@ public abstract class MoveTests(Way way) : SharedTests(way)
     }
 }
 
-public sealed class FastCgiMoveTests() : MoveTests(Way.FastCgiToPlain);
+public sealed class FastCgiMoveTests() : MoveTests(Way.FastCgiToPlain)
+{
+    // It is as fast as it must be, there as here.
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public void The_rest_of_a_body_that_nobody_reads_has_its_time_where_the_connection_has_moved_MinBodyBytesPerSecond(bool moves) => Move(
+        AtOnce(static call => call.WriteText("unread")),
+        (bench, caller) =>
+        {
+            bench.Send(caller, [.. Wire.BeginRequest(), .. Wire.Stream(Wire.Params, 1, Wire.Pairs(Wire.Get("/", "POST", ("CONTENT_LENGTH", "40000")))), .. Wire.Record(Wire.Stdin, 1, new byte[1_000])]);
+            Assert.Equal("unread", Assert.Single(caller.Answers).BodyText);
+            if (moves)
+            {
+                Begin(bench);
+                bench.Settle();
+                Assert.Same(New(bench), caller.Socket.Reader);
+            }
+
+            byte[] rest = Wire.Record(Wire.Stdin, 1, new byte[39_000]);
+            for (int at = 0; at < 60 * 250; at += 250)
+            {
+                bench.Send(caller, rest[at..(at + 250)]);
+                bench.Pass(TimeSpan.FromMilliseconds(500));
+                Assert.False(caller.IsAtEnd, $"at {at}");
+            }
+        },
+        static options =>
+        {
+            options.HeadTimeout = TimeSpan.FromSeconds(10);
+            options.IdleTimeout = TimeSpan.FromSeconds(20);
+        });
+}
 
 public sealed class HttpMoveTests() : MoveTests(Way.HttpToPlain)
 {
