@@ -97,7 +97,9 @@ internal sealed class Engine : IAsyncDisposable
         TypeInitialisers.Run(hosted: false);
         _services.Prepare();
         long descriptors = RaiseDescriptorLimit();
-        _services.DescriptorCeiling = (int)Math.Min(int.MaxValue, descriptors - Math.Min(_options.ReservedDescriptors, descriptors / 4));
+        long reserve = Math.Min(_options.ReservedDescriptors, descriptors / 4);
+        _services.DescriptorCeiling = (int)Math.Min(int.MaxValue, descriptors - reserve);
+        _services.ReserveForMoved = (int)(reserve / 2);
         foreach (ListenSocket socket in OpenSockets(addresses))
         {
             Array.ForEach(LoopsOf(socket), loop => loop.AddListener(socket));

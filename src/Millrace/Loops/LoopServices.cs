@@ -68,6 +68,9 @@ internal sealed class LoopServices : ExchangeServices, IDisposable
     /// <summary>From this number on descriptors are the application's: <see cref="MillraceOptions.ReservedDescriptors"/>.</summary>
     public int DescriptorCeiling { get; set; } = int.MaxValue;
 
+    /// <summary>Of those that are kept back so many are for connections that another server has had: their peers have been served, and would wait, beside new ones that have taken their places.</summary>
+    public int ReserveForMoved { get; set; }
+
     // ---- driving ----
 
     /// <summary>A driver for each of so many loops; <see cref="Start"/> gives them one.</summary>

@@ -316,6 +316,23 @@ public abstract class MoveTests(Way way) : SharedTests(way)
         Assert.True(caller.IsAtEnd);
     });
 
+    // New connections may have taken all others by then.
+    [Theory]
+    [InlineData(100, true)]
+    [InlineData(0, false)]
+    public void A_connection_that_moves_has_a_part_of_what_is_kept_back_ReservedDescriptors(int reserve, bool isServed) => Move(Call.Echo, (bench, caller) =>
+    {
+        _ = bench.Get(caller, "/before");
+        Begin(bench);
+        bench.Simulation.Services.DescriptorCeiling = 1;
+        bench.Simulation.Services.ReserveForMoved = reserve;
+        bench.Send(caller, caller.Request("/after"));
+        Assert.Equal(isServed ? 2 : 1, caller.Answers.Count);
+        bench.Simulation.Services.ReserveForMoved = 100;
+        bench.Pass(TimeSpan.FromMilliseconds(300));
+        Assert.Equal(2, caller.Answers.Count);
+    });
+
     // ---- two servers ----
 
     // With one connection, of the first.
