@@ -58,7 +58,7 @@ internal static class InheritedListeners
             ?? throw new MillraceStartException(string.Create(
                 CultureInfo.InvariantCulture,
                 $"Descriptor {descriptor} is not a listening stream socket; have it opened by what starts this process (systemd socket unit, spawn-fcgi), or write an address instead of fd:{descriptor}."));
-        real = Restrict(real with { Allow = address.Allow, AllowLocal = address.AllowLocal }, allow: null);
+        real = Restrict(real with { Allow = address.Allow, AllowLocal = address.AllowLocal, IsUncounted = address.IsUncounted }, allow: null);
         SocketName name = SocketName.Of(descriptor)!.Value;
         _ = name.Path is null
             ? SystemCalls.SetSocketOption(descriptor, SystemCalls.IPPROTO_TCP, SystemCalls.TCP_NODELAY, 1) == 0

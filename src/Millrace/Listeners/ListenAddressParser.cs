@@ -5,6 +5,7 @@
 // tcp      = ( IPv4 / "[" IPv6 "]" / "localhost" / "*" / "+" ) ":" port [ "/" ]      options: allow
 // unix     = "unix:" absolute-path                                                  options: mode, group, owner
 // fd       = "fd:" number                                                           options: allow (a list, or "local")
+//                                                                                   and gate ("off") of any
 
 using System.Globalization;
 using System.Net;

@@ -1,6 +1,7 @@
 // An address whose requests do not count for MaxConcurrentRequests, gate=off: whoever asks how an application is waits behind none of its visitors.
 
 using System.Net.Sockets;
+using Millrace.Platform;
 using Millrace.Protocols.FastCgi;
 using Millrace.Tests.Stress;
 
@@ -48,11 +49,24 @@ public sealed class UncountedAddressTests : IDisposable
         Assert.Equal("/late", late.Exchange(new FastCgiRequest("/late")).Text);
     }
 
-    [Fact]
-    public async Task A_connection_to_an_address_without_a_gate_is_taken_beyond_MaxConnections()
+    // As it is written, or passed as a descriptor.
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task A_connection_to_an_address_without_a_gate_is_taken_beyond_MaxConnections(bool isInherited)
     {
+        string asked = _folder.NewAddress();
+        string own = asked;
+        using var listener = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
+        if (isInherited)
+        {
+            listener.Bind(new UnixDomainSocketEndPoint(own["fastcgi://unix:".Length..]));
+            listener.Listen(16);
+            own = $"fastcgi://fd:{SystemCalls.Fcntl((int)listener.Handle, SystemCalls.F_DUPFD_CLOEXEC, 3)}";
+        }
+
         await using MillraceServer server = await MillraceServer.StartAsync(
-            $"{_folder.NewAddress()};{_folder.NewAddress()}?gate=off",
+            $"{_folder.NewAddress()};{own}?gate=off",
             static (request, response) =>
             {
                 response.WriteText(request.Path);
@@ -63,7 +77,7 @@ public sealed class UncountedAddressTests : IDisposable
         Assert.Equal("/visitor", visitor.Exchange(new FastCgiRequest("/visitor")).Text);
         for (int i = 0; i < 3; i++)
         {
-            using FastCgiPeer asks = FastCgiPeer.Connect(server.Addresses[1]);
+            using FastCgiPeer asks = FastCgiPeer.Connect(asked);
             Assert.Equal("/health", asks.Exchange(new FastCgiRequest("/health")).Text);
             using FastCgiPeer refused = FastCgiPeer.Connect(server.Addresses[0]);
             Assert.False(IsServed(refused));
