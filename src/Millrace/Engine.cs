@@ -99,7 +99,7 @@ internal sealed class Engine : IAsyncDisposable
         long descriptors = RaiseDescriptorLimit();
         long reserve = Math.Min(_options.ReservedDescriptors, descriptors / 4);
         _services.DescriptorCeiling = (int)Math.Min(int.MaxValue, descriptors - reserve);
-        _services.ReserveForMoved = (int)(reserve / 2);
+        _services.ReservePart = (int)(reserve / 2);
         foreach (ListenSocket socket in OpenSockets(addresses))
         {
             Array.ForEach(LoopsOf(socket), loop => loop.AddListener(socket));

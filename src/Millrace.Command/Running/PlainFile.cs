@@ -14,29 +14,15 @@ internal static unsafe class PlainFile
     /// <summary>Whether a path leads to a file: neither to a folder nor to a pipe, a socket or a device.</summary>
     public static bool IsAt(string path) => FileFacts.Behind(path, out _) is { IsFile: true };
 
-    /// <summary>
-    /// How long it is, and when it was written, as its folder has shown it. File systems keep times of which .NET has no word: these are the end of all time. Of a link what it leads to,
-    /// and the later of the two times: another link may lead to an older file.
-    /// </summary>
-    /// <returns>A length of -1 where it was not there when it was looked at.</returns>
-    public static (long Length, DateTime WrittenUtc) Facts(FileInfo file)
+    /// <summary>How long it is, and when it was written. Of a link what it leads to, and the later of the two times: another link may lead to an older file.</summary>
+    /// <returns>A length of -1 where it is not there, or cannot be seen.</returns>
+    public static (long Length, DateTime WrittenUtc) Facts(string path)
     {
-        try
+        if (FileFacts.Behind(path, out _) is not { } file || FileFacts.At(path, out _) is not { } entry)
         {
-            if (file.ResolveLinkTarget(returnFinalTarget: true) is FileInfo { Exists: true } its)
-            {
-                return (its.Length, its.LastWriteTimeUtc > file.LastWriteTimeUtc ? its.LastWriteTimeUtc : file.LastWriteTimeUtc);
-            }
-            return file.Exists ? (file.Length, file.LastWriteTimeUtc) : (-1, DateTime.MinValue);
+            return (-1, DateTime.MinValue);
         }
-        catch (IOException)
-        {
-            return (-1, DateTime.MinValue);     // not there any more, or a circle of links
-        }
-        catch (ArgumentOutOfRangeException)
-        {
-            return (file.Length, DateTime.MaxValue);
-        }
+        return (file.Length, file.WrittenUtc > entry.WrittenUtc ? file.WrittenUtc : entry.WrittenUtc);
     }
 
     /// <summary>Opens it for reading.</summary>

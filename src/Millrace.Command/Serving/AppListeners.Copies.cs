@@ -66,6 +66,7 @@ internal sealed partial class AppListeners
         Kind = EndPointKind.Inherited,
         InheritedDescriptor = descriptor,
         Allow = address.Allow,
+        IsUncounted = address.IsUncounted,
     }.ToString();
 }
 

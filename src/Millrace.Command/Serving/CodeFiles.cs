@@ -74,9 +74,9 @@ internal static class CodeFiles
         string path = folder.Path;
         foreach (string name in Telling(folder.Files, seen))
         {
-            var file = new FileInfo(Path.Combine(path, name));
+            string file = Path.Combine(path, name);
             var (length, written) = PlainFile.Facts(file);
-            yield return (file.FullName, length, written);
+            yield return (file, length, written);
         }
     }
 

@@ -63,7 +63,7 @@ internal static class SourceFiles
         foreach (var file in entries.OfType<FileInfo>().Where(static file => s_endings.Any(ending => file.Name.EndsWith(ending, StringComparison.OrdinalIgnoreCase))))
         {
             seen();
-            var (length, written) = PlainFile.Facts(file);
+            var (length, written) = PlainFile.Facts(file.FullName);
             hash.AppendData(Encoding.UTF8.GetBytes(string.Create(CultureInfo.InvariantCulture, $"{file.FullName}\0{length}\0{written.Ticks}\0")));
         }
         foreach (var inner in CodeFiles.Telling(entries.OfType<DirectoryInfo>(), seen).Where(each => depth < DepthMax && each.LinkTarget is null && !s_foreign.Contains(each.Name)))

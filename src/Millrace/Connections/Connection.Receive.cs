@@ -51,11 +51,9 @@ internal abstract partial class Connection<TKernel>
     private void BeginTimeOfFirst(long idleUntilMs)
     {
         TimeSpan most = idleUntilMs == 0 || Options.HeadTimeout > Options.IdleTimeout ? Options.HeadTimeout : Options.IdleTimeout;
-        SetDeadline(most);
-        if (idleUntilMs != 0)
-        {
-            SetDeadline(Math.Clamp(idleUntilMs, DeadlineMs - (long)most.TotalMilliseconds, DeadlineMs));
-        }
+        long nowMs = Loop.Kernel.NowMs;
+        long latestMs = nowMs + (long)most.TotalMilliseconds;
+        SetDeadline(idleUntilMs == 0 ? latestMs : Math.Clamp(idleUntilMs, nowMs, latestMs));
     }
 
     public sealed override bool OnEvent(LoopDriver driver, Readiness ready)

@@ -48,10 +48,13 @@ internal abstract partial class Connection<TKernel>
         long mark = Loop.Enter(this);
         Task? task = RunHandler(exchange);
         bool isOver = task is null || task.IsCompleted;
-        if (isOver && SaysSlow)
+        if (SaysSlow)
         {
             Loop.HandlerEndedMs = Loop.Kernel.NowMs;
-            LogIfSlow(exchange, Loop.HandlerEndedMs);
+            if (isOver)
+            {
+                LogIfSlow(exchange, Loop.HandlerEndedMs);
+            }
         }
 
         driver.RestoreContext();

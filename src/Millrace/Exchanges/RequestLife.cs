@@ -104,7 +104,7 @@ internal struct RequestLife(ExchangeServices services)
     {
         using (_lock.Hold())
         {
-            return _token == token;
+            return token.CanBeCanceled && _token == token;
         }
     }
 

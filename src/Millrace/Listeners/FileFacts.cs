@@ -44,6 +44,22 @@ internal readonly unsafe struct FileFacts
     /// <summary>How many names the file has; 0 when it has been removed and is only held open.</summary>
     public uint Links => _status.Links;
 
+    /// <summary>Bytes.</summary>
+    public long Length => (long)_status.Size;
+
+    /// <summary>When it was written. File systems keep times of which .NET has no word: these are the beginning and the end of all time.</summary>
+    public DateTime WrittenUtc
+    {
+        get
+        {
+            long first = DateTimeOffset.MinValue.ToUnixTimeSeconds();
+            long last = DateTimeOffset.MaxValue.ToUnixTimeSeconds() - 1;
+            return _status.WrittenSeconds < first ? DateTime.MinValue
+                : _status.WrittenSeconds > last ? DateTime.MaxValue
+                : DateTime.UnixEpoch.AddSeconds(_status.WrittenSeconds).AddTicks(_status.WrittenNanoseconds / 100);
+        }
+    }
+
     private int Kind => _status.Mode & SystemCalls.S_IFMT;
 
     /// <summary>What is at this path now, links not followed. Null with <paramref name="errno"/> set when there is nothing or it cannot be seen.</summary>

@@ -55,7 +55,8 @@ internal sealed partial class EventLoop<TKernel>
         return true;
     }
 
-    private bool IsReserveReached() => _isReserveReached && Kernel.NextDescriptor(_poller) >= Services.DescriptorCeiling;
+    private bool IsReserveReached(bool isUncounted) =>
+        _isReserveReached && Kernel.NextDescriptor(_poller) >= (long)Services.DescriptorCeiling + (isUncounted ? Services.ReservePart : 0);
 
     // The loop names each failure and why it goes on: one failing peer never stops a listener.
     private Accepted AcceptOne(LoopDriver driver, ListenSocket listener, bool isFirst)
@@ -70,7 +71,7 @@ internal sealed partial class EventLoop<TKernel>
             return TakeOne(driver, listener);
         }
 
-        if (!listener.Address.IsUncounted && IsReserveReached())
+        if (IsReserveReached(listener.Address.IsUncounted))
         {
             return Accepted.Exhausted;
         }
@@ -223,7 +224,7 @@ internal sealed partial class EventLoop<TKernel>
     /// <summary>Accepts who waits in a queue that nobody watches any more: one at a time, since the handler of one may block and others wait behind it.</summary>
     private bool AcceptRest(LoopDriver driver, AcceptBacklog rest)
     {
-        if (rest.TakePutOff() || (IsReserveReached() && Services.Connections > 0 && !_drain.IsCutting))
+        if (rest.TakePutOff() || (IsReserveReached(isUncounted: false) && Services.Connections > 0 && !_drain.IsCutting))
         {
             _parked.Add(rest);      // each connection that ends gives a descriptor back: the next sweep looks again
             return true;

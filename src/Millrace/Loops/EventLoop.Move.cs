@@ -58,7 +58,7 @@ internal sealed partial class EventLoop<TKernel>
     private Accepted TakeOne(LoopDriver driver, ListenSocket channel)
     {
         // A descriptor that comes while there is no number for it is lost.
-        if (Kernel.NextDescriptor(_poller) >= (long)Services.DescriptorCeiling + Services.ReserveForMoved)
+        if (Kernel.NextDescriptor(_poller) >= (long)Services.DescriptorCeiling + Services.ReservePart)
         {
             return Accepted.Exhausted;
         }

@@ -46,7 +46,7 @@ internal abstract class EventLoop
     /// <summary>Milliseconds, taken once a turn.</summary>
     public long NowMs { get; protected set; }
 
-    /// <summary>When the last handler that ran to its end in the loop's turn had ended: until then whoever comes behind it has waited. Known where slow requests are told of.</summary>
+    /// <summary>When the last handler that was called in the loop's turn had come back: until then whoever comes behind it has waited. Known where slow requests are told of.</summary>
     public long HandlerEndedMs { get; set; }
 
     /// <summary>Connections of this loop; written by its driver, read by others to spread new ones evenly.</summary>

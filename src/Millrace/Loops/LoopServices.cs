@@ -65,11 +65,14 @@ internal sealed class LoopServices : ExchangeServices, IDisposable
 
     public void RemoveConnection() => Interlocked.Decrement(ref _connections);
 
-    /// <summary>From this number on descriptors are the application's: <see cref="MillraceOptions.ReservedDescriptors"/>.</summary>
+    /// <summary>From this number on descriptors are for no new connection: <see cref="MillraceOptions.ReservedDescriptors"/>.</summary>
     public int DescriptorCeiling { get; set; } = int.MaxValue;
 
-    /// <summary>Of those that are kept back so many are for connections that another server has had: their peers have been served, and would wait, beside new ones that have taken their places.</summary>
-    public int ReserveForMoved { get; set; }
+    /// <summary>
+    /// Of those that are kept back so many are for connections that are not to wait beside new ones that have taken all others: those that another server has had, whose peers have been
+    /// served, and those that do not count.
+    /// </summary>
+    public int ReservePart { get; set; }
 
     // ---- driving ----
 

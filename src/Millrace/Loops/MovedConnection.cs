@@ -24,6 +24,7 @@ internal sealed record MovedConnection(ListenProtocol Protocol, bool IsTcp, byte
     private const int TimeAt = 3;
     private const int HeadSize = TimeAt + sizeof(long);
     private const byte Version = 2;
+    private const byte Timeless = 1;        // of a process that was started by a version before: it says nothing of the time
     private const byte HttpFlag = 1;
     private const byte TcpFlag = 2;
 
@@ -85,9 +86,10 @@ internal sealed record MovedConnection(ListenProtocol Protocol, bool IsTcp, byte
 
     /// <summary>Null: it comes from a server that this one does not understand.</summary>
     public static MovedConnection? Read(ReadOnlySpan<byte> message) =>
-        message is [Version, <= (HttpFlag | TcpFlag), ..] && message.Length is >= HeadSize and <= SizeMax
-            ? new MovedConnection(
-                (message[1] & HttpFlag) != 0 ? ListenProtocol.Http1 : ListenProtocol.FastCgi, (message[1] & TcpFlag) != 0, message[2],
-                BinaryPrimitives.ReadInt64LittleEndian(message[TimeAt..]), message[HeadSize..].ToArray())
-            : null;
+        message is [Version, <= (HttpFlag | TcpFlag), ..] && message.Length is >= HeadSize and <= SizeMax ? Read(message, BinaryPrimitives.ReadInt64LittleEndian(message[TimeAt..]), HeadSize)
+        : message is [Timeless, <= (HttpFlag | TcpFlag), _, ..] && message.Length <= SizeMax ? Read(message, long.MaxValue, TimeAt)
+        : null;
+
+    private static MovedConnection Read(ReadOnlySpan<byte> message, long idleUntilMs, int headSize) =>
+        new((message[1] & HttpFlag) != 0 ? ListenProtocol.Http1 : ListenProtocol.FastCgi, (message[1] & TcpFlag) != 0, message[2], idleUntilMs, message[headSize..].ToArray());
 }

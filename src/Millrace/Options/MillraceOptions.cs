@@ -39,7 +39,7 @@ public sealed class MillraceOptions
     public int? MaxUpgradedConnections { get; set => field = Set(value); }
 
     /// <summary>Descriptors that are left to the application and the runtime when connections take all others; further connections wait in the
-    /// listening socket's queue. A quarter of the process's descriptors (RLIMIT_NOFILE) is reserved at most. Range 0 to 1,000,000. Default 256.</summary>
+    /// listening socket's queue. Half of them take connections that a process before this one has served, and those of an address with gate=off. A quarter of the process's descriptors (RLIMIT_NOFILE) is reserved at most. Range 0 to 1,000,000. Default 256.</summary>
     public int ReservedDescriptors { get; set; } = 256;
 
     /// <summary>Requests that run at the same time; null means as many as there are connections. Range 1 to 1,000,000. Default null.</summary>

@@ -135,6 +135,16 @@ internal static unsafe partial class SystemCalls
         [FieldOffset(32)]
         public ulong Inode;
 
+        [FieldOffset(40)]
+        public ulong Size;
+
+        /// <summary>When it was written: seconds since 1970.</summary>
+        [FieldOffset(112)]
+        public long WrittenSeconds;
+
+        [FieldOffset(120)]
+        public uint WrittenNanoseconds;
+
         [FieldOffset(136)]
         public uint DeviceMajor;
 

@@ -2,6 +2,7 @@
 
 using System.Globalization;
 using System.Net;
+using System.Net.Sockets;
 using System.Text.Json;
 
 namespace Millrace.Interop.Command;
@@ -153,5 +154,28 @@ public sealed partial class ServeTests
         await await Task.WhenAny([.. clients, meanwhile()]);
         await stop.CancelAsync();
         Assert.All(await Task.WhenAll(clients), static count => Assert.InRange(count, 10, int.MaxValue));
+    }
+
+    // Its question would wait behind them, and be without an answer until the process is killed.
+    [Fact]
+    public async Task Visitors_who_take_their_time_keep_nobody_from_asking_how_the_application_is_MaxConcurrentRequests()
+    {
+        string asks = FreeAddress();
+        Write(App("shop", $"{_shop};{asks}?gate=off", """ "environment": { "Millrace__MaxConcurrentRequests": "1" } """).Replace("\"hang\": \"5s\"", "\"hang\": \"2s\"", StringComparison.Ordinal));
+        await StartAsync();
+        string process = await _client.GetStringAsync(_shop + "/process");
+        using var slow = new Socket(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp) { ReceiveTimeout = 20_000 };
+        await slow.ConnectAsync("127.0.0.1", new Uri(_shop).Port);
+        await slow.SendAsync("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5000\r\n\r\n"u8.ToArray());
+        for (int i = 0; i < 10; i++)
+        {
+            await slow.SendAsync(new byte[500]);
+            await Task.Delay(500);
+            Assert.Equal(process, await _client.GetStringAsync(asks + "/process"));
+        }
+        byte[] answer = new byte[12];
+        Assert.Equal(12, slow.Receive(answer));
+        Assert.Equal("HTTP/1.1 200", System.Text.Encoding.ASCII.GetString(answer));
+        Assert.Equal(0, AppOf("shop", await StatusAsync()).GetProperty("restarts").GetInt32());
     }
 }

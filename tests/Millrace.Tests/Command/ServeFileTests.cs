@@ -216,6 +216,8 @@ public sealed class ServeFileTests
         Assert.Equal(ServeFileReader.TimeoutNames.Order(), NamesOf(app.GetProperty("timeouts").GetProperty("properties")));
         Assert.Equal(ServeFileReader.LimitNames.Order(), NamesOf(app.GetProperty("limits").GetProperty("properties")));
         Assert.Equal(ServeFileReader.RecycleNames.Order(), NamesOf(app.GetProperty("recycle").GetProperty("properties")));
+        Assert.Equal(AppLimits.DescriptorsMin, app.GetProperty("limits").GetProperty("properties").GetProperty("descriptors").GetProperty("minimum").GetInt32());
+        Assert.Equal(AppLimits.DescriptorsMin, root.GetProperty("pools").GetProperty("items").GetProperty("properties").GetProperty("limits").GetProperty("properties").GetProperty("descriptors").GetProperty("minimum").GetInt32());
         Assert.All(ServeFileReader.LimitNames, name => Assert.Contains($"| `limits.{name}` |", page, StringComparison.Ordinal));
         Assert.All(ServeFileReader.RecycleNames, name => Assert.Contains($"| `recycle.{name}` |", page, StringComparison.Ordinal));
         Assert.All(ServeFileReader.AppNames.Where(static name => name is not ("timeouts" or "limits" or "recycle")), name => Assert.Contains($"| `{name}` |", page, StringComparison.Ordinal));

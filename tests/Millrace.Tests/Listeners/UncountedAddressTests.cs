@@ -86,6 +86,42 @@ public sealed class UncountedAddressTests : IDisposable
         Assert.Equal("/visitor", visitor.Exchange(new FastCgiRequest("/visitor")).Text);
     }
 
+    // A part of what is kept back, so that some is left for the application whoever comes.
+    [Fact]
+    public async Task A_connection_to_an_address_without_a_gate_is_taken_into_half_of_the_reserve_ReservedDescriptors()
+    {
+        await using MillraceServer server = await MillraceServer.StartAsync(
+            $"{_folder.NewAddress()};{_folder.NewAddress()}?gate=off",
+            static (request, response) =>
+            {
+                response.WriteText(request.Path);
+                return default;
+            },
+            new MillraceOptions { Loops = 1, ReservedDescriptors = 100 });
+        Assert.Equal(50, server.Engine.Loops[0].Services.ReservePart);
+        server.Engine.Loops[0].Services.DescriptorCeiling = 1;
+        server.Engine.Loops[0].Services.ReservePart = 100_000;
+        using FastCgiPeer shows = FastCgiPeer.Connect(server.Addresses[0]);        // that the reserve is reached
+        Assert.Equal("/shows", shows.Exchange(new FastCgiRequest("/shows")).Text);
+        using FastCgiPeer waits = FastCgiPeer.Connect(server.Addresses[0]);
+        waits.Send(new FastCgiRequest("/waits").ToBytes());
+        Assert.True(ProcessState.Becomes(() => server.Engine.Loops[0].Counters.Refusals.Any(static one => one is { Key: "descriptors-exhausted", Value: > 0 })));
+        for (int i = 0; i < 3; i++)
+        {
+            using FastCgiPeer asks = FastCgiPeer.Connect(server.Addresses[1]);
+            Assert.Equal("/health", asks.Exchange(new FastCgiRequest("/health")).Text);
+        }
+
+        server.Engine.Loops[0].Services.ReservePart = 1;
+        using FastCgiPeer late = FastCgiPeer.Connect(server.Addresses[1]);
+        late.Send(new FastCgiRequest("/late").ToBytes());
+        Thread.Sleep(500);
+        Assert.Equal(4, server.Engine.Loops[0].Counters.Requests);
+        server.Engine.Loops[0].Services.DescriptorCeiling = int.MaxValue;
+        Assert.Equal("/late", late.Receive().Text);
+        Assert.Equal("/waits", waits.Receive().Text);
+    }
+
     // Its end shows as it is sent to, or as its answer is read.
     private static bool IsServed(FastCgiPeer peer)
     {

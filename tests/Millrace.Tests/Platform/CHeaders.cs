@@ -82,7 +82,7 @@ internal static class CHeaders
         ["FilterInstruction"] = ("struct sock_filter", ["code", "jt", "jf", "k"]),
         ["FilterProgram"] = ("struct sock_fprog", ["len", "filter"]),
         ["PeerCredentials"] = ("struct ucred", ["pid", "uid", "gid"]),
-        ["FileStatus"] = ("struct statx", ["stx_nlink", "stx_uid", "stx_gid", "stx_mode", "stx_ino", "stx_dev_major", "stx_dev_minor"]),
+        ["FileStatus"] = ("struct statx", ["stx_nlink", "stx_uid", "stx_gid", "stx_mode", "stx_ino", "stx_size", "stx_mtime.tv_sec", "stx_mtime.tv_nsec", "stx_dev_major", "stx_dev_minor"]),
         ["GroupEntry"] = ("struct group", ["gr_name", "gr_passwd", "gr_gid", "gr_mem"]),
         ["UserEntry"] = ("struct passwd", ["pw_name", "pw_passwd", "pw_uid", "pw_gid", "pw_gecos", "pw_dir", "pw_shell"]),
     };

@@ -232,12 +232,14 @@ public abstract class MoveTests(Way way) : SharedTests(way)
 
     // Any process that has the channel may say anything.
     [Theory]
-    [InlineData(0, 30)]         // nobody has had it yet: the time of a first head
-    [InlineData(long.MaxValue, 130)]
-    [InlineData(1, 0)]
-    [InlineData(-1, 0)]
-    [InlineData(long.MinValue, 0)]
-    public void Whatever_is_said_of_it_a_connection_that_has_come_is_idle_for_no_more_than_its_time(long saidMs, int seconds) => Move(Call.Echo, (bench, caller) =>
+    [InlineData(0, 30, 30)]         // nobody has had it yet: the time of a first head
+    [InlineData(0, 200, 200)]
+    [InlineData(long.MaxValue, 30, 130)]
+    [InlineData(long.MaxValue, 200, 200)]
+    [InlineData(1, 30, 0)]
+    [InlineData(-1, 30, 0)]
+    [InlineData(long.MinValue, 30, 0)]
+    public void Whatever_is_said_of_it_a_connection_that_has_come_is_idle_for_no_more_than_its_time(long saidMs, int headSeconds, int seconds) => Move(Call.Echo, (bench, caller) =>
     {
         _ = bench.Get(caller, "/before");
         bench.Simulation.World.InGive = message => BinaryPrimitives.WriteInt64LittleEndian(message.AsSpan(3), saidMs);
@@ -251,7 +253,27 @@ public abstract class MoveTests(Way way) : SharedTests(way)
 
         bench.Pass(TimeSpan.FromSeconds(2));
         Assert.True(caller.IsAtEnd);
-    });
+    },
+    options => options.HeadTimeout = TimeSpan.FromSeconds(headSeconds));
+
+    // As one gives it that a version before this one has started: it says nothing of the time.
+    [Fact]
+    public void What_a_connection_brings_along_is_read_as_it_was_written_and_as_before()
+    {
+        byte[] peer = [2, 0, 0, 80, 127, 0, 0, 1];
+        var its = new MovedConnection(Millrace.Listeners.ListenProtocol.Http1, IsTcp: true, Knowledge: 5, IdleUntilMs: 123_456_789_012, peer);
+        byte[] message = new byte[MovedConnection.SizeMax];
+        int length = its.Write(message);
+        MovedConnection? read = MovedConnection.Read(message.AsSpan(0, length));
+        Assert.Equal((its.Protocol, its.IsTcp, its.Knowledge, its.IdleUntilMs), (read!.Protocol, read.IsTcp, read.Knowledge, read.IdleUntilMs));
+        Assert.Equal(peer, read.Peer);
+        Assert.Null(MovedConnection.Read(message.AsSpan(0, 10)));
+
+        read = MovedConnection.Read([1, 3, 5, .. peer]);
+        Assert.Equal((its.Protocol, its.IsTcp, its.Knowledge, long.MaxValue), (read!.Protocol, read.IsTcp, read.Knowledge, read.IdleUntilMs));
+        Assert.Equal(peer, read.Peer);
+        Assert.All((byte[][])[[], [1], [1, 3], [1, 4, 0], [3, 3, 5, .. peer], [2, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0]], static strange => Assert.Null(MovedConnection.Read(strange)));
+    }
 
     [Fact]
     public void New_connections_are_the_others() => Move(Call.Echo, static (bench, caller) =>
@@ -325,10 +347,10 @@ public abstract class MoveTests(Way way) : SharedTests(way)
         _ = bench.Get(caller, "/before");
         Begin(bench);
         bench.Simulation.Services.DescriptorCeiling = 1;
-        bench.Simulation.Services.ReserveForMoved = reserve;
+        bench.Simulation.Services.ReservePart = reserve;
         bench.Send(caller, caller.Request("/after"));
         Assert.Equal(isServed ? 2 : 1, caller.Answers.Count);
-        bench.Simulation.Services.ReserveForMoved = 100;
+        bench.Simulation.Services.ReservePart = 100;
         bench.Pass(TimeSpan.FromMilliseconds(300));
         Assert.Equal(2, caller.Answers.Count);
     });
