@@ -197,11 +197,7 @@ public abstract class MoveTests(Way way) : SharedTests(way)
         _ = bench.Get(caller, "/before");
         bench.Pass(TimeSpan.FromSeconds(100));
         Begin(bench);
-        bench.Pass(TimeSpan.FromSeconds(29));
-        Assert.Same(New(bench), caller.Socket.Reader);
-        Assert.False(caller.IsAtEnd);
-        bench.Pass(TimeSpan.FromSeconds(2));
-        Assert.True(caller.IsAtEnd);
+        EndsThere(bench, caller, seconds: 30);
     });
 
     [Fact]
@@ -212,10 +208,7 @@ public abstract class MoveTests(Way way) : SharedTests(way)
         Begin(bench);
         bench.Pass(TimeSpan.FromSeconds(1));
         _ = bench.Get(caller, "/after");
-        bench.Pass(TimeSpan.FromSeconds(129));
-        Assert.False(caller.IsAtEnd);
-        bench.Pass(TimeSpan.FromSeconds(2));
-        Assert.True(caller.IsAtEnd);
+        EndsThere(bench, caller, seconds: 130);
     });
 
     [Fact]
@@ -223,11 +216,7 @@ public abstract class MoveTests(Way way) : SharedTests(way)
     {
         bench.Pass(TimeSpan.FromSeconds(20));
         Begin(bench);
-        bench.Pass(TimeSpan.FromSeconds(9));
-        Assert.Same(New(bench), caller.Socket.Reader);
-        Assert.False(caller.IsAtEnd);
-        bench.Pass(TimeSpan.FromSeconds(2));
-        Assert.True(caller.IsAtEnd);
+        EndsThere(bench, caller, seconds: 10);
     });
 
     // Any process that has the channel may say anything.
@@ -244,15 +233,7 @@ public abstract class MoveTests(Way way) : SharedTests(way)
         _ = bench.Get(caller, "/before");
         bench.Simulation.World.InGive = message => BinaryPrimitives.WriteInt64LittleEndian(message.AsSpan(3), saidMs);
         Begin(bench);
-        if (seconds > 0)
-        {
-            bench.Pass(TimeSpan.FromSeconds(seconds - 1));
-            Assert.Same(New(bench), caller.Socket.Reader);
-            Assert.False(caller.IsAtEnd);
-        }
-
-        bench.Pass(TimeSpan.FromSeconds(2));
-        Assert.True(caller.IsAtEnd);
+        EndsThere(bench, caller, seconds);
     },
     options => options.HeadTimeout = TimeSpan.FromSeconds(headSeconds));
 
@@ -381,6 +362,20 @@ public abstract class MoveTests(Way way) : SharedTests(way)
     private protected static DrivenLoop New(SharedBench bench) => bench.Simulation.Loops[1 - s_old];
 
     private protected static void Begin(SharedBench bench) => bench.Simulation.BeginMove(s_old, capacity: 100);
+
+    // Within a second of its time.
+    private static void EndsThere(SharedBench bench, Caller caller, int seconds)
+    {
+        if (seconds > 0)
+        {
+            bench.Pass(TimeSpan.FromSeconds(seconds - 1));
+            Assert.Same(New(bench), caller.Socket.Reader);
+            Assert.False(caller.IsAtEnd);
+        }
+
+        bench.Pass(TimeSpan.FromSeconds(2));
+        Assert.True(caller.IsAtEnd);
+    }
 
     private protected static void Offer(SharedBench bench)
     {
