@@ -67,11 +67,7 @@ public sealed class UncountedAddressTests : IDisposable
 
         await using MillraceServer server = await MillraceServer.StartAsync(
             $"{_folder.NewAddress()};{own}?gate=off",
-            static (request, response) =>
-            {
-                response.WriteText(request.Path);
-                return default;
-            },
+            AnswerPath,
             new MillraceOptions { Loops = 1, MaxConnections = 1 });
         using FastCgiPeer visitor = FastCgiPeer.Connect(server.Addresses[0]);
         Assert.Equal("/visitor", visitor.Exchange(new FastCgiRequest("/visitor")).Text);
@@ -92,11 +88,7 @@ public sealed class UncountedAddressTests : IDisposable
     {
         await using MillraceServer server = await MillraceServer.StartAsync(
             $"{_folder.NewAddress()};{_folder.NewAddress()}?gate=off",
-            static (request, response) =>
-            {
-                response.WriteText(request.Path);
-                return default;
-            },
+            AnswerPath,
             new MillraceOptions { Loops = 1, ReservedDescriptors = 100 });
         Assert.Equal(50, server.Engine.Loops[0].Services.ReservePart);
         server.Engine.Loops[0].Services.DescriptorCeiling = 1;
@@ -120,6 +112,12 @@ public sealed class UncountedAddressTests : IDisposable
         server.Engine.Loops[0].Services.DescriptorCeiling = int.MaxValue;
         Assert.Equal("/late", late.Receive().Text);
         Assert.Equal("/waits", waits.Receive().Text);
+    }
+
+    private static ValueTask AnswerPath(Request request, Response response)
+    {
+        response.WriteText(request.Path);
+        return default;
     }
 
     // Its end shows as it is sent to, or as its answer is read.
