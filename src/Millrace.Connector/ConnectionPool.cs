@@ -72,6 +72,21 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
     /// <exception cref="ConnectorException">There is none.</exception>
     public ValueTask<PooledConnection> RentAsync(bool fresh, CancellationToken ct) => RentAsync(fresh, default, ct);
 
+    /// <inheritdoc cref="IProgramConnections.TryRent"/>
+    public PooledConnection? TryRent(TransportKind kind)
+    {
+        if (!_places.Wait(0, CancellationToken.None))
+        {
+            return null;
+        }
+        if (TryTakeUsable(kind) is { } kept)
+        {
+            return kept;
+        }
+        _places.Release();
+        return null;
+    }
+
     /// <inheritdoc cref="IProgramConnections.RentAsync"/>
     public async ValueTask<PooledConnection> RentAsync(bool fresh, TransportKind kind, CancellationToken ct)
     {
@@ -81,13 +96,9 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
         }
         try
         {
-            while (!fresh && TryTake(kind, out var kept))
+            if (!fresh && TryTakeUsable(kind) is { } kept)
             {
-                if (kept.IsUsable)
-                {
-                    return kept;
-                }
-                kept.Dispose();
+                return kept;
             }
             TrimIdle();
             return new PooledConnection(Connecting is null ? kind.Over(await ConnectAsync(ct).ConfigureAwait(false)) : await Connecting(ct).ConfigureAwait(false));
@@ -219,6 +230,19 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
             _idle.ForEach(static connection => connection.Dispose());
             _idle.Clear();
         }
+    }
+
+    private PooledConnection? TryTakeUsable(TransportKind kind)
+    {
+        while (TryTake(kind, out PooledConnection kept))
+        {
+            if (kept.IsUsable)
+            {
+                return kept;
+            }
+            kept.Dispose();
+        }
+        return null;
     }
 
     // Of those that were used last one whose answer wakes the loop that the request is on, where there is one.

@@ -35,7 +35,7 @@ internal sealed class PooledConnection(ITransport transport) : IDisposable
         {
             try
             {
-                return !transport.HasInput;
+                return !IsClosed && !transport.HasInput;
             }
             catch (Exception error) when (error is SocketException or ObjectDisposedException)
             {
@@ -67,25 +67,51 @@ internal sealed class PooledConnection(ITransport transport) : IDisposable
     /// <exception cref="SocketException">The responder takes no more.</exception>
     /// <exception cref="ObjectDisposedException">The request has been given up.</exception>
     /// <exception cref="OperationCanceledException">The same.</exception>
-    public async ValueTask SendAsync(ReadOnlyMemory<byte> bytes, CancellationToken ct = default)
+    public ValueTask SendAsync(ReadOnlyMemory<byte> bytes, CancellationToken ct = default)
     {
         ct.ThrowIfCancellationRequested();
         IsTorn = true;
-        while (bytes.Length > 0)
+        ValueTask<int> sending = SendPieceAsync(HasSent || bytes.Length <= FirstMax ? bytes : bytes[..FirstMax], ct);
+        return sending.IsCompletedSuccessfully ? SendOnAsync(sending.Result, bytes, ct) : AwaitPieceAsync(sending, bytes, ct);
+    }
+
+    private ValueTask<int> SendPieceAsync(ReadOnlyMemory<byte> piece, CancellationToken ct)
+    {
+        try
         {
-            ReadOnlyMemory<byte> piece = HasSent || bytes.Length <= FirstMax ? bytes : bytes[..FirstMax];
-            try
-            {
-                bytes = bytes[await transport.SendAsync(piece, ct).ConfigureAwait(false)..];
-            }
-            catch (SocketException)
-            {
-                IsTorn = false;     // its end of the connection is closed: it waits for no more of a record
-                throw;
-            }
-            HasSent = true;
+            return transport.SendAsync(piece, ct);
+        }
+        catch (SocketException)
+        {
+            IsTorn = false;     // its end of the connection is closed: it waits for no more of a record
+            throw;
+        }
+    }
+
+    private ValueTask SendOnAsync(int sent, ReadOnlyMemory<byte> bytes, CancellationToken ct)
+    {
+        HasSent = true;
+        if (sent < bytes.Length)
+        {
+            return SendAsync(bytes[sent..], ct);
         }
         IsTorn = false;
+        return default;
+    }
+
+    private async ValueTask AwaitPieceAsync(ValueTask<int> sending, ReadOnlyMemory<byte> bytes, CancellationToken ct)
+    {
+        int sent;
+        try
+        {
+            sent = await sending.ConfigureAwait(false);
+        }
+        catch (SocketException)
+        {
+            IsTorn = false;     // as above
+            throw;
+        }
+        await SendOnAsync(sent, bytes, ct).ConfigureAwait(false);
     }
 
     /// <summary>The next piece of a record that is here already.</summary>

@@ -84,7 +84,7 @@ internal sealed class RecordWriter : IDisposable
     }
 
     /// <summary>The same for texts that are ASCII and have the short form of a length, as nearly all have. False: they have not, and nothing is written.</summary>
-    public bool TryAppendPair(string name, string value) => TryAppendPair("", name, value, out _);
+    public bool TryAppendPair(string name, ReadOnlySpan<char> value) => TryAppendPair("", name, value, out _);
 
     /// <summary>The same for a field of a request: its variable is HTTP_ and its name in capitals, with '_' for '-' (RFC 3875 §4.1.18).</summary>
     public bool TryAppendField(string field, string value)
@@ -98,7 +98,7 @@ internal sealed class RecordWriter : IDisposable
         return true;
     }
 
-    private bool TryAppendPair(string prefix, string rest, string value, out Span<byte> name)
+    private bool TryAppendPair(string prefix, string rest, ReadOnlySpan<char> value, out Span<byte> name)
     {
         name = default;
         int nameLength = prefix.Length + rest.Length;

@@ -1,5 +1,6 @@
 // Whose the body of a request is: that of its server, of which Content-Length is true, or another one that middleware has put in its place (decompressed, kept to be read twice). Likewise of a response.
 
+using System.Buffers;
 using Microsoft.AspNetCore.Hosting.Server;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
@@ -28,6 +29,17 @@ internal static class ServerBody
     {
         using ExchangeUse use = its.Exchange.Use(its.Ticket);
         return its.Exchange.Head.IsFastCgi && its.Exchange.Body.State != BodyState.Complete;
+    }
+
+    /// <summary>Bytes of its body, as its writer takes them.</summary>
+    public static void WriteBody(this HttpResponse response, ReadOnlySpan<byte> bytes)
+    {
+        if (response.BodyWriter is ResponseWriter its)
+        {
+            its.Append(bytes);      // behind the synchronous part of its handler it would have memory made for each piece
+            return;
+        }
+        response.BodyWriter.Write(bytes);
     }
 
     /// <summary>Whether nobody has replaced it, or anything of the response: Kestrel's features are one object, and Millrace's are.</summary>

@@ -139,9 +139,9 @@ internal sealed partial class FastCgiProgram : IDisposable
             {
                 ProgramLog.LeftOut(_logger, context.Request.Method, ProgramLog.Plain(context.Request.Path.Value ?? ""), _address, string.Join(", ", fields));
             }
-            if (!request.Errors.IsEmpty)
+            if (request.Errors is { IsEmpty: false } errors)
             {
-                ProgramLog.Printed(_logger, context.Request.Method, ProgramLog.Plain(context.Request.Path.Value ?? ""), _address, request.Errors.ToString());
+                ProgramLog.Printed(_logger, context.Request.Method, ProgramLog.Plain(context.Request.Path.Value ?? ""), _address, errors.ToString());
             }
         }
     }
@@ -154,7 +154,7 @@ internal sealed partial class FastCgiProgram : IDisposable
     };
 
     private Task AskAsync(HttpContext context, ProgramRequest request) =>
-        _processes is null ? request.AskAsync(_pool!, context.RequestAborted) : AskProcessAsync(_processes, context, request);
+        _processes is null ? request.AskAsync(_pool!) : AskProcessAsync(_processes, context, request);
 
     private static Task AskProcessAsync(ProcessPool processes, HttpContext context, ProgramRequest request)
     {

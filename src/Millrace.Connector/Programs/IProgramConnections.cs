@@ -10,6 +10,9 @@ internal interface IProgramConnections
     /// <summary>Whether whoever serves the connection serves no other, so that its next request has to wait until this one has ended.</summary>
     bool Settles { get; }
 
+    /// <summary>A kept connection, where there is one and nobody has to wait; null: see <see cref="RentAsync"/>. It comes back as that of RentAsync.</summary>
+    PooledConnection? TryRent(TransportKind kind);
+
     /// <summary>A connection that nobody else uses; it comes back by <see cref="Return"/>, <see cref="Drop"/> or <see cref="SettleAsync"/>.</summary>
     /// <param name="fresh">Whether it must be a new one.</param>
     /// <param name="kind">How a new one is carried.</param>

@@ -33,6 +33,8 @@ internal sealed class ProcessConnection(IProgramProcess process, TimeSpan abortL
         return its;
     }
 
+    public PooledConnection? TryRent(TransportKind kind) => null;
+
     public async ValueTask<PooledConnection> RentAsync(bool fresh, TransportKind kind, CancellationToken ct)
     {
         PooledConnection? kept = _kept;

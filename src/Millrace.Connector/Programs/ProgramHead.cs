@@ -15,6 +15,8 @@ internal sealed class ProgramHead(int bytesMax, int fieldsMax)
 {
     private static readonly SearchValues<byte> s_tokens = SearchValues.Create("!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"u8);
 
+    private static readonly IReadOnlyList<string> s_nothing = [];
+
     private List<string>? _leftOut;
     private byte[] _gathered = [];
     private int _length;
@@ -38,7 +40,7 @@ internal sealed class ProgramHead(int bytesMax, int fieldsMax)
     public string? SendFile { get; private set; }
 
     /// <summary>Fields with bytes beyond ASCII, which the server does not write (RFC 9110 §5.5).</summary>
-    public IReadOnlyList<string> LeftOut => _leftOut ?? [];
+    public IReadOnlyList<string> LeftOut => _leftOut ?? s_nothing;
 
     /// <summary>Takes bytes of STDOUT until the head is there, and puts it into <paramref name="response"/> then.</summary>
     /// <returns>How many of <paramref name="bytes"/> belong to the head.</returns>
@@ -131,7 +133,7 @@ internal sealed class ProgramHead(int bytesMax, int fieldsMax)
     {
         if (Ascii.EqualsIgnoreCase(name, "Status"u8))
         {
-            ReadStatus(Encoding.Latin1.GetString(value), response);
+            ReadStatus(value, response);
         }
         else if (Ascii.EqualsIgnoreCase(name, "Content-Length"u8))
         {
@@ -181,17 +183,17 @@ internal sealed class ProgramHead(int bytesMax, int fieldsMax)
     }
 
     // 404 Not Found
-    private void ReadStatus(string value, HttpResponse response)
+    private void ReadStatus(ReadOnlySpan<byte> value, HttpResponse response)
     {
-        if (_hasStatus || value.Length < 3 || !int.TryParse(value.AsSpan(0, 3), NumberStyles.None, CultureInfo.InvariantCulture, out int code) || code is < 200 || (value.Length > 3 && value[3] != ' '))
+        if (_hasStatus || value.Length < 3 || !int.TryParse(value[..3], NumberStyles.None, CultureInfo.InvariantCulture, out int code) || code is < 200 || (value.Length > 3 && value[3] != (byte)' '))
         {
             throw Broken("its status is no number from 200 to 999, or there are two");
         }
         _hasStatus = true;
         response.StatusCode = code;
-        if (value.Length > 4 && value[4..] != ReasonPhrases.GetReasonPhrase(code) && response.HttpContext.Features.Get<IHttpResponseFeature>() is { } feature)
+        if (value.Length > 4 && !Ascii.Equals(value[4..], ReasonPhrases.GetReasonPhrase(code)) && response.HttpContext.Features.Get<IHttpResponseFeature>() is { } feature)
         {
-            feature.ReasonPhrase = value[4..];
+            feature.ReasonPhrase = Encoding.Latin1.GetString(value[4..]);
         }
     }
 

@@ -19,6 +19,19 @@ internal sealed partial class ProgramRequest
     // No further than the visitor, and what may be kept for him.
     private async ValueTask ShowAsync(bool settles)
     {
+        BeginVisitorWait();
+        try
+        {
+            await ShowInTimeAsync(settles).ConfigureAwait(false);
+        }
+        finally
+        {
+            EndVisitorWait();
+        }
+    }
+
+    private async ValueTask ShowInTimeAsync(bool settles)
+    {
         if (_ahead is { } ahead)
         {
             await ahead.WaitForRoomAsync(StopToken).ConfigureAwait(false);
@@ -27,7 +40,7 @@ internal sealed partial class ProgramRequest
         ShowFirst();
         if (Room is null || !settles)
         {
-            await _context.Response.BodyWriter.FlushAsync(_leaving).ConfigureAwait(false);
+            await _context.Response.BodyWriter.FlushAsync(Leaving).ConfigureAwait(false);
             return;
         }
         _sendStop ??= CancellationTokenSource.CreateLinkedTokenSource(_context.RequestAborted);
@@ -38,7 +51,7 @@ internal sealed partial class ProgramRequest
             _ahead = new AnswerAhead(_context, _options.AnswerBufferMax, flush.AsTask(), _sendStop);
             return;
         }
-        using CancellationTokenRegistration leaving = _leaving.UnsafeRegister(static stop => ((CancellationTokenSource)stop!).Cancel(), _sendStop);
+        using CancellationTokenRegistration leaving = Leaving.UnsafeRegister(static stop => ((CancellationTokenSource)stop!).Cancel(), _sendStop);
         await flush.ConfigureAwait(false);
     }
 

@@ -12,7 +12,7 @@ internal sealed partial class ProgramRequest
     // Until the process ends the request, or ReadTimeout or the time of the call does. The context is not touched any more when the body is the process's.
     private async Task LetEndAsync(PooledConnection connection)
     {
-        SilenceTimer silence = BeginSilence(connection);
+        BeginSilence(connection);
         try
         {
             Task ending = DropRestAsync(connection);
@@ -33,7 +33,7 @@ internal sealed partial class ProgramRequest
         }
         finally
         {
-            silence.End();
+            connection.Silence!.End();
         }
     }
 

@@ -1,5 +1,8 @@
 // Which request is sent once more, when a connection or a process has ended: one of which nothing has been sent, or that may be sent twice, has been once, and has no answer yet.
 
+using System.Net.Sockets;
+using System.Runtime.ExceptionServices;
+
 namespace Millrace.Connector;
 
 internal sealed partial class ProgramRequest
@@ -43,4 +46,40 @@ internal sealed partial class ProgramRequest
 
     // RFC 9110 §9.2.2: what may be sent twice.
     private bool IsRepeatable => _context.Request.Method is "GET" or "HEAD" or "OPTIONS";
+
+    // ---- what it has failed by ----
+
+    private bool IsOfConnection(Exception error, PooledConnection connection) => error switch
+    {
+        SocketException or OperationCanceledException or EndOfAnswerException => true,
+        ObjectDisposedException => connection.IsClosed || _isSilent || HasLeft,
+        ConnectorException => HasLeft,
+        _ => false,
+    };
+
+    // Returns where the connection was one that the program had just ended, and nothing of the request can have been acted upon, or may be twice.
+    private void ThrowUnlessAgain(Exception error, PooledConnection connection, bool settles)
+    {
+        if (HasLeft && error is not EndOfAnswerException)
+        {
+            throw new OperationCanceledException("The visitor has left.", error, LeftToken);
+        }
+        if (_isSilent && error is not EndOfAnswerException)
+        {
+            throw new TimeoutException(FormattableString.Invariant($"It has said nothing for {_options.ReadTimeout.TotalSeconds:0.###} s (ReadTimeout)."), error);
+        }
+        _uploadFailure?.Throw();
+        if (error is OperationCanceledException)
+        {
+            ExceptionDispatchInfo.Throw(error);
+        }
+        if (!connection.IsUsed || !MayBeSentAgain(connection, settles))
+        {
+            throw new ConnectorException(ConnectorFault.BrokenResponse, connection.HasAnswered
+                ? "It has ended the connection in the middle of its response."
+                : "It has ended the connection without an answer.", error);
+        }
+    }
+
+    private sealed class EndOfAnswerException : IOException;
 }

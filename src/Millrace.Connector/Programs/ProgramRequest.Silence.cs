@@ -18,14 +18,12 @@ internal sealed partial class ProgramRequest
         Stop(_asked!);
     }
 
-    private SilenceTimer BeginSilence(PooledConnection connection)
+    private void BeginSilence(PooledConnection connection)
     {
         _asked = connection;
         _isSilent = false;
         NoteLife();
-        SilenceTimer silence = connection.Silence ??= new SilenceTimer(_options.Clock);
-        silence.Begin(this, _options.ReadTimeout);
-        return silence;
+        (connection.Silence ??= new SilenceTimer(_options.Clock)).Begin(this, _options.ReadTimeout);
     }
 
     private void NoteLife() => Volatile.Write(ref _lifeAt, _options.Clock.GetTimestamp());

@@ -23,7 +23,8 @@ internal sealed partial class ProgramRequest
         }
         try
         {
-            await AskAsync(connections, leaving).ConfigureAwait(false);
+            Leaving = leaving;
+            await AskAsync(connections).ConfigureAwait(false);
             return true;
         }
         finally

@@ -8,6 +8,7 @@ using System.Net;
 using System.Text;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
+using Microsoft.AspNetCore.Http.Features.Authentication;
 using Microsoft.Extensions.Primitives;
 using Microsoft.Net.Http.Headers;
 using Millrace.Protocols.FastCgi;
@@ -17,6 +18,8 @@ namespace Millrace.Connector;
 internal static class ProgramVariables
 {
     private const int PairMax = 512;
+    private const int PlaceMax = 256;
+    private const int DigitsMax = 20;
 
     private static readonly SearchValues<char> s_variableCharacters = SearchValues.Create("-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
 
@@ -54,7 +57,7 @@ internal static class ProgramVariables
         }
         else
         {
-            pairs.Add("CONTENT_LENGTH", TextOf(length));
+            pairs.Add("CONTENT_LENGTH", length);
             pairs.Add("REDIRECT_STATUS", "200");
             if (target.File.Length > 0)
             {
@@ -86,7 +89,7 @@ internal static class ProgramVariables
     private static void WriteOwn(in OwnPairs pairs, HttpContext context, FastCgiProgramOptions options, string prefix, in ScriptTarget target, long? length)
     {
         HttpRequest request = context.Request;
-        ConnectionInfo connection = context.Connection;
+        var ends = VisitorEnds.Of(context);
         string script = prefix + target.Script;
         pairs.Add("GATEWAY_INTERFACE", "CGI/1.1");
         pairs.Add("SERVER_SOFTWARE", "millrace");
@@ -100,9 +103,9 @@ internal static class ProgramVariables
         pairs.Add("REQUEST_URI", UriOf(context));
         pairs.Add("QUERY_STRING", request.QueryString.HasValue ? request.QueryString.Value![1..] : "");
         pairs.Add("CONTENT_TYPE", request.ContentType ?? "");
-        pairs.Add("CONTENT_LENGTH", TextOf(length));
+        pairs.Add("CONTENT_LENGTH", length);
         pairs.Add("SCRIPT_NAME", script);
-        pairs.Add("DOCUMENT_URI", script + target.PathInfo);
+        pairs.Add("DOCUMENT_URI", script, target.PathInfo);
         pairs.Add("PATH_INFO", target.PathInfo);
         if (options.Root is { } root)
         {
@@ -116,13 +119,13 @@ internal static class ProgramVariables
             }
         }
         string host = request.Headers.Host.ToString();      // as it was sent: HttpRequest.Host writes xn-- names in another way, or throws
-        pairs.Add("SERVER_NAME", options.ServerName ?? RelayRoute.NameOf(host).ToString());
-        int port = connection.LocalPort > 0 ? connection.LocalPort : RelayRoute.PortOf(host) ?? (request.IsHttps ? 443 : 80);
-        pairs.Add("SERVER_PORT", port.ToString(CultureInfo.InvariantCulture));
-        pairs.Add("SERVER_ADDR", Text(connection.LocalIpAddress));
-        pairs.Add("REMOTE_ADDR", Text(connection.RemoteIpAddress));
-        pairs.Add("REMOTE_PORT", connection.RemotePort > 0 ? connection.RemotePort.ToString(CultureInfo.InvariantCulture) : "");
-        if (context.User.Identity is { IsAuthenticated: true, Name: { Length: > 0 } user })
+        pairs.Add("SERVER_NAME", options.ServerName ?? RelayRoute.NameOf(host));
+        int port = ends.LocalPort > 0 ? ends.LocalPort : RelayRoute.PortOf(host) ?? (request.IsHttps ? 443 : 80);
+        pairs.Add("SERVER_PORT", port);
+        pairs.Add("SERVER_ADDR", Text(ends.Local));
+        pairs.Add("REMOTE_ADDR", Text(ends.Remote));
+        pairs.Add("REMOTE_PORT", ends.RemotePort > 0 ? ends.RemotePort : null);
+        if (context.Features.Get<IHttpAuthenticationFeature>()?.User?.Identity is { IsAuthenticated: true, Name: { Length: > 0 } user })      // HttpContext.User would make one for each visitor
         {
             pairs.Add("REMOTE_USER", user);
         }
@@ -148,8 +151,6 @@ internal static class ProgramVariables
         Pair(writer, variable, values.Count == 1 ? values.ToString() : string.Join(name.Equals("Cookie", StringComparison.OrdinalIgnoreCase) ? "; " : ", ", values.ToArray()));
     }
 
-    private static string TextOf(long? number) => number?.ToString(CultureInfo.InvariantCulture) ?? "";
-
     private static string Text(IPAddress? address) => address is null ? "" : (address.IsIPv4MappedToIPv6 ? address.MapToIPv4() : address).ToString();
 
     // X_User and X-User are one variable: whoever may not send the one must not get through with the other. So are all names with characters that a variable cannot have.
@@ -169,11 +170,11 @@ internal static class ProgramVariables
             : context.Request.PathBase.ToUriComponent() + context.Request.Path.ToUriComponent() + context.Request.QueryString.ToUriComponent();
     }
 
-    private static void Pair(RecordWriter writer, string name, string value) => Pair(writer, name, value, Encoding.UTF8);
+    private static void Pair(RecordWriter writer, string name, ReadOnlySpan<char> value) => Pair(writer, name, value, Encoding.UTF8);
 
     private static void GivenPair(RecordWriter writer, string name, string value) => Pair(writer, name, value, Encoding.Latin1);
 
-    private static void Pair(RecordWriter writer, string name, string value, Encoding encoding)
+    private static void Pair(RecordWriter writer, string name, ReadOnlySpan<char> value, Encoding encoding)
     {
         if (!writer.TryAppendPair(name, value))
         {
@@ -181,7 +182,7 @@ internal static class ProgramVariables
         }
     }
 
-    private static void EncodedPair(RecordWriter writer, string name, string value, Encoding encoding)
+    private static void EncodedPair(RecordWriter writer, string name, ReadOnlySpan<char> value, Encoding encoding)
     {
         Span<byte> bytes = stackalloc byte[PairMax];
         if (encoding.TryGetBytes(name, bytes, out int length) && encoding.TryGetBytes(value, bytes[length..], out int valueLength))
@@ -189,18 +190,39 @@ internal static class ProgramVariables
             writer.AppendPair(bytes[..length], bytes.Slice(length, valueLength));
             return;
         }
-        writer.AppendPair(encoding.GetBytes(name), encoding.GetBytes(value));
+        writer.AppendPair(encoding.GetBytes(name), encoding.GetBytes(value.ToString()));
     }
 
     // What is written here gives way to the application's own variables, and to a front server's where they are not of the program's place.
     private readonly struct OwnPairs(RecordWriter writer, FastCgiProgramOptions options, IReadOnlyDictionary<string, string>? given)
     {
-        public void Add(string name, string value)
+        public void Add(string name, ReadOnlySpan<char> value)
         {
             if (!options.Variables.ContainsKey(name) && (given is null || s_places.Contains(name) || !given.ContainsKey(name)))
             {
                 Pair(writer, name, value);
             }
+        }
+
+        /// <summary>Null: an empty one.</summary>
+        public void Add(string name, long? number)
+        {
+            Span<char> digits = stackalloc char[DigitsMax];
+            int count = 0;
+            _ = number?.TryFormat(digits, out count, provider: CultureInfo.InvariantCulture);
+            Add(name, digits[..count]);
+        }
+
+        /// <summary>A value in two parts.</summary>
+        public void Add(string name, string first, string second)
+        {
+            Span<char> value = stackalloc char[PlaceMax];
+            if (first.TryCopyTo(value) && second.TryCopyTo(value[first.Length..]))
+            {
+                Add(name, value[..(first.Length + second.Length)]);
+                return;
+            }
+            Add(name, first + second);
         }
     }
 }

@@ -46,7 +46,7 @@ internal sealed class SilenceTimer : IDisposable
         lock (_lock)
         {
             _request = request;
-            if (!_isSet || limit < _left - _clock.GetElapsedTime(_setAt))
+            if (!_isSet || (limit < _left && limit < _left - _clock.GetElapsedTime(_setAt)))
             {
                 Set(limit);
             }

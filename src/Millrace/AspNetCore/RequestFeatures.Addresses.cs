@@ -58,6 +58,20 @@ internal abstract partial class RequestFeatures : IHttpConnectionFeature
         set => FindAddresses().LocalPort = value;
     }
 
+    /// <summary>The ends of the connection's socket, which are not the caller's to change. False: a front server says who is there, or somebody has asked for a copy and may have said otherwise.</summary>
+    internal bool TryGetEnds(out IPEndPoint? remote, out IPEndPoint? local)
+    {
+        using ExchangeUse use = Use();
+        if (Head.IsFastCgi || _rarity?.Addresses is not null)
+        {
+            (remote, local) = (null, null);
+            return false;
+        }
+
+        (remote, local) = (Exchange.Connection.RemoteEndPoint, Exchange.Connection.LocalEndPoint);
+        return true;
+    }
+
     private Addresses FindAddresses()
     {
         using ExchangeUse use = Use();

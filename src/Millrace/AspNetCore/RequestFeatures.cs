@@ -155,7 +155,7 @@ internal abstract partial class RequestFeatures(Exchange exchange) : RequestBoun
         get
         {
             using ExchangeUse use = Use();
-            return Rare.RawTarget ??= Head.TargetText;
+            return _rarity?.RawTarget ?? Head.TargetText;
         }
 
         set

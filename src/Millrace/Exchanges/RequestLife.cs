@@ -176,11 +176,40 @@ internal struct RequestLife(ExchangeServices services)
     {
         using (_lock.Hold())
         {
-            _listener = listener;
-            if (IsCancelled)
+            Listen(listener);
+        }
+    }
+
+    /// <summary>The same for whoever would otherwise ask for the token. False: somebody has asked for it, and it may be another by now.</summary>
+    public bool TryTell(ICancelListener listener)
+    {
+        using (_lock.Hold())
+        {
+            if (_token is not null)
             {
-                listener.OnCancelled();
+                return false;
             }
+
+            Listen(listener);
+            return true;
+        }
+    }
+
+    /// <summary>It is told no more; what it has been told is in the past.</summary>
+    public void Untell()
+    {
+        using (_lock.Hold())
+        {
+            _listener = null;
+        }
+    }
+
+    private void Listen(ICancelListener listener)
+    {
+        _listener = listener;
+        if (IsCancelled)
+        {
+            listener.OnCancelled();
         }
     }
 

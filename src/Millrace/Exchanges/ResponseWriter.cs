@@ -78,6 +78,24 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         }
     }
 
+    /// <summary>Takes bytes as <see cref="GetSpan"/> and <see cref="Advance"/> do, without memory for whoever writes.</summary>
+    public void Append(ReadOnlySpan<byte> bytes)
+    {
+        Exchange exchange = request.Exchange;
+        long ticket = request.Ticket;
+        exchange.Gate.Enter(ticket);
+        try
+        {
+            CheckWritable();
+            exchange.Answer.Append(bytes);
+            _unflushed += bytes.Length;
+        }
+        finally
+        {
+            exchange.Gate.Exit(ticket);
+        }
+    }
+
     public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default)
     {
         Exchange exchange = request.Exchange;

@@ -21,6 +21,9 @@ internal sealed class CodeWatch
     private static readonly Lazy<CodeWatch> s_process = new(static () => new CodeWatch(AppDomain.CurrentDomain.GetAssemblies()));
     private static readonly string s_frameworks = Frameworks();
 
+    // It interrupts threads of its own alone, or gives an interruption back to whom it was for.
+    private const string PoolsOfWorkers = "Millrace.Workers";
+
     private volatile bool _mayInterrupt;
     private volatile bool _mayChange;
     private volatile bool _mayStart;
@@ -62,7 +65,7 @@ internal sealed class CodeWatch
         else if (!IsKnown(assembly, name))
         {
             Names names = NamesIn(assembly);
-            _mayInterrupt |= names.Interrupt;
+            _mayInterrupt |= names.Interrupt && name != PoolsOfWorkers;
             _mayChange |= names.Change;
             if (names.Start)
             {

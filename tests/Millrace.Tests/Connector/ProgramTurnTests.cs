@@ -33,6 +33,8 @@ public sealed class ProgramTurnTests
 
         public bool Settles => true;
 
+        public PooledConnection? TryRent(TransportKind kind) => null;
+
         public ValueTask<PooledConnection> RentAsync(bool fresh, TransportKind kind, CancellationToken ct)
         {
             Count++;
