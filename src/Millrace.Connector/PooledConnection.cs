@@ -12,11 +12,14 @@ internal sealed class PooledConnection(ITransport transport) : IDisposable
     // So much is taken by the empty buffer of a connection that nobody has used for a moment, or not at all: a socket that throws in the middle of more does not say how much it has sent.
     private const int FirstMax = 16 * 1024;
 
+    private const ushort ManagementId = 0;      // FastCGI 1.0 §3.3
+
     private readonly byte[] _input = new byte[16 * 1024];
     private RecordReader _records;
     private int _start;
     private int _end;
     private long _idleSince;
+    private bool _hasOwn;       // records of the request that it has
 
     /// <summary>Whether a request has been answered over it before.</summary>
     public bool IsUsed { get; private set; }
@@ -53,7 +56,17 @@ internal sealed class PooledConnection(ITransport transport) : IDisposable
     /// <summary>Measures how long the responder is silent; made by the first request that needs it.</summary>
     public SilenceTimer? Silence { get; set; }
 
-    public void BeginRequest() => HasAnswered = HasSent = false;
+    /// <summary>Of the request that it has: what comes under another one is somebody else's.</summary>
+    public ushort RequestId { get; private set; } = RecordWriter.RequestId;
+
+    /// <summary>Records have come of another request than the one that it has (a process that a program has forked writes what it has copied of an answer): who has read nothing else of the answer has none.</summary>
+    public bool HasForeign { get; private set; }
+
+    public void BeginRequest(ushort id = RecordWriter.RequestId)
+    {
+        RequestId = id;
+        HasAnswered = HasSent = _hasOwn = false;
+    }
 
     public void BecomeIdle()
     {
@@ -125,7 +138,20 @@ internal sealed class PooledConnection(ITransport transport) : IDisposable
         }
         content = _input.AsMemory(_start + part.Start, part.Length);
         _start += consumed;
-        return result == ReadResult.Done;
+        if (result != ReadResult.Done)
+        {
+            return false;
+        }
+        if (part.RequestId == RequestId)
+        {
+            _hasOwn = true;
+        }
+        else if (part.RequestId != ManagementId)
+        {
+            HasForeign = true;
+            HasAnswered = _hasOwn;
+        }
+        return true;
     }
 
     /// <summary>Waits for more. False: the responder has ended the connection.</summary>

@@ -7,7 +7,8 @@ using Millrace.Protocols.FastCgi;
 
 namespace Millrace.Connector;
 
-internal sealed class RecordWriter : IDisposable
+/// <param name="requestId">See <see cref="RequestId"/>.</param>
+internal sealed class RecordWriter(ushort requestId = RecordWriter.RequestId) : IDisposable
 {
     /// <summary>The id of the only request on a connection, as web servers choose it.</summary>
     public const ushort RequestId = 1;
@@ -19,10 +20,10 @@ internal sealed class RecordWriter : IDisposable
     private int _record = -1;       // where the record that is being written begins
 
     /// <summary>An ABORT_REQUEST (§5.4).</summary>
-    public static byte[] Abort()
+    public static byte[] Abort(ushort requestId)
     {
         byte[] record = new byte[RecordHeader.Size];
-        RecordHeader.Write(record, RecordType.AbortRequest, RequestId, 0, 0);
+        RecordHeader.Write(record, RecordType.AbortRequest, requestId, 0, 0);
         return record;
     }
 
@@ -35,7 +36,7 @@ internal sealed class RecordWriter : IDisposable
     public void WriteBegin(bool keepConnection)
     {
         Span<byte> record = Reserve(RecordHeader.Size + BeginRequest.Size);
-        RecordHeader.Write(record, RecordType.BeginRequest, RequestId, BeginRequest.Size, 0);
+        RecordHeader.Write(record, RecordType.BeginRequest, requestId, BeginRequest.Size, 0);
         new BeginRequest(Role.Responder, keepConnection).Write(record[RecordHeader.Size..]);
         _end += RecordHeader.Size + BeginRequest.Size;
     }
@@ -44,7 +45,7 @@ internal sealed class RecordWriter : IDisposable
     public void BeginStream(RecordType type)
     {
         _record = _end;
-        RecordHeader.Write(Reserve(RecordHeader.Size), type, RequestId, 0, 0);
+        RecordHeader.Write(Reserve(RecordHeader.Size), type, requestId, 0, 0);
         _end += RecordHeader.Size;
     }
 
@@ -151,7 +152,7 @@ internal sealed class RecordWriter : IDisposable
     /// <summary>Ends a stream that has no open record.</summary>
     public void EndEmptyStream(RecordType type)
     {
-        RecordHeader.Write(Reserve(RecordHeader.Size), type, RequestId, 0, 0);
+        RecordHeader.Write(Reserve(RecordHeader.Size), type, requestId, 0, 0);
         _end += RecordHeader.Size;
     }
 
@@ -164,7 +165,7 @@ internal sealed class RecordWriter : IDisposable
     private RecordType CloseRecord()
     {
         var header = RecordHeader.Read(_bytes.AsSpan(_record));
-        RecordHeader.Write(_bytes.AsSpan(_record), header.Type, RequestId, _end - _record - RecordHeader.Size, 0);
+        RecordHeader.Write(_bytes.AsSpan(_record), header.Type, requestId, _end - _record - RecordHeader.Size, 0);
         return header.Type;
     }
 

@@ -23,6 +23,7 @@ internal sealed partial class FastCgiProgram : IDisposable
     private readonly string _address;
     private readonly string? _rest;
     private readonly ILogger _logger;
+    private int _lastId;
 
     /// <param name="endPoint">Where the program listens.</param>
     /// <param name="options">Judged already.</param>
@@ -98,7 +99,7 @@ internal sealed partial class FastCgiProgram : IDisposable
 
     private async Task RunAsync(HttpContext context, string place, ScriptTarget target, IReadOnlyDictionary<string, string>? given)
     {
-        using var request = new ProgramRequest(context, _options, given) { Room = _room };
+        using var request = new ProgramRequest(context, _options, given, NextId()) { Room = _room };
         try
         {
             await request.PrepareAsync(place, target, _pool?.KeepsConnections ?? true, _options.TakeBodyFirst ?? _processes is not null).ConfigureAwait(false);
@@ -145,6 +146,10 @@ internal sealed partial class FastCgiProgram : IDisposable
             }
         }
     }
+
+    // What comes late of one request must not pass for the answer to the next on its connection. Where each has a connection of its own it is as web servers have it, who know no other.
+    private ushort NextId() =>
+        _pool is { KeepsConnections: false } ? RecordWriter.RequestId : (ushort)(1 + ((uint)Interlocked.Increment(ref _lastId) % ushort.MaxValue));
 
     private static int StatusFor(WorkerPoolException error) => error switch
     {

@@ -116,15 +116,22 @@ internal sealed class ProcessConnection(IProgramProcess process, TimeSpan abortL
         using var limit = new CancellationTokenSource(abortLimit, clock);
         try
         {
-            await connection.SendAsync(RecordWriter.Abort(), limit.Token).ConfigureAwait(false);
+            if (!connection.HasForeign)
+            {
+                await connection.SendAsync(RecordWriter.Abort(connection.RequestId), limit.Token).ConfigureAwait(false);
+            }
             do
             {
-                while (connection.TryRead(out RecordPart part, out _))
+                while (!connection.HasForeign && connection.TryRead(out RecordPart part, out _))
                 {
-                    if (part is { Type: RecordType.EndRequest, RequestId: RecordWriter.RequestId, IsLast: true })
+                    if (part is { Type: RecordType.EndRequest, IsLast: true } && part.RequestId == connection.RequestId)
                     {
                         return null;
                     }
+                }
+                if (connection.HasForeign)
+                {
+                    return "it has answered another request than the one that it had: a process that it has forked may write on its connection";
                 }
             }
             while (await connection.ReceiveAsync(limit.Token).ConfigureAwait(false));

@@ -13,7 +13,11 @@ internal sealed partial class ProgramRequest
     {
         while (_ended is null && connection.TryRead(out RecordPart part, out ReadOnlyMemory<byte> content))
         {
-            if (part.RequestId == RecordWriter.RequestId)
+            if (connection.HasForeign)
+            {
+                throw new EndOfAnswerException();
+            }
+            if (part.RequestId == connection.RequestId)
             {
                 Take(part, content);
             }

@@ -124,7 +124,7 @@ internal sealed partial class ProgramRequest
 
     private async Task UploadAsync(PooledConnection connection, PipeReader body)
     {
-        using var writer = new RecordWriter();
+        using var writer = new RecordWriter(_id);
         CancellationToken stop = StopToken;
         long sent = 0;
         try

@@ -43,7 +43,7 @@ internal sealed partial class ProgramRequest
         {
             while (_ended is null && connection.TryRead(out RecordPart part, out ReadOnlyMemory<byte> content))
             {
-                if (part is { Type: RecordType.EndRequest, RequestId: RecordWriter.RequestId })
+                if (part.Type == RecordType.EndRequest && part.RequestId == connection.RequestId)
                 {
                     TakeEnd(part, content.Span);
                 }

@@ -75,7 +75,9 @@ internal sealed partial class ProgramRequest
         }
         if (!connection.IsUsed || !MayBeSentAgain(connection, settles))
         {
-            throw new ConnectorException(ConnectorFault.BrokenResponse, connection.HasAnswered
+            throw new ConnectorException(ConnectorFault.BrokenResponse, connection.HasForeign
+                ? "It has answered another request than this one: a process that it has forked may write on its connection."
+                : connection.HasAnswered
                 ? "It has ended the connection in the middle of its response."
                 : "It has ended the connection without an answer.", error);
         }

@@ -19,7 +19,8 @@ internal sealed partial class ProgramRequest : WatchedRequest, ISilent, IDisposa
 
     private readonly HttpContext _context;
     private readonly FastCgiProgramOptions _options;
-    private readonly RecordWriter _writer = new();
+    private readonly ushort _id;
+    private readonly RecordWriter _writer;
     private readonly ProgramHead _head;
     private byte[]? _endRequest;        // what has come of it, where it comes in pieces
     private int _endLength;
@@ -37,9 +38,15 @@ internal sealed partial class ProgramRequest : WatchedRequest, ISilent, IDisposa
     private volatile bool _uploadIsOver;
     private volatile ExceptionDispatchInfo? _uploadFailure;     // the visitor's doing, as the body's reader says
 
-    public ProgramRequest(HttpContext context, FastCgiProgramOptions options, IReadOnlyDictionary<string, string>? given)
+    /// <param name="context">Whose.</param>
+    /// <param name="options">The program's.</param>
+    /// <param name="given">See <see cref="ProgramVariables.Write"/>.</param>
+    /// <param name="id">Another one than that of the request before it on its connection.</param>
+    public ProgramRequest(HttpContext context, FastCgiProgramOptions options, IReadOnlyDictionary<string, string>? given, ushort id = RecordWriter.RequestId)
         : base(context)
     {
+        _id = id;
+        _writer = new RecordWriter(id);
         _context = context;
         _options = options;
         Given = given;
@@ -163,7 +170,7 @@ internal sealed partial class ProgramRequest : WatchedRequest, ISilent, IDisposa
 
     private CancellationTokenRegistration Begin(PooledConnection connection, bool settles)
     {
-        connection.BeginRequest();
+        connection.BeginRequest(_id);
         _stopping = settles ? CancellationTokenSource.CreateLinkedTokenSource(Leaving) : null;
         BeginSilence(connection);
         return settles ? default : BeginWatch();
@@ -190,7 +197,7 @@ internal sealed partial class ProgramRequest : WatchedRequest, ISilent, IDisposa
             using var limit = new CancellationTokenSource(s_abortLimit, _options.Clock);
             try
             {
-                await connection.SendAsync(RecordWriter.Abort(), limit.Token).ConfigureAwait(false);
+                await connection.SendAsync(RecordWriter.Abort(_id), limit.Token).ConfigureAwait(false);
             }
             catch (Exception error) when (error is SocketException or ObjectDisposedException or OperationCanceledException)
             {

@@ -40,7 +40,7 @@ public enum CgiFault : byte
     /// <summary>RFC 3986 §3.3: the path holds a segment "." or "..", raw or encoded. 400.</summary>
     DotSegments,
 
-    /// <summary>The path for which the web server has chosen its rules is not the path of the target: MILLRACE_PATH, or a PATH_INFO that is an absolute target as a whole. 400.</summary>
+    /// <summary>The path for which the web server has chosen its rules is not the path of the target: MILLRACE_PATH, or a PATH_INFO that is an absolute target as a whole, or any absolute target of a web server that knows none. 400.</summary>
     PathDisagrees,
 
     /// <summary>RFC 9112 §3.2: HTTP_HOST is not empty and not a host with or without a port. 400.</summary>
@@ -60,6 +60,9 @@ public enum CgiFault : byte
 
     /// <summary>RFC 9110 §7.4: an absolute target says https and the connection of the client is not secured, or http and it is. 400.</summary>
     SchemeDisagrees,
+
+    /// <summary>RFC 9110 §9.1: REQUEST_METHOD holds a lower-case letter: methods are case-sensitive and all known ones are upper-case, and applications take one for the other. 501.</summary>
+    MethodCase,
 }
 
 /// <summary>What a <see cref="CgiFault"/> becomes on the wire.</summary>
@@ -67,11 +70,12 @@ public static class CgiFaults
 {
     /// <summary>The status code that answers a request with this fault.</summary>
     /// <param name="fault">A fault other than <see cref="CgiFault.None"/>.</param>
-    /// <returns>400, 414 or 431.</returns>
+    /// <returns>400, 414, 431 or 501.</returns>
     public static int StatusCode(this CgiFault fault) => fault switch
     {
         CgiFault.TooManyParameters or CgiFault.TooManyHeaders or CgiFault.ParametersTooLarge => 431,
         CgiFault.TargetTooLong => 414,
+        CgiFault.MethodCase => 501,
         _ => 400,
     };
 }

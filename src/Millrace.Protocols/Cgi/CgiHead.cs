@@ -213,6 +213,11 @@ public sealed class CgiHead
             return CgiFault.MethodNotToken;
         }
 
+        if (method.ContainsAnyInRange((byte)'a', (byte)'z'))
+        {
+            return CgiFault.MethodCase;
+        }
+
         CgiFault fault = JudgeTarget(parameters, method);
         if (fault != CgiFault.None)
         {
@@ -286,7 +291,8 @@ public sealed class CgiHead
     }
 
     // A web server that takes an absolute target for something else has chosen site and rules for something else. Apache goes by Host where the scheme is not
-    // that of the connection; H2O 2.2 knows no absolute targets and makes a path of the whole: "/http://host/path".
+    // that of the connection; H2O 2.2 knows no absolute targets and makes a path of the whole: "/http://host/path", or "/http:/path" of "http://../path". Caddy sends none but
+    // what is left of "x:http://host/path", for which it has found neither path nor host.
     private CgiFault JudgeAbsolute(ReadOnlySpan<byte> schemeAndSlashes, ReadOnlySpan<byte> parameters)
     {
         if ((schemeAndSlashes.Length == "https://".Length) != IsHttps)
@@ -295,9 +301,11 @@ public sealed class CgiHead
         }
 
         ReadOnlySpan<byte> path = PathInfo.In(parameters);
-        bool isWhole = path.Length > schemeAndSlashes.Length && path[0] == '/' && path[1..].StartsWith(schemeAndSlashes);
-        return isWhole ? CgiFault.PathDisagrees : CgiFault.None;
+        bool isWhole = path.Length > schemeAndSlashes.Length && path[0] == '/' && path[1..].StartsWith(schemeAndSlashes[..^1]);
+        return isWhole || KnowsNoAbsolute(_values[(int)CgiVariable.ServerSoftware].In(parameters)) ? CgiFault.PathDisagrees : CgiFault.None;
     }
+
+    private static bool KnowsNoAbsolute(ReadOnlySpan<byte> serverSoftware) => serverSoftware.StartsWith("Caddy"u8) || serverSoftware.StartsWith("h2o"u8);
 
     private CgiFault ReadContentLength(ReadOnlySpan<byte> parameters)
     {

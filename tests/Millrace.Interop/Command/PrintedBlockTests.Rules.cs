@@ -21,7 +21,8 @@ public abstract partial class PrintedBlockTests
             ["/env/open#/../secret/x", "/env/secret//../x", "/env/secret/.//../x", "/env/open/../secret/x", "/env/./secret/x", "/env/open/%2e%2e/secret/x", "/env/open/.%2E/secret/x",
             "/env/open/..%2fsecret/x", "/env/open%2f../secret/x", "/env/open/..%5csecret/x", "/env\\secret\\..\\secret\\x", "/env/%73ecret/x", "/env/secret%2f..%2f..%2fenv/secret/x",
             "/env/%%373ecret/x", "/env/%7%33ecret/x", "/env/%%37%33ecret/x",
-            "http://localhost/env/secret/x", "HTTP://localhost/env/secret/x"])
+            "http://localhost/env/secret/x", "HTTP://localhost/env/secret/x", "http://../env/secret/x", "http://./env/secret/x", "http:///env/secret/x",
+            "x:http://localhost/env/secret/x", "http:http://localhost/env/secret/x", "x:http://admin.example/env/secret/x", "x-:HTTP://localhost/env/secret/x", "x:/env/secret/x", "x:%2fenv/secret/x"])
         {
             EnvironmentReport? seen = await site.AskAsync(target);
             Assert.False(seen is not null && seen.Path.StartsWith("/env/secret", StringComparison.OrdinalIgnoreCase), $"{target} came to {seen?.Path}");

@@ -237,6 +237,36 @@ public sealed partial class MappedProgramTests : IDisposable
         Assert.Equal(20, program.Requests);
     }
 
+    // A process that a program has forked ends with what it has copied of an answer, and writes it on the connection that it has inherited.
+    [Theory]
+    [InlineData("GET", 200, "yours")]
+    [InlineData("POST", 502, "")]
+    public async Task What_comes_once_more_of_another_request_is_nobodys_answer_FastCGI_3_3(string method, int status, string text)
+    {
+        byte[] mine = [];
+        await using TalkingProgram program = Program(async visit =>
+        {
+            if (visit.Number == 1)
+            {
+                mine = visit.AsSaid(TalkingProgram.Whole("mine"));
+                _ = await visit.Socket.SendAsync(mine);
+                return;
+            }
+            if (visit.Number == 2)
+            {
+                _ = await visit.Socket.SendAsync(mine);
+                await Task.Delay(20);
+            }
+            await visit.SayAsync(TalkingProgram.Whole("yours"));
+        });
+        await using HostedApp front = await StartAsync(program);
+        Assert.Equal("mine", front.Get("/p/x").Text);
+        FastCgiResponse response = front.Exchange(new FastCgiRequest("/p/y", method));
+        Assert.Equal((status, text), (response.Status, response.Text));
+        Assert.Equal(method == "GET" ? 3 : 2, program.Requests);
+        Assert.Equal("yours", front.Get("/p/x").Text);
+    }
+
     [Fact]
     public async Task A_server_that_stops_does_not_wait_for_a_program_that_is_silent()
     {

@@ -68,7 +68,7 @@ internal sealed class TalkingProgram : IAsyncDisposable
         {
             while (await ReadRequestAsync(socket) is { } parameters)
             {
-                var visit = new Visit(socket, parameters, Interlocked.Increment(ref _requests));
+                var visit = new Visit(socket, parameters.Text, parameters.Id, Interlocked.Increment(ref _requests));
                 await _answer(visit);
                 if (!visit.IsKept)
                 {
@@ -87,7 +87,7 @@ internal sealed class TalkingProgram : IAsyncDisposable
         }
     }
 
-    private static async Task<string?> ReadRequestAsync(Socket socket)
+    private static async Task<(string Text, ushort Id)?> ReadRequestAsync(Socket socket)
     {
         var reader = default(RecordReader);
         var parameters = new StringBuilder();
@@ -109,7 +109,7 @@ internal sealed class TalkingProgram : IAsyncDisposable
                 at += consumed;
                 if (isDone && part is { Type: RecordType.Stdin, ContentLength: 0 })
                 {
-                    return parameters.ToString();
+                    return (parameters.ToString(), part.RequestId);
                 }
             }
         }
@@ -117,17 +117,41 @@ internal sealed class TalkingProgram : IAsyncDisposable
 
     /// <param name="Socket">The connection.</param>
     /// <param name="Parameters">As they came.</param>
+    /// <param name="Id">The request's.</param>
     /// <param name="Number">From 1.</param>
-    internal sealed record Visit(Socket Socket, string Parameters, int Number)
+    internal sealed record Visit(Socket Socket, string Parameters, ushort Id, int Number)
     {
+        private int _at;        // in the header of a record
+        private int _rest;      // bytes of its content and padding yet to come
+
         public bool IsKept { get; set; } = true;
 
+        /// <summary>Sends records, whatever pieces of them: they are this request's, whatever their id says.</summary>
         public async Task SayAsync(byte[] bytes, int chunk = int.MaxValue)
         {
             foreach (byte[] part in bytes.Length == 0 ? [] : bytes.Chunk(chunk))
             {
-                _ = await Socket.SendAsync(part);
+                _ = await Socket.SendAsync(AsSaid(part));
             }
+        }
+
+        /// <summary>What is said, as it is said.</summary>
+        public byte[] AsSaid(byte[] records) => [.. records.Select(Next)];
+
+        private byte Next(byte value)
+        {
+            if (_at == RecordHeader.Size)
+            {
+                if (_rest-- > 0)
+                {
+                    return value;
+                }
+                (_at, _rest) = (0, 0);
+            }
+            value = _at switch { 2 => (byte)(Id >> 8), 3 => (byte)Id, _ => value };
+            _rest += _at switch { 4 => value << 8, 5 or 6 => value, _ => 0 };
+            _at++;
+            return value;
         }
 
         /// <summary>Ends with the types of the records that come until the connection ends.</summary>

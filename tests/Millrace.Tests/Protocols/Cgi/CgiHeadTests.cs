@@ -150,11 +150,25 @@ public sealed class CgiHeadTests
         Assert.Equal(expected, new CgiHead().Read(parameters, ParametersMax));
     }
 
+    // To Caddy "x:http://a.example/admin/x" has neither path nor host, and what it sends is an absolute target; of one that is it sends the path alone. H2O 2.2 knows no absolute targets.
+    [Theory]
+    [InlineData("http://a.example/admin/x", "Caddy/v2.6.2", CgiFault.PathDisagrees)]
+    [InlineData("http://a.example/admin/x", "h2o/2.2.5", CgiFault.PathDisagrees)]
+    [InlineData("/admin/x", "Caddy/v2.6.2", CgiFault.None)]
+    [InlineData("http://a.example/admin/x", "Apache/2.4.66", CgiFault.None)]
+    public void Absolute_target_of_a_web_server_that_sends_none_is_refused_RFC9112_3_2_2(string target, string software, CgiFault expected)
+    {
+        byte[] parameters = CgiParameters.Write(("REQUEST_METHOD", "GET"), ("SERVER_SOFTWARE", software), ("REQUEST_URI", target), ("PATH_INFO", ""), ("SCRIPT_NAME", ""), ("HTTP_HOST", "b.example"));
+        Assert.Equal(expected, new CgiHead().Read(parameters, ParametersMax));
+    }
+
     // H2O 2.2 knows no absolute targets: it looks for the rules of the path "/http://a.example/x", and for the site of Host.
     [Theory]
     [InlineData("http://a.example/admin/x", "", "/http://a.example/admin/x", CgiFault.PathDisagrees)]
     [InlineData("HTTP://a.example/admin/x?q", "", "/HTTP://a.example/admin/x", CgiFault.PathDisagrees)]
     [InlineData("https://a.example/x", "on", "/https://a.example/x", CgiFault.PathDisagrees)]
+    [InlineData("http://../admin/x", "", "/http:/admin/x", CgiFault.PathDisagrees)]
+    [InlineData("https://./admin/x", "on", "/https:/admin/x", CgiFault.PathDisagrees)]
     [InlineData("http://a.example/x", "", "/x", CgiFault.None)]
     [InlineData("http://a.example/x", "", "", CgiFault.None)]
     [InlineData("/http://a.example/x", "", "/http://a.example/x", CgiFault.None)]
@@ -292,8 +306,8 @@ public sealed class CgiHeadTests
     }
 
     [Fact]
-    public void Each_fault_becomes_a_client_error() =>
-        Assert.All(Enum.GetValues<CgiFault>().Where(fault => fault != CgiFault.None), fault => Assert.Contains(fault.StatusCode(), new[] { 400, 414, 431 }));
+    public void Each_fault_becomes_a_client_error_or_says_that_there_is_no_such_method() =>
+        Assert.All(Enum.GetValues<CgiFault>().Where(fault => fault != CgiFault.None), fault => Assert.Contains(fault.StatusCode(), new[] { 400, 414, 431, fault == CgiFault.MethodCase ? 501 : 400 }));
 
     [Fact]
     public void Slice_that_is_not_present_differs_from_an_empty_one()
