@@ -25,7 +25,7 @@ internal sealed class Caddy : FrontEnd
 
     private static string Proxy(FrontEndSite site)
     {
-        string server = Quote(site.Address.SocketPath is { } path ? $"unix/{path}" : site.Address.HostAndPort);
+        string server = Quote(site.Address.SocketPath is { } path ? $"unix/{WithoutAny(":{}", path)}" : site.Address.HostAndPort);
         (string matcher, string lead) = site.PathPrefix == "/"
             ? ("", "")
             : ($"@{site.Name} ", $"    # the application sees the whole path: app.UsePathBase(\"{site.PathPrefix}\")\n    @{site.Name} path {Quote(site.PathPrefix)} {Quote(site.PathPrefix + "/*")}\n");
@@ -60,7 +60,13 @@ internal sealed class Caddy : FrontEnd
         return new string('\t', (line.Length - bare.Length) / 4) + bare;
     }));
 
-    private static string Quote(string word) => word.All(static c => char.IsAsciiLetterOrDigit(c) || c is '/' or '.' or '-' or '_' or ':' or '[' or ']' or '*')
+    // A socket's path would end at ':'.
+    private static string WithoutAny(string special, string path) => path.AsSpan().ContainsAny(special)
+        ? throw CommandFailure.Usage($"Caddy cannot be told of '{path}': choose a path without any of {string.Join(' ', special.AsEnumerable())}.")
+        : path;
+
+    // {name} is replaced by what Caddy or the environment has under that name, between quotes too.
+    private static string Quote(string word) => WithoutAny("{}", word).All(static c => char.IsAsciiLetterOrDigit(c) || c is '/' or '.' or '-' or '_' or ':' or '[' or ']' or '*')
         ? word
         : "\"" + word.Replace("\"", "\\\"", StringComparison.Ordinal) + "\"";
 }

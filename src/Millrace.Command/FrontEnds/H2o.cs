@@ -39,7 +39,7 @@ internal sealed class H2o : FrontEnd
 
     private static string Http(FrontEndSite site)
     {
-        string server = site.Address.SocketPath is { } path ? $"[unix:{path}]" : site.Address.HostAndPort;
+        string server = site.Address.SocketPath is { } path ? $"[unix:{WithoutBracket(path)}]" : site.Address.HostAndPort;
         return $"""
                     proxy.reverse.url: {Quote($"http://{server}{site.PathPrefix}")}
                     proxy.preserve-host: ON
@@ -48,6 +48,10 @@ internal sealed class H2o : FrontEnd
                     proxy.websocket: ON
             """;
     }
+
+    private static string WithoutBracket(string path) => path.Contains(']', StringComparison.Ordinal)
+        ? throw CommandFailure.Usage($"H2O cannot be told of '{path}' over HTTP: choose a path without ], or FastCGI.")
+        : path;
 
     private static string Server(FrontEndSite site) => site.Address.SocketPath is { } path
         ? $"type: unix, port: {Quote(path)}"

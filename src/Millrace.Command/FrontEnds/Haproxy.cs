@@ -90,9 +90,14 @@ internal sealed class Haproxy : FrontEnd
             .ToString();
     }
 
-    private static string Server(FrontEndSite site) => site.Address.SocketPath is { } path ? Quote("unix@" + path) : site.Address.HostAndPort;
+    private static string Server(FrontEndSite site) => site.Address.SocketPath is { } path ? Quote("unix@" + Literal(path)) : site.Address.HostAndPort;
 
-    // Between single quotes nothing is special but the quote itself.
+    // In an address $name is a variable of the environment, between quotes and behind a backslash too.
+    private static string Literal(string path) => path.Contains('$', StringComparison.Ordinal)
+        ? throw CommandFailure.Usage($"HAProxy cannot be told of '{path}': choose a path without $.")
+        : path;
+
+    // Between single quotes nothing is special but the quote itself, until HAProxy reads the word as an address.
     private static string Quote(string word) => word.All(static c => char.IsAsciiLetterOrDigit(c) || c is '/' or '.' or '-' or '_' or '@')
         ? word
         : "'" + word.Replace("'", "'\\''", StringComparison.Ordinal) + "'";

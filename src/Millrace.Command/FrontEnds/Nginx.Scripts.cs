@@ -21,12 +21,12 @@ internal sealed partial class Nginx
             server {
                 listen 80;{{listenIPv6}}
                 server_name {{site.HostNames}};
-                root {{Quote(scripts.Root ?? "/var/www/html")}};{{(scripts.Root is null ? "             # where the scripts lie, as the pool sees it" : "")}}
-                index {{string.Join(' ', scripts.Index.Select(Quote))}};
+                root {{Literal(scripts.Root ?? "/var/www/html")}};{{(scripts.Root is null ? "             # where the scripts lie, as the pool sees it" : "")}}
+                index {{string.Join(' ', scripts.Index.Select(Literal))}};
                 client_max_body_size {{scripts.BodyMaxText}};      # as "limits.body" of the pool
 
                 location / {
-                    try_files $uri $uri/ {{Quote("/" + scripts.Fallback.TrimStart('/'))}}$is_args$args;
+                    try_files $uri $uri/ {{Literal("/" + scripts.Fallback.TrimStart('/'))}}$is_args$args;
                 }
 
                 location ~ {{Quote(@"/\.(?!well-known/)")}} {
@@ -71,4 +71,9 @@ internal sealed partial class Nginx
 
             """;
     }
+
+    // $name is a variable in these, between quotes too, and there is no way to write a $ that is none.
+    private static string Literal(string path) => path.Contains('$', StringComparison.Ordinal)
+        ? throw CommandFailure.Usage($"nginx cannot be told of '{path}': choose a path without $.")
+        : Quote(path);
 }

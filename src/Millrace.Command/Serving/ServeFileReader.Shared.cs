@@ -1,6 +1,5 @@
 // Shared addresses, and which requests of them are for which application.
 
-using System.Globalization;
 using System.Text.Json;
 using Millrace.Command.Routing;
 
@@ -148,31 +147,10 @@ internal sealed partial class ServeFileReader
         {
             return "";
         }
-        string wildcard = host.StartsWith("*.", StringComparison.Ordinal) ? "*." : "";
-        string name = host[wildcard.Length..];
-        if (Uri.CheckHostName(name) == UriHostNameType.Unknown || host.EndsWith('.') || !TryWriteAsSent(ref name))
+        if (!HostName.TryWriteAsSent(host, out string sent))
         {
             Add(value.Place, $"\"{host}\" is no host name: write one such as \"blog.example\", without a port, or \"*.example\" for all below one.");
         }
-        return wildcard + name.ToLowerInvariant();
-    }
-
-    // As a client's Host has it: bücher.example is xn--bcher-kva.example there (RFC 5891), and an address of IPv6 stands in brackets.
-    private static bool TryWriteAsSent(ref string name)
-    {
-        if (Uri.CheckHostName(name) == UriHostNameType.IPv6)
-        {
-            name = name.StartsWith('[') ? name : $"[{name}]";
-            return true;
-        }
-        try
-        {
-            name = System.Text.Ascii.IsValid(name) ? name : new IdnMapping().GetAscii(name.ToLowerInvariant());
-            return true;
-        }
-        catch (ArgumentException)
-        {
-            return false;
-        }
+        return sent;
     }
 }

@@ -73,7 +73,7 @@ internal static class ConfigVerb
     }
 
     // What no web server's configuration can quote, or not all of them.
-    private static ServerAddress CheckSocket(ServerAddress address) =>
+    internal static ServerAddress CheckSocket(ServerAddress address) =>
         address.SocketPath?.Any(c => char.IsControl(c) || c == '\\') == true
             ? throw CommandFailure.Usage("The socket path holds a backslash or a control character, which web servers cannot be told. Choose another one.")
             : address;
@@ -82,12 +82,12 @@ internal static class ConfigVerb
     private static string CheckHosts(string names)
     {
         string[] list = names.Split(' ', StringSplitOptions.RemoveEmptyEntries);
-        if (list.Length == 0 || list.Contains("*") || !list.All(static name => name.All(c => char.IsAsciiLetterOrDigit(c) || c is '.' or '-' or '_' or '*' or ':' or '[' or ']')))
-        {
-            throw CommandFailure.Usage($"'{names}' is not a host name. Use letters, digits, dots and hyphens; an international name in its xn-- form.");
-        }
-        return string.Join(' ', list).ToLowerInvariant();
+        return list.Length == 0 ? throw NoHostName(names)
+            : string.Join(' ', list.Select(static name => HostName.TryWriteAsSent(name, out string sent) ? sent : throw NoHostName(name)));
     }
+
+    private static CommandFailure NoHostName(string name) =>
+        CommandFailure.Usage($"'{name}' is not a host name. Write one such as shop.example.org, without a port, or *.example.org for all below one.");
 
     private static string CheckPath(string path)
     {

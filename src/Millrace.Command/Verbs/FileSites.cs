@@ -37,7 +37,7 @@ internal static class FileSites
             if (app.Urls.Except(app.SharedUrls).FirstOrDefault() is { } url)
             {
                 string names = app.IsRouter ? string.Join(' ', HostsOf(file, app.Name)) : $"{app.Name}.localhost";
-                var address = ServerAddress.ParseLocal(url.Split('?')[0]);
+                var address = ConfigVerb.CheckSocket(ServerAddress.ParseLocal(url.Split('?')[0]));
                 yield return new FrontEndSite(address, app.Name, names, "/", Socket.OSSupportsIPv6) { Scripts = address.Scheme == ServerScheme.FastCgi ? ScriptsOf(app) : null, BodyMax = BodyMaxOf(file, app) };
             }
         }

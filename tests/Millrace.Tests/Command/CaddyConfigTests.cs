@@ -60,4 +60,24 @@ public sealed class CaddyConfigTests
     [Fact]
     public void Socket_with_a_space_in_its_path_is_quoted() =>
         Assert.Contains("reverse_proxy \"unix//run/a b.sock\"\n", new Caddy().Configure(Site("http://unix:/run/a b.sock")), StringComparison.Ordinal);
+
+    // Caddy replaces {name}, between quotes too, with what a visitor has sent perhaps.
+    [Theory]
+    [InlineData("fastcgi://unix:/run/a{http.request.host}.sock")]
+    [InlineData("http://unix:/run/a{$HOME}.sock")]
+    [InlineData("http://unix:/run/a}.sock")]
+    [InlineData("fastcgi://unix:/run/a:80.sock")]
+    public void Socket_that_Caddy_would_look_for_elsewhere_is_refused(string address)
+    {
+        CommandFailure failure = Assert.Throws<CommandFailure>(() => new Caddy().Configure(Site(address)));
+        Assert.Equal((ExitCode.Usage, $"Caddy cannot be told of '{ServerAddress.Parse(address).SocketPath}': choose a path without any of : {{ }}."), (failure.ExitCode, failure.Message));
+    }
+
+    [Fact]
+    public void Path_that_Caddy_would_read_otherwise_is_refused()
+    {
+        CommandFailure failure = Assert.Throws<CommandFailure>(() => new Caddy().Configure(Site("http://127.0.0.1:5000", path: "/{http.request.host}")));
+        Assert.Equal("Caddy cannot be told of '/{http.request.host}': choose a path without any of { }.", failure.Message);
+        Assert.Contains("@hello path /a:b /a:b/*\n", new Caddy().Configure(Site("http://127.0.0.1:5000", path: "/a:b")), StringComparison.Ordinal);
+    }
 }

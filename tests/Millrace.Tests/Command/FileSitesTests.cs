@@ -75,6 +75,26 @@ public sealed class FileSitesTests : IDisposable
         Assert.Contains("MILLRACE_PATH", (await CommandLine.RunAsync("config", "nginx", FilePath)).Output, StringComparison.Ordinal);
     }
 
+    // nginx would have the visitor choose the folder.
+    [Theory]
+    [InlineData("/srv/$host/www", "\"root\": \"/srv/$host/www\"")]
+    [InlineData("$host.php", "\"root\": \"/srv/www\", \"index\": [\"index.php\", \"$host.php\"]")]
+    [InlineData("/a$uri.php", "\"root\": \"/srv/www\", \"fallback\": \"a$uri.php\"")]
+    public async Task What_nginx_would_take_for_a_variable_is_refused(string path, string settings)
+    {
+        Write($$"""{ "pools": [ { "name": "p", "urls": "fastcgi://unix:/run/p.sock", {{settings}} } ] }""");
+        Assert.Equal(new CommandLine(2, "", $"millrace: nginx cannot be told of '{path}': choose a path without $.\n"), await CommandLine.RunAsync("config", "nginx", FilePath));
+    }
+
+    [Fact]
+    public async Task A_socket_that_no_block_can_name_is_refused_in_a_file_too()
+    {
+        Write("""{ "apps": [ { "name": "a", "target": "t", "urls": "fastcgi://unix:/run/a\\" } ] }""");
+        var result = await CommandLine.RunAsync("config", "lighttpd", FilePath);
+        Assert.Equal((2, ""), (result.ExitCode, result.Output));
+        Assert.Contains("backslash or a control character", result.Error, StringComparison.Ordinal);
+    }
+
     // a2ensite names files, and each kind of address needs modules of its own.
     [Fact]
     public async Task The_head_for_Apache_enables_the_file_and_what_any_of_its_sites_needs()

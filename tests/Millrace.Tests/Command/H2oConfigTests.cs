@@ -50,4 +50,14 @@ public sealed class H2oConfigTests
     [Fact]
     public void TCP_address_is_host_and_port() => Assert.Contains(
         """fastcgi.connect: { host: "127.0.0.1", port: 9000 }""", new H2o().Configure(Site("fastcgi://127.0.0.1:9000")), StringComparison.Ordinal);
+
+    // A URL's brackets end at the first one, and H2O does not start.
+    [Fact]
+    public void Socket_with_a_bracket_in_its_path_is_refused_over_HTTP_and_taken_over_FastCGI()
+    {
+        CommandFailure failure = Assert.Throws<CommandFailure>(() => new H2o().Configure(Site("http://unix:/run/a[b]c.sock")));
+        Assert.Equal((ExitCode.Usage, "H2O cannot be told of '/run/a[b]c.sock' over HTTP: choose a path without ], or FastCGI."), (failure.ExitCode, failure.Message));
+        Assert.Contains("port: \"/run/a[b]c.sock\"", new H2o().Configure(Site("fastcgi://unix:/run/a[b]c.sock")), StringComparison.Ordinal);
+        Assert.Contains("[unix:/run/a[b.sock]/\"", new H2o().Configure(Site("http://unix:/run/a[b.sock")), StringComparison.Ordinal);
+    }
 }

@@ -103,4 +103,14 @@ public sealed class HaproxyConfigTests
     [InlineData("/it's", @"'/it'\''s'")]
     public void Words_that_mean_something_to_HAProxy_are_quoted(string path, string quoted) =>
         Assert.Contains($"acl hello_path path {quoted}\n", new Haproxy().Configure(Site("http://127.0.0.1:5000", path: path)), StringComparison.Ordinal);
+
+    // HAProxy puts in a variable of the environment, between single quotes too, and connects elsewhere.
+    [Theory]
+    [InlineData("fastcgi://unix:/run/a$b.sock")]
+    [InlineData("http://unix:/run/a${HOME}.sock")]
+    public void Socket_that_HAProxy_would_look_for_elsewhere_is_refused(string address)
+    {
+        CommandFailure failure = Assert.Throws<CommandFailure>(() => new Haproxy().Configure(Site(address)));
+        Assert.Equal((ExitCode.Usage, $"HAProxy cannot be told of '{ServerAddress.Parse(address).SocketPath}': choose a path without $."), (failure.ExitCode, failure.Message));
+    }
 }

@@ -68,6 +68,24 @@ public sealed class NginxConfigTests
     }
 
     [Fact]
+    public async Task Hosts_are_written_as_clients_send_them()
+    {
+        var result = await CommandLine.RunAsync("config", "nginx", "fastcgi://127.0.0.1:9000", "--host", "Bücher.example *.example.org ::1");
+
+        Assert.Equal((0, ""), (result.ExitCode, result.Error));
+        Assert.Contains("    server_name xn--bcher-kva.example *.example.org [::1];\n", result.Output, StringComparison.Ordinal);
+    }
+
+    // There nginx knows no variables.
+    [Fact]
+    public void Dollar_in_the_path_of_a_socket_is_one_to_nginx()
+    {
+        var site = new FrontEndSite(ServerAddress.Parse("fastcgi://unix:/run/a$b.sock"), "hello", "localhost", "/", ListenOnIPv6: true);
+
+        Assert.Contains("    server \"unix:/run/a$b.sock\";\n", new Nginx().Configure(site), StringComparison.Ordinal);
+    }
+
+    [Fact]
     public async Task Host_and_path_are_taken_over()
     {
         var result = await CommandLine.RunAsync("config", "nginx", "fastcgi://127.0.0.1:9000", "--host", "shop.example.org", "--path", "/a.b/");
@@ -83,6 +101,9 @@ public sealed class NginxConfigTests
     [InlineData("--host", "a;return 200")]
     [InlineData("--host", "a\nb")]
     [InlineData("--host", "")]
+    [InlineData("--host", "shop.example fe80::1%x")]
+    [InlineData("--host", "shop.example:8080")]
+    [InlineData("--host", "[")]
     [InlineData("--path", "shop")]
     [InlineData("--path", "/a b")]
     [InlineData("--path", "/a\"b")]

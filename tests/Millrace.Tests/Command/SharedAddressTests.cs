@@ -105,6 +105,7 @@ public sealed class SharedAddressTests
         { "2:9", "\"*\" is no host name", Front("|\"host\": \"*\"") },
         { "2:9", "\"a.*.example\" is no host name", Front("|\"host\": \"a.*.example\"") },
         { "2:9", "\"x.example.\" is no host name", Front("|\"host\": \"x.example.\"") },
+        { "2:9", "\"fe80::1%x; } server { return 200; } server { #\" is no host name", Front("|\"host\": \"fe80::1%x; } server { return 200; } server { #\"") },
         { "2:9", "\"path\" is a path such as \"/wiki\", and this is a number.", Front("|\"path\": 1") },
         { "2:9", "\"wiki\" is no path that leads to an application", Front("|\"path\": \"wiki\"") },
         { "2:9", "\"/a//b\" is no path that leads to an application", Front("|\"path\": \"/a//b\"") },
