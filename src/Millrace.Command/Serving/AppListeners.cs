@@ -285,7 +285,7 @@ internal sealed partial class AppListeners : IDisposable
         var address = socket.Address;
         if (address.Allow?.Contains(peer) ?? true)
         {
-            its = new MovedConnection(address.Protocol, address.IsTcp, Knowledge: 0, IdleUntilMs: 0, address.IsTcp ? peer.ToArray() : []);
+            its = new MovedConnection(address.Protocol, address.IsTcp, Knowledge: 0, IdleUntilMs: 0, address.IsTcp ? peer.ToArray() : []) { IsUncounted = address.IsUncounted };
         }
         return true;
     }

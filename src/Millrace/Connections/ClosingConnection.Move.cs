@@ -31,7 +31,7 @@ internal abstract partial class ClosingConnection<TKernel>
     {
         bool isIdle = Stage == Stage.Receiving && IsAtRest && !IsHolding && !HasMoreToSend
             && _peerEnd == PeerEnd.Open && !_receivingEnded && !_isBrokenOff && !IsBreaking;
-        if (!isIdle || !Loop.TryGive(this, new MovedConnection(IsFastCgi ? ListenProtocol.FastCgi : ListenProtocol.Http1, IsTcp, Knowledge, IdleDeadlineMs, Peer)))
+        if (!isIdle || !Loop.TryGive(this, new MovedConnection(IsFastCgi ? ListenProtocol.FastCgi : ListenProtocol.Http1, IsTcp, Knowledge, IdleDeadlineMs, Peer) { IsUncounted = IsUncounted }))
         {
             return false;
         }

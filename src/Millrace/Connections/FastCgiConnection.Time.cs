@@ -33,10 +33,14 @@ internal sealed partial class FastCgiConnection<TKernel>
             _idleUntilMs = _idleUntilMs != 0 ? _idleUntilMs : IdleDeadlineMs;
             SetDeadline(Math.Min(nowMs, _idleUntilMs) + headMs);
         }
-        else if (_sequence.AtRecordStart && _idleUntilMs != 0)
+        else if (_sequence.AtRecordStart)
         {
-            SetDeadline(_idleUntilMs);      // it was a record for nobody: the connection is as idle as before
-            _idleUntilMs = 0;
+            _recordSinceMs = 0;         // also where its padding came alone
+            if (_idleUntilMs != 0)
+            {
+                SetDeadline(_idleUntilMs);      // it was a record for nobody: the connection is as idle as before
+                _idleUntilMs = 0;
+            }
         }
     }
 

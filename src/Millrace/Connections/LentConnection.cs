@@ -352,7 +352,8 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
 
         using (held)
         {
-            if (_isCut)
+            // What had to wait may be in the socket by now, however little room there is behind it.
+            if (_isCut || !(_progress.IsStuck || _isBrokenOff))
             {
                 return long.MaxValue;
             }

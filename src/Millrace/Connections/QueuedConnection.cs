@@ -19,9 +19,6 @@ internal abstract class QueuedConnection<TKernel> : ClosingConnection<TKernel>
     {
     }
 
-    /// <summary>It came by an address whose requests do not count, and wait for nobody.</summary>
-    public bool IsUncounted { get; init; }
-
     /// <summary>The request in progress cannot be run now: too many are running already.</summary>
     protected abstract void RefuseOverload(LoopDriver driver);
 

@@ -7,6 +7,9 @@ namespace Millrace.Loops;
 
 internal abstract class Connection(int descriptor, ResponseFraming framing) : ResponseChannel(framing)
 {
+    /// <summary>It came by an address whose requests do not count, and wait for nobody.</summary>
+    public bool IsUncounted { get; init; }
+
     public int Descriptor => descriptor;
 
     /// <summary>Or a Unix socket.</summary>

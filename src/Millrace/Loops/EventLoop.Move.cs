@@ -80,7 +80,7 @@ internal sealed partial class EventLoop<TKernel>
             return result is >= 0 or KernelResult.Refused ? Accepted.One : Accepted.Nobody;
         }
 
-        if (Services.TryAddConnection())
+        if (Services.TryAddConnection(taken.Address.IsUncounted))
         {
             return AdoptOrPass(driver, taken);
         }

@@ -27,17 +27,24 @@ internal sealed record MovedConnection(ListenProtocol Protocol, bool IsTcp, byte
     private const byte Timeless = 1;        // of a process that was started by a version before: it says nothing of the time
     private const byte HttpFlag = 1;
     private const byte TcpFlag = 2;
+    private const byte UncountedFlag = 4;
+    private const byte FlagsMax = HttpFlag | TcpFlag | UncountedFlag;
 
-    private static readonly ListenAddress[] s_addresses =
-    [
-        new() { Protocol = ListenProtocol.FastCgi, Kind = EndPointKind.Unix },
-        new() { Protocol = ListenProtocol.FastCgi, Kind = EndPointKind.Tcp },
-        new() { Protocol = ListenProtocol.Http1, Kind = EndPointKind.Unix },
-        new() { Protocol = ListenProtocol.Http1, Kind = EndPointKind.Tcp },
-    ];
+    // One for each value of the flags.
+    private static readonly ListenAddress[] s_addresses = [.. Enumerable.Range(0, FlagsMax + 1).Select(static flags => new ListenAddress
+    {
+        Protocol = (flags & HttpFlag) != 0 ? ListenProtocol.Http1 : ListenProtocol.FastCgi,
+        Kind = (flags & TcpFlag) != 0 ? EndPointKind.Tcp : EndPointKind.Unix,
+        IsUncounted = (flags & UncountedFlag) != 0,
+    })];
 
-    /// <summary>Stands for the one it was accepted on: its kind is all that counts of that.</summary>
-    public ListenAddress Address => s_addresses[(Protocol == ListenProtocol.Http1 ? 2 : 0) + (IsTcp ? 1 : 0)];
+    /// <summary>It was accepted on an address with gate=off.</summary>
+    public bool IsUncounted { get; init; }
+
+    /// <summary>Stands for the one it was accepted on: its kind, and whether it counts, are all that matters of that.</summary>
+    public ListenAddress Address => s_addresses[Flags];
+
+    private byte Flags => (byte)((Protocol == ListenProtocol.Http1 ? HttpFlag : 0) | (IsTcp ? TcpFlag : 0) | (IsUncounted ? UncountedFlag : 0));
 
     /// <summary>Answers as <see cref="IKernel.Give"/>.</summary>
     public int Give<TKernel>(TKernel kernel, int channel, int descriptor)
@@ -77,7 +84,7 @@ internal sealed record MovedConnection(ListenProtocol Protocol, bool IsTcp, byte
     public int Write(Span<byte> message)
     {
         message[0] = Version;
-        message[1] = (byte)((Protocol == ListenProtocol.Http1 ? HttpFlag : 0) | (IsTcp ? TcpFlag : 0));
+        message[1] = Flags;
         message[2] = Knowledge;
         BinaryPrimitives.WriteInt64LittleEndian(message[TimeAt..], IdleUntilMs);
         Peer.CopyTo(message[HeadSize..]);
@@ -86,10 +93,13 @@ internal sealed record MovedConnection(ListenProtocol Protocol, bool IsTcp, byte
 
     /// <summary>Null: it comes from a server that this one does not understand.</summary>
     public static MovedConnection? Read(ReadOnlySpan<byte> message) =>
-        message is [Version, <= (HttpFlag | TcpFlag), ..] && message.Length is >= HeadSize and <= SizeMax ? Read(message, BinaryPrimitives.ReadInt64LittleEndian(message[TimeAt..]), HeadSize)
+        message is [Version, <= FlagsMax, ..] && message.Length is >= HeadSize and <= SizeMax ? Read(message, BinaryPrimitives.ReadInt64LittleEndian(message[TimeAt..]), HeadSize)
         : message is [Timeless, <= (HttpFlag | TcpFlag), _, ..] && message.Length <= SizeMax ? Read(message, long.MaxValue, TimeAt)
         : null;
 
     private static MovedConnection Read(ReadOnlySpan<byte> message, long idleUntilMs, int headSize) =>
-        new((message[1] & HttpFlag) != 0 ? ListenProtocol.Http1 : ListenProtocol.FastCgi, (message[1] & TcpFlag) != 0, message[2], idleUntilMs, message[headSize..].ToArray());
+        new((message[1] & HttpFlag) != 0 ? ListenProtocol.Http1 : ListenProtocol.FastCgi, (message[1] & TcpFlag) != 0, message[2], idleUntilMs, message[headSize..].ToArray())
+        {
+            IsUncounted = (message[1] & UncountedFlag) != 0,
+        };
 }

@@ -457,6 +457,28 @@ public sealed class StdinTests
             Assert.Equal(0, bench.RefusedInAll);
         });
 
+    [Theory]
+    [InlineData(1, 8)]
+    [InlineData(7, 8)]
+    [InlineData(7, 3)]
+    public void A_padding_that_comes_by_itself_takes_nothing_from_the_time_of_the_next_head_FastCGI_3_3_and_HeadTimeout(int id, int late) => FastCgiBench.Run(
+        SayPath,
+        bench =>
+        {
+            FrontEnd front = bench.Connect();
+            bench.Send(front, Wire.Request("/"));
+            byte[] record = Wire.Record(Wire.Stdin, id, new byte[16], padding: 8);
+            bench.Send(front, record.AsSpan(0, record.Length - late));
+            bench.Send(front, record.AsSpan(record.Length - late));
+            bench.Pass(TimeSpan.FromSeconds(31));
+            byte[] request = Wire.Request("/");
+            bench.Send(front, request.AsSpan(0, 20));
+            bench.Pass(TimeSpan.FromSeconds(28));
+            Assert.False(front.IsAtEnd);
+            bench.Send(front, request.AsSpan(20));
+            Assert.Equal((2, 0), (front.Ended.Count, bench.RefusedInAll));
+        });
+
     [Fact]
     public void The_rest_of_a_body_behind_the_last_answer_is_not_waited_for_longer_because_it_drips() => FastCgiBench.Run(
         static (_, _) => default,

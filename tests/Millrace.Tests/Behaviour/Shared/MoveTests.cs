@@ -242,19 +242,36 @@ public abstract class MoveTests(Way way) : SharedTests(way)
     public void What_a_connection_brings_along_is_read_as_it_was_written_and_as_before()
     {
         byte[] peer = [2, 0, 0, 80, 127, 0, 0, 1];
-        var its = new MovedConnection(Millrace.Listeners.ListenProtocol.Http1, IsTcp: true, Knowledge: 5, IdleUntilMs: 123_456_789_012, peer);
+        var its = new MovedConnection(Millrace.Listeners.ListenProtocol.Http1, IsTcp: true, Knowledge: 5, IdleUntilMs: 123_456_789_012, peer) { IsUncounted = true };
         byte[] message = new byte[MovedConnection.SizeMax];
         int length = its.Write(message);
         MovedConnection? read = MovedConnection.Read(message.AsSpan(0, length));
         Assert.Equal((its.Protocol, its.IsTcp, its.Knowledge, its.IdleUntilMs), (read!.Protocol, read.IsTcp, read.Knowledge, read.IdleUntilMs));
+        Assert.Equal((true, true), (read.IsUncounted, read.Address.IsUncounted));
         Assert.Equal(peer, read.Peer);
         Assert.Null(MovedConnection.Read(message.AsSpan(0, 10)));
 
         read = MovedConnection.Read([1, 3, 5, .. peer]);
         Assert.Equal((its.Protocol, its.IsTcp, its.Knowledge, long.MaxValue), (read!.Protocol, read.IsTcp, read.Knowledge, read.IdleUntilMs));
         Assert.Equal(peer, read.Peer);
-        Assert.All((byte[][])[[], [1], [1, 3], [1, 4, 0], [3, 3, 5, .. peer], [2, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0]], static strange => Assert.Null(MovedConnection.Read(strange)));
+        Assert.False(read.IsUncounted);
+        Assert.All((byte[][])[[], [1], [1, 3], [1, 4, 0], [3, 3, 5, .. peer], [2, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0]], static strange => Assert.Null(MovedConnection.Read(strange)));
     }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void A_connection_to_an_address_without_a_gate_stays_one_wherever_it_moves_MaxConnections(bool isUncounted) => Move(
+        Call.Echo,
+        (bench, caller) =>
+        {
+            _ = bench.Get(caller, "/before");
+            New(bench).Loop.Services.Options.MaxConnections = 0;
+            bench.Simulation.World.InGive = message => message[1] |= (byte)(isUncounted ? 4 : 0);
+            Begin(bench);
+            bench.Settle();
+            Assert.Equal((!isUncounted, isUncounted ? 1 : 0), (caller.IsAtEnd, bench.Connections));
+        });
 
     [Fact]
     public void New_connections_are_the_others() => Move(Call.Echo, static (bench, caller) =>

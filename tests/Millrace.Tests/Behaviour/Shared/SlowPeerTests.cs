@@ -99,6 +99,45 @@ public abstract class SlowPeerTests(Way way) : SharedTests(way)
             });
     }
 
+    // Room is told of when there is much of it; what had to wait may be in the socket before that.
+    [Fact]
+    public void A_peer_that_takes_nothing_while_nothing_waits_for_it_is_not_cut_SendTimeout()
+    {
+        var goesOn = new TaskCompletionSource();
+        var ends = new TaskCompletionSource();
+        Run(
+            async call =>
+            {
+                call.Length = 12_100;
+                call.Write(Plan.Bytes("slow", 0, 12_000));
+                ValueTask flush = call.FlushAsync();
+                await goesOn.Task;
+                await flush;
+                call.Write(Plan.Bytes("slow", 12_000, 100));
+                await call.FlushAsync();
+                await ends.Task;
+            },
+            bench =>
+            {
+                bench.Simulation.World.SendCapacityMax = 10_000;
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/slow"));
+                bench.Pass(TimeSpan.FromSeconds(1));
+                Assert.Equal(10_000, caller.Socket.SentByServer);
+                _ = caller.End.Read(2_900);
+                goesOn.SetResult();
+                bench.Pass(TimeSpan.FromSeconds(1));
+                Assert.InRange(caller.Socket.SentByServer, 12_100, 12_900);
+                bench.Pass(TimeSpan.FromSeconds(200));
+                Assert.Equal((1, 0), (bench.Connections, bench.RefusedInAll));
+                ends.SetResult();
+                bench.Reads = true;
+                bench.Settle();
+                Assert.True(Assert.Single(caller.Answers).Body.AsSpan().SequenceEqual(Plan.Bytes("slow", 0, 12_100)));
+            });
+    }
+
     [Fact]
     public void The_end_of_a_handler_gives_a_peer_that_takes_nothing_no_more_time_SendTimeout()
     {
