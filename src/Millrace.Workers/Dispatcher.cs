@@ -130,7 +130,7 @@ internal sealed partial class Dispatcher<TWorker>
         using (_lock.Enter())
         {
             call.Stage = CallStage.Over;
-            call.IsOver = true;
+            call.NoteOver();
             worker.Current = null;
             Counters.Calls += call.IsTakenBack ? 0 : 1;
             Counters.Failures += call.Failure is null ? 0 : 1;
