@@ -10,17 +10,15 @@ internal abstract class CallInFlight(object pool)
 {
     public static readonly AsyncLocal<CallInFlight?> Current = new();
 
-    private readonly CallInFlight? _outer = Innermost();
-
-    /// <summary>Set when the worker is free again; what the call has left behind may call then.</summary>
-    public volatile bool IsOver;
+    private CallInFlight? _outer = Running(Current.Value);
+    private volatile bool _isOver;
 
     /// <summary>Whether whoever asks is inside a call of this pool.</summary>
     public static bool IsInside(object pool)
     {
         for (CallInFlight? call = Current.Value; call is not null; call = call._outer)
         {
-            if (ReferenceEquals(call.Pool, pool) && !call.IsOver)
+            if (ReferenceEquals(call.Pool, pool) && !call._isOver)
             {
                 return true;
             }
@@ -28,12 +26,20 @@ internal abstract class CallInFlight(object pool)
         return false;
     }
 
+    /// <summary>The worker is free again, and what the call has left behind may call. It keeps this call, so this one lets go of those around it that are over: a job that starts its next run would keep all
+    /// earlier ones. Whoever looks at the same moment finds those that are not over either way.</summary>
+    public void NoteOver()
+    {
+        _isOver = true;
+        _outer = Running(_outer);
+    }
+
     private object Pool => pool;
 
-    private static CallInFlight? Innermost()
+    // That call, or the first around it that is not over.
+    private static CallInFlight? Running(CallInFlight? call)
     {
-        CallInFlight? call = Current.Value;
-        while (call is { IsOver: true })
+        while (call is { _isOver: true })
         {
             call = call._outer;
         }
@@ -66,7 +72,7 @@ internal abstract class Call<TWorker>(Dispatcher<TWorker> dispatcher, string? na
 
     private static readonly ContextCallback s_begin = static state => ((Call<TWorker>)state!).BeginInContext();
 
-    private readonly ExecutionContext? _context = ExecutionContext.Capture();
+    private ExecutionContext? _context = ExecutionContext.Capture();
     private readonly CancellationTokenSource _cancelling = new();
     private CancellationTokenRegistration _registration;
     private TWorker _worker = default!;
@@ -150,8 +156,10 @@ internal abstract class Call<TWorker>(Dispatcher<TWorker> dispatcher, string? na
     /// <returns>What is to be waited for; null: it has ended.</returns>
     public Task? Run(TWorker worker, ExecutionContext bare)
     {
+        ExecutionContext context = _context ?? bare;
+        _context = null;        // the call before may be in it, which what this one leaves behind must not keep
         _worker = worker;
-        ExecutionContext.Run(_context ?? bare, s_begin, this);
+        ExecutionContext.Run(context, s_begin, this);
         _worker = default!;
         return Pending;
     }

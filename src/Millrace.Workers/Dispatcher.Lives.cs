@@ -71,7 +71,7 @@ internal sealed partial class Dispatcher<TWorker>
             if (worker.State == WorkerState.Stuck)
             {
                 _ = _crew.Stuck.Remove(worker);
-                _hasSaidStuck = false;
+                _bound.NoteReturn();
                 if (!IsClosed)
                 {
                     _starts.NoteReason(error);      // that it was given up has been said; why it did not come to be is known only now
@@ -122,9 +122,9 @@ internal sealed partial class Dispatcher<TWorker>
             if (worker.State == WorkerState.Stuck)
             {
                 _ = _crew.Stuck.Remove(worker);
-                _hasSaidStuck = false;
+                _bound.NoteReturn();
                 double seconds = Limits.Time(now - worker.Since).TotalSeconds;
-                if (worker.ProcessId is null)
+                if (!worker.CanBeKilled)
                 {
                     SayAfter(log => log.StuckReturned(worker.Id, seconds));
                 }

@@ -117,7 +117,10 @@ internal sealed partial class Dispatcher<TWorker>
 
     // ---- swap ----
 
-    /// <summary>Begins to make a worker another way; nothing is decided before it has been made. Null: not while another is used exclusively.</summary>
+    /// <summary>Whether a swap has to wait: for the end of an exclusive use, or of workers that are too many. Under the lock.</summary>
+    public bool MustWaitToTry => IsExclusive || _bound.MustWaitToTry(_max);
+
+    /// <summary>Begins to make a worker another way; nothing is decided before it has been made. Null: it has to wait.</summary>
     public Worker<TWorker>? TryStartTrial(Func<CancellationToken, Task<TWorker>>? makeAsync, Func<TWorker>? make)
     {
         using (_lock.Enter())
@@ -126,8 +129,13 @@ internal sealed partial class Dispatcher<TWorker>
             {
                 throw new WorkerPoolClosedException(_name);
             }
-            _extra = IsExclusive ? _extra : 1;
-            return IsExclusive ? null : Start(_source.With(makeAsync, make), _generation + 1, isTrial: true, Limits.Now);
+            if (MustWaitToTry)
+            {
+                return null;
+            }
+            _bound.JudgeTrial(_max);
+            _extra = 1;
+            return Start(_source.With(makeAsync, make), _generation + 1, isTrial: true, Limits.Now);
         }
     }
 

@@ -1,5 +1,5 @@
-// How many workers there are: as many as the target says, which lies between Min and Max, grows when calls wait and shrinks when workers are idle. Threads are bounded whatever happens:
-// Max of those that work, StuckMax of those that have been given up, and one for a swap.
+// How many workers there are: as many as the target says, which lies between Min and Max, grows when calls wait and shrinks when workers are idle. Threads are bounded whatever happens: see
+// StuckBound.cs.
 
 namespace Millrace.Workers;
 
@@ -13,7 +13,6 @@ internal sealed partial class Dispatcher<TWorker>
     private int _target;
     private int _extra;             // 1 while a swap tries the new factory
     private long _lastGrowth;
-    private bool _hasSaidStuck;
 
     private int Target => IsClosed ? 0 : IsExclusive ? 1 : _target;
 
@@ -51,17 +50,7 @@ internal sealed partial class Dispatcher<TWorker>
             }
             return false;
         }
-        if (_crew.Live + _crew.Stuck.Count < _max + Limits.StuckMax)
-        {
-            return true;
-        }
-        if (!_hasSaidStuck)
-        {
-            _hasSaidStuck = true;
-            int count = _crew.Stuck.Count;
-            SayAfter(log => log.StuckMax(count, Limits.StuckMax));
-        }
-        return false;
+        return _bound.MayStart(_max, now, _lock);
     }
 
     // A generation that has been replaced ends one worker after another, and none while another is on its way: there are always enough that serve.
@@ -76,7 +65,7 @@ internal sealed partial class Dispatcher<TWorker>
         }
     }
 
-    private bool IsOutdated(Worker<TWorker> worker) => worker.Generation != _generation && !_crew.IsChanging && _crew.Live >= Target;
+    private bool IsOutdated(Worker<TWorker> worker) => worker.Generation != _generation && !_crew.IsChanging && (_crew.Live >= Target || _bound.IsReached(_max));
 
     /// <summary>Why a worker that has no call is to end; None: it is not.</summary>
     private WorkerEnd WhyEnd(Worker<TWorker> worker, long now) =>

@@ -12,6 +12,7 @@ internal sealed partial class Dispatcher<TWorker>
     private readonly PoolLock _lock;
     private readonly PoolTime<TWorker> _time;
     private readonly Crew<TWorker> _crew;
+    private readonly StuckBound<TWorker> _bound;
     private readonly StartPauses _starts;
     private readonly CallQueue<TWorker> _queue = new();
     private readonly string _name;
@@ -35,6 +36,7 @@ internal sealed partial class Dispatcher<TWorker>
         _time = new PoolTime<TWorker>(this, name);
         Orders = new PoolOrders<TWorker>(this, name);
         _crew = new Crew<TWorker>(Limits, Counters);
+        _bound = new StuckBound<TWorker>(name, _crew, Limits, SayAfter);
         _starts = new StartPauses(Limits);
         _monitor = new PoolMonitor(name, Look, Limits);
         _lock = new PoolLock(_monitor.Wake);
@@ -130,7 +132,7 @@ internal sealed partial class Dispatcher<TWorker>
         using (_lock.Enter())
         {
             call.Stage = CallStage.Over;
-            call.IsOver = true;
+            call.NoteOver();
             worker.Current = null;
             Counters.Calls += call.IsTakenBack ? 0 : 1;
             Counters.Failures += call.Failure is null ? 0 : 1;

@@ -1,9 +1,11 @@
 // A worker without a thread of its own: used by one call at a time, on threads of the thread pool.
 
+using System.Diagnostics.CodeAnalysis;
 using Millrace.Workers.Processes;
 
 namespace Millrace.Workers;
 
+[SuppressMessage("Reliability", "CA1001", Justification = "A source that has no timer and no wait handle holds nothing.")]
 internal sealed class FreeWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<TWorker> seat, WorkerSource<TWorker> source, int generation)
     : Worker<TWorker>(dispatcher, seat, source, generation), IThreadPoolWorkItem
 {
@@ -12,9 +14,13 @@ internal sealed class FreeWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<T
     private TWorker _instance = default!;
     private bool _isMade;
     private int _isEnding;
-    private volatile IMortal? _mortal;      // null: it is none
+    private volatile IMortal? _mortal;      // null: it is none, or is still being made
+    private readonly CancellationTokenSource _making = new();
+    private volatile bool _isKilled;        // before it was made
 
     public override bool HasThread => false;
+
+    public override bool CanBeKilled => typeof(TWorker).IsAssignableTo(typeof(IMortal));
 
     public override void Launch() => Wake();
 
@@ -25,14 +31,26 @@ internal sealed class FreeWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<T
     private async Task MakeAsync()
     {
         NoteBare();
+        CancellationTokenRegistration ending = Dispatcher.Ending.UnsafeRegister(static making => ((CancellationTokenSource)making!).Cancel(), _making);
         try
         {
-            _instance = await Source.MakeAsync(Dispatcher.Ending).ConfigureAwait(false);
+            Task<TWorker> making = Source.MakeAsync(_making.Token);
+            _ = Interruption.Forget();      // from here on the thread is everybody's
+            _instance = await making.ConfigureAwait(false);
+        }
+        catch (OperationCanceledException) when (_isKilled)
+        {
+            Dispatcher.Ended(this, null);
+            return;
         }
         catch (Exception error)
         {
             Dispatcher.StartFailed(this, error);
             return;
+        }
+        finally
+        {
+            _ = ending.Unregister();
         }
         if (_instance is IMortal mortal)
         {
@@ -55,11 +73,18 @@ internal sealed class FreeWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<T
 
     public override bool TryKill(WorkerEnd reason, string call, TimeSpan after)
     {
-        if (_mortal is not { } mortal)
+        if (!CanBeKilled)
         {
             return false;
         }
-        _ = KillAsync(mortal, reason, call, after);
+        if (_mortal is { } mortal)
+        {
+            _ = KillAsync(mortal, reason, call, after);
+            return true;
+        }
+        _isKilled = true;       // whoever makes it kills it; where it has just been made it is told to end
+        _ = _making.CancelAsync();
+        Dispatcher.Say(log => log.Killed(Id, reason, "no call yet", after.TotalSeconds, "It was still being made."));
         return true;
     }
 
@@ -83,6 +108,7 @@ internal sealed class FreeWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<T
             if (call.Run(_instance, Bare) is { IsCompleted: false } pending)
             {
                 isElsewhere = true;
+                _ = Interruption.Forget();      // by its part before the first wait, and from here on the thread is everybody's
                 await pending.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
             }
             bool isInterrupted = Interruption.Forget();     // by the call, and would hit what comes now
@@ -126,7 +152,9 @@ internal sealed class FreeWorker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<T
         Exception? failure = null;
         try
         {
-            await WorkerSource<TWorker>.DisposeAsync(_instance).ConfigureAwait(false);
+            Task disposing = WorkerSource<TWorker>.DisposeAsync(_instance);
+            _ = Interruption.Forget();
+            await disposing.ConfigureAwait(false);
         }
         catch (Exception error)
         {

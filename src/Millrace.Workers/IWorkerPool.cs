@@ -40,7 +40,8 @@ public interface IWorkerPool
     /// fails nothing has changed. Then the old ones end one after another, each when its call has ended, and are replaced.</summary>
     /// <param name="cancellationToken">Ends the waiting, not the swap.</param>
     /// <returns>Ends when the last old worker has ended. One that is stuck is not waited for.</returns>
-    /// <exception cref="WorkerStartException">The first one could not be made.</exception>
+    /// <exception cref="WorkerStartException">The first one could not be made. Or none could be tried: the one that an earlier swap has tried is stuck, or so many are that no further one may be made beside
+    /// them (<see cref="WorkerPoolOptions.StuckMax"/>).</exception>
     /// <exception cref="WorkerPoolClosedException">The pool has ended.</exception>
     Task SwapAsync(CancellationToken cancellationToken = default);
 

@@ -66,7 +66,7 @@ internal sealed class PoolModes<TWorker>(Dispatcher<TWorker> dispatcher, string 
             Worker<TWorker>? trial;
             while ((trial = dispatcher.TryStartTrial(makeAsync, make)) is null)
             {
-                await Lock.UntilAsync(() => dispatcher.IsClosing || !dispatcher.IsExclusive, Timeout.InfiniteTimeSpan, ct).ConfigureAwait(false);
+                await Lock.UntilAsync(() => dispatcher.IsClosing || !dispatcher.MustWaitToTry, Timeout.InfiniteTimeSpan, ct).ConfigureAwait(false);
             }
             await Lock.UntilAsync(() => dispatcher.IsClosed || trial.StartFailure is not null || !trial.IsTrial, Timeout.InfiniteTimeSpan, CancellationToken.None).ConfigureAwait(false);
             if (trial.StartFailure is { } failure)

@@ -109,7 +109,7 @@ public sealed class ProcessPool : IWorkerPool, IAsyncDisposable
         ? worker with { Memory = ProcessFacts.Memory(id), ProcessorTime = ProcessFacts.ProcessorTime(id) }
         : worker;
 
-    /// <summary>Kills a process: the caller of its call has a <see cref="WorkerKilledException"/> at once, and another process starts in its place.</summary>
+    /// <summary>Kills a process, also one that is still starting: the caller of its call has a <see cref="WorkerKilledException"/> at once, and another process starts in its place.</summary>
     /// <param name="id">The worker's.</param>
     /// <returns>False: there is none.</returns>
     public bool Kill(int id) => _pool.Kill(id);

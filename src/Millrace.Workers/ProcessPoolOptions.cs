@@ -20,7 +20,8 @@ public sealed class ProcessPoolOptions : WorkerPoolOptions
 
     // ---- the program ----
 
-    /// <summary>The program: a path, or a name that is looked for in PATH. It has a listening Unix socket as its descriptor 0 and speaks FastCGI on it. No default.</summary>
+    /// <summary>The program: a path, or a name that is looked for in PATH. It has a listening Unix socket as its descriptor 0 and speaks FastCGI on it. A shell script around it
+    /// must <c>exec</c> it: the process that is started here is the one that is asked to end, and killed. No default.</summary>
     public string Command { get; set; } = "";
 
     /// <summary>Its arguments. Default none.</summary>

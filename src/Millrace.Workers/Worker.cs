@@ -82,6 +82,9 @@ internal abstract class Worker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<TWo
     /// <summary>Whether it has a thread, so that it is itself to blame for a call that does not begin.</summary>
     public abstract bool HasThread { get; }
 
+    /// <summary>Whether it can be killed, so that one that has been given up comes to its end.</summary>
+    public virtual bool CanBeKilled => false;
+
     /// <summary>Begins to make it.</summary>
     public abstract void Launch();
 
@@ -100,7 +103,7 @@ internal abstract class Worker<TWorker>(Dispatcher<TWorker> dispatcher, Seat<TWo
     }
 
     /// <summary>It has been given up, and where it can be killed it is, and that is said.</summary>
-    /// <returns>False: it cannot.</returns>
+    /// <returns>False: it cannot (<see cref="CanBeKilled"/>).</returns>
     public virtual bool TryKill(WorkerEnd reason, string call, TimeSpan after) => false;
 
     // ---- its own ----

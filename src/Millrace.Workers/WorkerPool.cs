@@ -161,7 +161,8 @@ public sealed class WorkerPool<TWorker> : IWorkerPool, IAsyncDisposable
     /// <param name="factory">Makes a worker, as for the pool's constructor.</param>
     /// <param name="cancellationToken">Ends the waiting, not the swap.</param>
     /// <returns>Ends when the last old worker has ended. One that is stuck is not waited for.</returns>
-    /// <exception cref="WorkerStartException">The new factory has failed.</exception>
+    /// <exception cref="WorkerStartException">The new factory has failed. Or none could be tried: the one that an earlier swap has tried is stuck, or so many are that no further one may be made beside
+    /// them (<see cref="WorkerPoolOptions.StuckMax"/>).</exception>
     /// <exception cref="WorkerPoolClosedException">The pool has ended.</exception>
     public Task SwapAsync(Func<TWorker> factory, CancellationToken cancellationToken = default)
     {

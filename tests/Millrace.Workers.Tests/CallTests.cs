@@ -151,6 +151,52 @@ public sealed class CallTests
         }
     }
 
+    // Where a worker has no thread of its own, whoever comes next on that thread is a stranger.
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task An_interruption_left_before_the_first_wait_of_a_call_or_of_a_factory_stays_with_no_thread_of_the_thread_pool(bool isFactory)
+    {
+        var thread = new TaskCompletionSource<Thread>(TaskCreationOptions.RunContinuationsAsynchronously);
+        var end = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        await using var pool = new WorkerPool<Probe>(async _ =>
+        {
+            await (isFactory ? LeaveAsync() : Task.CompletedTask);
+            return new Probe();
+        }, new() { Max = 1, ThreadBound = false });
+        Task call = pool.RunAsync((_, _) => isFactory ? Task.CompletedTask : LeaveAsync());
+        Thread its = await thread.Task;
+
+        // Until that thread has come to it, others are kept busy.
+        int hits = 0;
+        bool hasCome = false;
+        for (int i = 0; i < 200 && !Volatile.Read(ref hasCome); i++)
+        {
+            await Task.WhenAll(Enumerable.Range(0, 2 * Environment.ProcessorCount).Select(_ => Task.Run(() =>
+            {
+                try
+                {
+                    Thread.Sleep(2);
+                }
+                catch (ThreadInterruptedException)
+                {
+                    Interlocked.Increment(ref hits);
+                }
+                Volatile.Write(ref hasCome, Volatile.Read(ref hasCome) || Thread.CurrentThread == its);
+            }, TestContext.Current.CancellationToken)));
+        }
+        Assert.Equal(0, hits);
+        end.SetResult();
+        await call;
+
+        async Task LeaveAsync()
+        {
+            Thread.CurrentThread.Interrupt();
+            thread.SetResult(Thread.CurrentThread);
+            await end.Task;
+        }
+    }
+
     [Fact]
     public void Who_was_interrupted_takes_the_lock_of_a_pool_all_the_same_and_is_interrupted_when_he_waits_himself()
     {

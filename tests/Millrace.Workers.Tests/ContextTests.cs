@@ -69,6 +69,70 @@ public sealed class ContextTests
         }
     }
 
+    // A job that starts its next run from what it leaves behind; with two pools the call before is around the next one when that is made, and is over when that one is.
+    [Theory]
+    [InlineData(true, 1)]
+    [InlineData(false, 1)]
+    [InlineData(true, 2)]
+    [InlineData(false, 2)]
+    public async Task A_call_that_comes_of_an_earlier_one_does_not_keep_what_came_of_it(bool isThreadBound, int pools)
+    {
+        const int Runs = 50;
+        WorkerPool<Probe>[] all = [.. Enumerable.Range(0, pools).Select(_ => new WorkerPool<Probe>(static () => new Probe(), new() { Min = 2, Max = 2, ThreadBound = isThreadBound }))];
+        List<WeakReference> results = [];
+        object? kept = null;        // what the last call has left behind keeps that one
+        var last = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        _ = Start(0, Task.CompletedTask);
+        await last.Task.WaitAsync(Eventually.Limit);
+
+        await Eventually.TrueAsync(() =>
+        {
+            GC.Collect();
+            lock (results)
+            {
+                return results.Count > Runs && results.Count(static result => result.IsAlive) <= 3;
+            }
+        }, "what earlier calls have answered is let go");
+        GC.KeepAlive(kept);
+        foreach (WorkerPool<Probe> pool in all)
+        {
+            await pool.DisposeAsync();
+        }
+
+        async Task Start(int run, Task before)
+        {
+            var isOver = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+            await all[run % pools].RunAsync(async (_, _) =>
+            {
+                var next = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+                if (run == Runs)
+                {
+                    kept = ExecutionContext.Capture();
+                    last.SetResult();
+                }
+                else
+                {
+                    _ = Task.Run(() => GoOnAsync(run, before, isOver.Task, next), CancellationToken.None);
+                    await (pools > 1 ? next.Task : Task.CompletedTask);
+                }
+                object result = new byte[10];
+                lock (results)
+                {
+                    results.Add(new WeakReference(result));
+                }
+                return result;
+            });
+            isOver.SetResult();
+        }
+
+        async Task GoOnAsync(int run, Task before, Task own, TaskCompletionSource next)
+        {
+            await (pools > 1 ? before : own);
+            _ = Start(run + 1, own);
+            next.SetResult();
+        }
+    }
+
     [Fact]
     public async Task What_is_posted_to_a_workers_thread_leaves_nothing_there()
     {

@@ -211,6 +211,113 @@ public sealed class ModeTests
         Assert.Equal("better", await pool.RunAsync(static (worker, _) => worker));
     }
 
+    // Each further one would leave another thread behind, and what has been left so is no reason to leave a place empty.
+    [Fact]
+    public async Task Where_the_worker_that_a_swap_has_tried_is_stuck_no_other_swap_begins_and_workers_that_end_are_replaced()
+    {
+        var time = new ManualTime();
+        using var gate = new Gate();
+        int tries = 0;
+        await using var pool = new WorkerPool<string>(static () => "old", new() { Max = 1, StuckMax = 0, StartLimit = TimeSpan.FromSeconds(60), TimeProvider = time });
+        await pool.WaitUntilReadyAsync();
+        string Hang()
+        {
+            Interlocked.Increment(ref tries);
+            gate.Pass();
+            return "new";
+        }
+        Task swap = pool.SwapAsync(Hang);
+        await gate.EnteredAsync();
+        pool.Pass(time, TimeSpan.FromSeconds(60));
+        await Assert.ThrowsAsync<WorkerStartException>(() => swap);
+
+        var refused = await Assert.ThrowsAsync<WorkerStartException>(() => pool.SwapAsync(Hang).WaitAsync(TimeSpan.FromSeconds(20)));
+        Assert.Contains("the one that an earlier swap has tried is stuck, and is still being made", refused.Message, StringComparison.Ordinal);
+        await Assert.ThrowsAsync<WorkerStartException>(() => pool.SwapAsync());
+        Assert.Equal((1, 1), (tries, pool.GetStatus().Stuck.Count));
+        Assert.True(pool.Recycle(1));
+        Assert.Equal("old", await pool.RunAsync(static (worker, _) => worker).WaitAsync(TimeSpan.FromSeconds(20)));
+
+        gate.Open();
+        await Eventually.TrueAsync(() => pool.GetStatus().Stuck.Count == 0, "it comes back and ends");
+        await pool.SwapAsync(Hang);
+        Assert.Equal("new", await pool.RunAsync(static (worker, _) => worker));
+    }
+
+    // One that is tried is one more than there may be otherwise; were it always allowed, each swap would replace one that is stuck.
+    [Fact]
+    public async Task A_swap_is_refused_where_as_many_are_stuck_as_may_be_and_one_more()
+    {
+        using var gate = new Gate();
+        await using var pool = new WorkerPool<string>(static () => "old", new() { Max = 1, StuckMax = 0 });
+        for (int i = 0; i < 2; i++)
+        {
+            Task call = pool.RunAsync((_, _) => gate.Pass());
+            await gate.EnteredAsync();
+            Assert.True(pool.Kill(1));
+            await Assert.ThrowsAsync<WorkerKilledException>(() => call);
+            if (i == 0)
+            {
+                await pool.SwapAsync(static () => "new");
+            }
+        }
+
+        var refused = await Assert.ThrowsAsync<WorkerStartException>(() => pool.SwapAsync(static () => "third"));
+        Assert.Contains("2 workers are stuck, and StuckMax is 0", refused.Message, StringComparison.Ordinal);
+        gate.Open();
+        Assert.Equal("new", await pool.RunAsync(static (worker, _) => worker).WaitAsync(TimeSpan.FromSeconds(20)));
+    }
+
+    [Fact]
+    public async Task A_swap_waits_while_a_worker_of_an_earlier_one_is_there_beside_as_many_as_may_be()
+    {
+        using var gate = new Gate();
+        using var leaving = new CancellationTokenSource();
+        await using var pool = new WorkerPool<string>(static () => "old", new() { Max = 1, StuckMax = 0 });
+        Task<int> running = pool.RunAsync((_, _) => gate.Pass());
+        await gate.EnteredAsync();
+        Task left = pool.SwapAsync(static () => "second", leaving.Token);
+        await Eventually.TrueAsync(() => pool.GetStatus().Generation == 2, "the second is there");
+        await leaving.CancelAsync();
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => left);
+
+        int made = 0;
+        Task swap = pool.SwapAsync(() =>
+        {
+            Interlocked.Increment(ref made);
+            return "third";
+        });
+        await Task.Delay(100);
+        Assert.Equal(0, Volatile.Read(ref made));
+        gate.Open();
+        await running;
+        await swap.WaitAsync(TimeSpan.FromSeconds(20));
+        Assert.Equal("third", await pool.RunAsync(static (worker, _) => worker));
+    }
+
+    // More are stuck than may be replaced, so the pool is not whole, and will not be.
+    [Theory]
+    [InlineData(2)]
+    [InlineData(3)]
+    public async Task A_swap_ends_where_workers_that_are_stuck_keep_a_pool_from_being_whole(int stuck)
+    {
+        using var gate = new Gate();
+        await using var pool = new WorkerPool<string>(static () => "old", new() { Min = 4, Max = 4, StuckMax = 0 });
+        await pool.WaitUntilReadyAsync();
+        for (int id = 1; id <= stuck; id++)
+        {
+            Task call = pool.RunAsync((_, _) => gate.Pass());
+            await gate.EnteredAsync();
+            Assert.True(pool.Kill(id));
+            await Assert.ThrowsAsync<WorkerKilledException>(() => call);
+        }
+
+        await pool.SwapAsync(static () => "new").WaitAsync(TimeSpan.FromSeconds(20));
+        Assert.Equal("new", await pool.RunAsync(static (worker, _) => worker));
+        await Eventually.TrueAsync(() => pool.GetStatus().Workers.Count(static worker => worker is { Generation: 2, State: WorkerState.Idle }) == 4 - stuck, "as many as before");
+        gate.Open();
+    }
+
     [Fact]
     public async Task A_swap_waits_for_calls_of_the_old_generation()
     {

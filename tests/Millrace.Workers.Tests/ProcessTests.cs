@@ -113,6 +113,94 @@ public sealed class ProcessTests
         Assert.Contains($"What process {killed.ProcessId} was doing could not be seen: no right", said.All.Single(static message => message.Id == 15).Text, StringComparison.Ordinal);
     }
 
+    [Fact]
+    public async Task A_process_that_is_still_starting_is_killed_when_that_is_asked_for()
+    {
+        string file = Path.GetTempFileName();
+        using var said = new Said();
+        await using (var pool = new ProcessPool(new ProcessPoolOptions { Command = "sh", Arguments = { "-c", $"echo $$ >>'{file}'; exec sleep 600" }, Min = 1, Max = 1, StuckMax = 1 }, said))
+        {
+            for (int i = 1; i <= 4; i++)
+            {
+                string[] ids = [];
+                await Eventually.TrueAsync(() => (ids = File.ReadAllLines(file)).Length == i, "it has begun");
+                Assert.Equal(WorkerState.Starting, Assert.Single(pool.GetStatus().Workers).State);
+                Assert.True(pool.Kill(1));
+                await Eventually.TrueAsync(() => !Directory.Exists($"/proc/{ids[^1]}") && pool.GetStatus().Stuck.Count == 0, "it has ended");
+            }
+            await Eventually.TrueAsync(() => said.Count(15) == 4, "the messages");
+            Assert.Equal(4, pool.GetStatus().Ends[WorkerEnd.Killed]);
+        }
+        Assert.DoesNotContain(said.All, static message => message.Id is 3 or 4 or 5 or 6 or 21);
+        File.Delete(file);
+    }
+
+    [Fact]
+    public async Task That_more_are_stuck_than_may_be_is_not_said_of_processes_that_are_being_killed()
+    {
+        const int Processes = 4;
+        using var said = new Said();
+        var looked = new TaskCompletionSource<string>();
+        await using var pool = new ProcessPool(new ProcessPoolOptions { Command = "sleep", Arguments = { "600" }, Ready = ProcessReady.Starts, Min = Processes, Max = Processes, StuckMax = 1, Describe = (_, _) => looked.Task }, said);
+        await pool.WaitUntilReadyAsync(TestContext.Current.CancellationToken);
+        int begun = 0;
+        Task[] calls = [.. Enumerable.Range(0, Processes).Select(_ => pool.RunAsync((process, _) =>
+        {
+            Interlocked.Increment(ref begun);
+            return process.WaitForExitAsync(Eventually.Limit);
+        }))];
+        await Eventually.TrueAsync(() => Volatile.Read(ref begun) == Processes, "all are busy");
+        Assert.All(Enumerable.Range(1, Processes), id => Assert.True(pool.Kill(id)));
+        Assert.Equal(Processes, pool.GetStatus().Stuck.Count);
+        looked.SetResult("");
+
+        foreach (Task call in calls)
+        {
+            await Assert.ThrowsAsync<WorkerKilledException>(() => call);
+        }
+        await Eventually.TrueAsync(() => pool.GetStatus() is { Stuck.Count: 0, Workers.Count: Processes }, "others have taken their places");
+        await Eventually.TrueAsync(() => said.Count(15) == Processes, "the messages");
+        Assert.Equal(0, said.Count(6));
+    }
+
+    [Fact]
+    public async Task That_more_are_stuck_than_may_be_is_said_of_what_a_kill_does_not_end()
+    {
+        var time = new ManualTime();
+        using var said = new Said();
+        var end = new TaskCompletionSource<int>();
+        await using var pool = new WorkerPool<Deathless>(static () => new Deathless(), new() { Max = 1, StuckMax = 0, ThreadBound = false, EndLimit = TimeSpan.FromSeconds(30), TimeProvider = time }, said);
+        var began = new TaskCompletionSource();
+        Task call = pool.RunAsync((_, _) =>
+        {
+            began.SetResult();
+            return end.Task;
+        });
+        await began.Task;
+        Assert.True(pool.Kill(1));
+        await Assert.ThrowsAsync<WorkerKilledException>(() => call);
+        await Eventually.TrueAsync(() => said.Count(15) == 1, "it was killed");
+        pool.Pass(time, TimeSpan.FromSeconds(29));
+        Assert.Equal(0, said.Count(6));
+        pool.Pass(time, TimeSpan.FromSeconds(1));
+        await Eventually.TrueAsync(() => said.Count(6) == 1, "it is stuck");
+        end.SetResult(0);
+        await Eventually.TrueAsync(() => pool.GetStatus().Stuck.Count == 0, "it comes back and ends");
+    }
+
+    private sealed class Deathless : IMortal
+    {
+        public Task<Death> Death { get; } = new TaskCompletionSource<Death>().Task;
+
+        public WorkerEnd Wish => WorkerEnd.None;
+
+        public bool IsUntried => false;
+
+        public int ProcessId => Environment.ProcessId;
+
+        public Task<string> KillAsync(WorkerEnd reason) => Task.FromResult("");
+    }
+
     // Whoever tidies up /tmp may remove what is locked as well, and a stranger make something in its place.
     [Fact]
     public async Task Where_the_folder_of_the_sockets_is_removed_there_is_another_and_the_guardian_empties_that()
