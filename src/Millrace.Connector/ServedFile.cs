@@ -6,6 +6,7 @@ using Microsoft.AspNetCore.Http.Features;
 using Microsoft.Net.Http.Headers;
 using Microsoft.Win32.SafeHandles;
 using Millrace.AspNetCore;
+using Millrace.Exchanges;
 using Millrace.Listeners;
 using Millrace.Platform;
 
@@ -84,7 +85,7 @@ internal sealed class ServedFile : IDisposable
     public async Task SendAsync(HttpContext context, string type)
     {
         // Results.Stream decides about ranges and conditions. On Millrace its read yields nothing, and only says from where: then the server sends that part itself.
-        var server = context.Features.Get<IHttpResponseBodyFeature>() as IOpenFileFeature;
+        IOpenFileFeature? server = context.Response.Body is ResponseStream ? context.Features.Get<IHttpResponseBodyFeature>() as IOpenFileFeature : null;
         await using var body = new ServedBody(_file, _length, isOnlyAskedFor: server is not null);
         var tag = new EntityTagHeaderValue(FormattableString.Invariant($"\"{_changed.ToUnixTimeMilliseconds():x}-{_length:x}\""));
         CancellationToken aborted = context.RequestAborted;

@@ -70,11 +70,13 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
 
     Stream IHttpResponseFeature.Body
     {
-        get => _rarity?.ResponseBody ?? ((IHttpResponseBodyFeature)this).Stream;
+        get => ((IHttpResponseBodyFeature)this).Stream;
         set
         {
-            Check();
-            Rare.ResponseBody = value;
+            using ExchangeUse use = Use();
+            Stream? other = ReferenceEquals(value, _stream) ? null : value;
+            Rare.ResponseBody = other;
+            Exchange.Answer.IsBehindAnother |= other is not null;
         }
     }
 
@@ -100,12 +102,13 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
         (_onCompleted ??= new()).Push(new(callback, state));
     }
 
+    // What was set in IHttpResponseFeature takes the place of the stream, and gets files, as on Kestrel; the writer stays the server's own.
     Stream IHttpResponseBodyFeature.Stream
     {
         get
         {
             Check();
-            return _stream ??= new ResponseStream(Exchange, Ticket, this);
+            return _rarity?.ResponseBody ?? (_stream ??= new ResponseStream(Exchange, Ticket, this));
         }
     }
 
@@ -218,6 +221,12 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
     async Task IHttpResponseBodyFeature.SendFileAsync(string path, long offset, long? count, CancellationToken cancellationToken)
     {
         Check();
+        if (_rarity?.ResponseBody is { } other)
+        {
+            await SendFileFallback.SendFileAsync(other, path, offset, count, cancellationToken).ConfigureAwait(false);
+            return;
+        }
+
         ArgumentOutOfRangeException.ThrowIfNegative(offset);
         using SafeFileHandle file = SentFile.Open(path);
         long length = RandomAccess.GetLength(file);

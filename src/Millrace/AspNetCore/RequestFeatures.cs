@@ -197,7 +197,8 @@ internal abstract partial class RequestFeatures(Exchange exchange) : RequestBoun
         }
     }
 
-    // A replaced body (decompression, buffering) is what the reader reads too.
+    // A replaced body (decompression, buffering) is what the reader reads too, and is disposed of with the request then, as on Kestrel. The
+    // reader is not completed: that would give memory to others which a read that nobody awaits may still fill.
     PipeReader IRequestBodyPipeFeature.Reader
     {
         get
@@ -208,8 +209,20 @@ internal abstract partial class RequestFeatures(Exchange exchange) : RequestBoun
                 return Exchange.Body.Reader;
             }
 
-            return rare.BodyReader ??= PipeReader.Create(body, new StreamPipeReaderOptions(leaveOpen: true));
+            if (rare.BodyReader is not { } reader)
+            {
+                rare.BodyReader = reader = PipeReader.Create(body, new StreamPipeReaderOptions(leaveOpen: true));
+                ((IHttpResponseFeature)this).OnCompleted(DisposeOf, body);
+            }
+
+            return reader;
         }
+    }
+
+    private static Task DisposeOf(object body)
+    {
+        ((Stream)body).Dispose();
+        return Task.CompletedTask;
     }
 
     bool IHttpRequestBodyDetectionFeature.CanHaveBody

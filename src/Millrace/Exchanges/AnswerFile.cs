@@ -261,6 +261,12 @@ internal sealed class AnswerFile(Exchange exchange, SendLock sending)
 
     private ValueTask CopyPart(ReadOnlySpan<byte> part)
     {
+        if (part.IsEmpty)
+        {
+            return default;
+        }
+
+        exchange.Answer.Start(coming: part.Length);     // not before: nothing may come of a file of which the file system says nothing
         exchange.Answer.AppendNow(part);
         return exchange.Answer.BytesWaiting >= OutputBuffer.SendAt ? exchange.Sender.FlushNow() : default;
     }

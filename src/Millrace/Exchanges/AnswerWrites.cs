@@ -190,7 +190,7 @@ internal sealed class AnswerWrites(Exchange exchange)
 
         try
         {
-            return exchange.Answer.HasStarted || exchange.Answer.BytesWaiting > 0 ? FlushAsync() : default;     // nothing of a file begins no response
+            return exchange.Answer.HasStarted ? FlushAsync() : default;     // nothing of a file begins no response
         }
         finally
         {

@@ -1,9 +1,11 @@
 // A program behind MapFastCgi on Millrace: what goes on with its answer does so on a loop, as code of an application that may do anything there, and whoever leaves or ends leaves nothing behind.
 
 using System.Globalization;
+using System.Text;
 using System.Text.RegularExpressions;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
 using Millrace.Connector;
 using Millrace.Protocols.FastCgi;
 using Millrace.Tests.Hosting;
@@ -89,6 +91,34 @@ public sealed partial class MappedProgramTests : IDisposable
         goesOn.Set();
         Assert.Equal("body", (await blocked).Text);
         Assert.Equal(Driver, thread);
+    }
+
+    // It sets the body as middleware did before there was IHttpResponseBodyFeature, and changes what others write.
+    [Fact]
+    public async Task A_file_passes_through_old_middleware()
+    {
+        string root = _folder.PathOf("www");
+        Directory.CreateDirectory(root);
+        await File.WriteAllTextAsync(Path.Combine(root, "note.txt"), "hello");
+        await using TalkingProgram program = Program();
+        await using HostedApp front = await HostedApp.StartAsync(app =>
+        {
+            app.Use(static async (context, next) =>
+            {
+                IHttpResponseFeature feature = context.Features.GetRequiredFeature<IHttpResponseFeature>();
+                using var written = new MemoryStream();
+#pragma warning disable CS0618 // what it is about
+                Stream own = feature.Body;
+                feature.Body = written;
+                await next(context);
+                feature.Body = own;
+#pragma warning restore CS0618
+                context.Response.ContentLength = null;
+                await context.Response.WriteAsync($"[{Encoding.ASCII.GetString(written.ToArray()).ToUpperInvariant()}]");
+            });
+            app.MapFastCgi("/{**path}", program.Address, its => its.Root = root);
+        });
+        Assert.Equal("[HELLO]", front.Get("/note.txt").Text);
     }
 
     [Fact]

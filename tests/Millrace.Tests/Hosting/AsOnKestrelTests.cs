@@ -1,5 +1,6 @@
 // Small things that an application may do with a request and its response: what comes of them is as on Kestrel, which is asked beside.
 
+using System.Buffers;
 using System.Collections.Concurrent;
 using System.Net;
 using System.Net.Sockets;
@@ -10,6 +11,7 @@ using Microsoft.AspNetCore.Hosting;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.Extensions.Logging;
+using Millrace.Tests.Stress;
 
 namespace Millrace.Tests.Hosting;
 
@@ -57,6 +59,56 @@ public sealed class AsOnKestrelTests
         await context.Response.SendFileAsync(typeof(AsOnKestrelTests).Assembly.Location, 5, count, context.RequestAborted);
         note($"{context.Response.HasStarted}");
         note($"{Record.Exception(() => context.Response.StatusCode = 201)?.GetType().Name}");
+    });
+
+    [Theory]
+    [InlineData(5, 0L)]
+    [InlineData(5, null)]
+    [InlineData(100_000, 0L)]
+    [InlineData(100_000, null)]
+    public Task Nothing_of_a_file_begins_no_response_behind_what_is_not_flushed(int length, long? count) => Same("", async (context, note) =>
+    {
+        using var folder = new SocketFolder();
+        string file = folder.PathOf("empty");
+        await File.WriteAllTextAsync(file, "");
+        context.Response.ContentLength = length;
+        context.Response.BodyWriter.Write(new byte[length]);
+        await context.Response.SendFileAsync(file, 0, count, context.RequestAborted);
+        note($"{context.Response.HasStarted}");
+        note($"{Record.Exception(() => context.Response.StatusCode = 201)?.GetType().Name}");
+    });
+
+    // Of the response the stream is replaced, and what sends files; what writes as the writer does goes past it.
+    [Theory]
+    [InlineData("stream")]
+    [InlineData("file")]
+    [InlineData("part of a file")]
+    [InlineData("text")]
+    [InlineData("writer")]
+    public Task A_body_that_is_set_in_IHttpResponseFeature_has_what_it_has(string written) => Same("", async (context, note) =>
+    {
+        IHttpResponseFeature feature = context.Features.GetRequiredFeature<IHttpResponseFeature>();
+        HttpResponse response = context.Response;
+        string file = typeof(AsOnKestrelTests).Assembly.Location;
+        using var other = new MemoryStream();
+#pragma warning disable CS0618 // what it is about
+        Stream own = feature.Body;
+        feature.Body = other;
+        note($"{ReferenceEquals(other, feature.Body)} {ReferenceEquals(other, response.Body)}");
+        await (written switch
+        {
+            "stream" => response.Body.WriteAsync("hello"u8.ToArray()).AsTask(),
+            "file" => response.SendFileAsync(file),
+            "part of a file" => response.SendFileAsync(file, 7, 5),
+            "text" => response.WriteAsync("hello"),
+            _ => response.BodyWriter.WriteAsync("hello"u8.ToArray()).AsTask(),
+        });
+        note($"{other.Length} {response.HasStarted}");
+        feature.Body = own;
+#pragma warning restore CS0618
+        note($"{ReferenceEquals(own, response.Body)}");
+        await response.Body.WriteAsync("rest"u8.ToArray());
+        note($"{other.Length} {response.HasStarted}");
     });
 
     [Theory]
@@ -186,6 +238,8 @@ public sealed class AsOnKestrelTests
             text.Append("reset");
         }
 
-        return text.ToString();
+        string all = text.ToString();
+        int end = all.IndexOf("\r\n\r\n", Math.Max(0, all.LastIndexOf("HTTP/1.1 ", StringComparison.Ordinal)), StringComparison.Ordinal);
+        return end < 0 ? all : all[..end];      // some of the body may have come with it
     }
 }

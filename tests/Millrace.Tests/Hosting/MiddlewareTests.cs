@@ -4,6 +4,7 @@ using System.IO.Compression;
 using System.Text;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.FileProviders;
 using Millrace.Tests.Stress;
@@ -68,6 +69,31 @@ public sealed class MiddlewareTests
         FastCgiResponse empty = peer.Exchange(new FastCgiRequest("/empty.txt"));
         Assert.True(empty.IsWhole && empty.Body.Length == 0, empty.ToString());
         Assert.Equal(404, peer.Exchange(new FastCgiRequest("/missing.bin")).Status);
+    }
+
+    // It sets the body as middleware did before there was IHttpResponseBodyFeature.
+    [Theory]
+    [InlineData(ApplicationProtocol.FastCgi)]
+    [InlineData(ApplicationProtocol.Http)]
+    public async Task What_others_write_is_changed_by_old_middleware(ApplicationProtocol protocol)
+    {
+        await using UnixApp app = await UnixApp.StartAsync(protocol, static app =>
+        {
+            app.Use(static async (context, next) =>
+            {
+                IHttpResponseFeature feature = context.Features.GetRequiredFeature<IHttpResponseFeature>();
+                using var written = new MemoryStream();
+#pragma warning disable CS0618 // what it is about
+                Stream own = feature.Body;
+                feature.Body = written;
+                await next(context);
+                feature.Body = own;
+#pragma warning restore CS0618
+                await context.Response.WriteAsync($"[{Encoding.ASCII.GetString(written.ToArray()).ToUpperInvariant()}]");
+            });
+            app.Run(static context => context.Response.Body.WriteAsync("hello"u8.ToArray()).AsTask());
+        });
+        Assert.Equal("[HELLO]", (await app.Get("/")).Text);
     }
 
     [Fact]

@@ -1,8 +1,11 @@
 // The request as ASP.NET Core sees it: features, limits, identity, what FastCGI adds.
 
+using System.Buffers;
 using System.Globalization;
+using System.IO.Pipelines;
 using System.Net;
 using System.Net.Sockets;
+using System.Runtime.InteropServices;
 using System.Text;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Connections.Features;
@@ -448,6 +451,66 @@ public sealed class RequestFeatureTests
         }
 
         return total.ToString(CultureInfo.InvariantCulture);
+    }
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task A_replaced_body_is_disposed_of_with_the_request_if_it_was_read_through_its_reader(bool isRead)
+    {
+        using var body = new MemoryStream("abc"u8.ToArray());
+        var seen = new TaskCompletionSource<bool>();
+        await using HostedApp app = await HostedApp.StartAsync(app => app.Run(async context =>
+        {
+            context.Response.OnCompleted(() =>
+            {
+                seen.SetResult(body.CanRead);
+                return Task.CompletedTask;
+            });
+            context.Request.Body = body;
+            if (isRead)
+            {
+                ReadResult result = await context.Request.BodyReader.ReadAsync();
+                context.Request.BodyReader.AdvanceTo(result.Buffer.End);
+            }
+
+            await context.Response.WriteAsync($"{body.Position} {body.CanRead}");
+        }));
+        Assert.Equal($"{(isRead ? 3 : 0)} True", app.Get("/").Text);
+        Assert.Equal(!isRead, await seen.Task.WaitAsync(TimeSpan.FromSeconds(20)));
+    }
+
+    [Fact]
+    public async Task The_memory_of_a_read_that_nobody_awaits_is_nobody_elses_behind_the_request()
+    {
+        using var body = new SilentStream();
+        var seen = new TaskCompletionSource<bool>();
+        await using HostedApp app = await HostedApp.StartAsync(app => app.Run(context =>
+        {
+            context.Response.OnCompleted(() =>
+            {
+                byte[][] lent = [.. Enumerable.Range(0, 20).Select(_ => ArrayPool<byte>.Shared.Rent(body.Memory!.Length))];
+                seen.SetResult(lent.Contains(body.Memory));
+                return Task.CompletedTask;
+            });
+            context.Request.Body = body;
+            _ = context.Request.BodyReader.ReadAsync().AsTask();
+            return Task.CompletedTask;
+        }));
+        Assert.Equal(200, app.Get("/").Status);
+        Assert.False(await seen.Task.WaitAsync(TimeSpan.FromSeconds(20)));
+    }
+
+    // Nothing of it ever comes.
+    private sealed class SilentStream : MemoryStream
+    {
+        public byte[]? Memory { get; private set; }
+
+        public override ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default)
+        {
+            Memory = MemoryMarshal.TryGetArray(buffer, out ArraySegment<byte> array) ? array.Array : null;
+            return new ValueTask<int>(new TaskCompletionSource<int>().Task);
+        }
     }
 
     // An address can be changed by whoever has it.

@@ -5,6 +5,7 @@ using System.Runtime.CompilerServices;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Hosting;
 using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
 using Millrace.Tests.Stress;
 
 namespace Millrace.Tests.Hosting;
@@ -79,6 +80,37 @@ public sealed class SwallowedCancellationTests
         await using UnixApp app = await UnixApp.StartAsync(protocol, Map, static builder => builder.WebHost.UseMillrace(IsShort));
         UnixAnswer answer = await app.Get("/own");
         Assert.Equal((503, "busy"), (answer.Status, answer.Text));
+    }
+
+    // What was in hand is passed on in an answer that has begun.
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task What_old_middleware_and_new_had_still_in_hand_is_not_going_on_RequestTimeout(bool isOld)
+    {
+        await using HostedApp app = await HostedApp.StartAsync(app => app.Run(async context =>
+        {
+            IHttpResponseFeature feature = context.Features.GetRequiredFeature<IHttpResponseFeature>();
+            using var inHand = new MemoryStream();
+#pragma warning disable CS0618 // what it is about
+            Stream own = feature.Body;
+            if (isOld)
+            {
+                feature.Body = inHand;
+            }
+            else
+            {
+                context.Response.Body = inHand;
+            }
+
+            await context.Response.Body.WriteAsync("half"u8.ToArray());
+            await Task.Delay(Timeout.Infinite, context.RequestAborted).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            feature.Body = own;
+#pragma warning restore CS0618
+            await own.WriteAsync(inHand.ToArray());
+        }), options: IsShort);
+        FastCgiResponse answer = app.Get("/");
+        Assert.Equal((200, null, true), (answer.Status, answer.End, answer.IsBroken));
     }
 
     [Fact]
