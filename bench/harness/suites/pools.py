@@ -1,4 +1,4 @@
-"""What a call through a pool costs, in process and out of it, from 1 to 64 callers; and what a FastCGI program costs by the connector and by nginx."""
+"""What a call through a pool costs, in process and out of it, from 1 to 64 callers; and what a FastCGI program costs by the connector and by nginx, each with a thread for each processor."""
 import glob
 import os
 import re
@@ -105,7 +105,7 @@ def start_nginx(session, started, site, floor, fpm, cgi):
     php = f'root {site}; include /etc/nginx/fastcgi_params; fastcgi_param SCRIPT_FILENAME {site}/hello.php;'
     temporary = ' '.join(f'{kind}_temp_path {folder}/{kind};' for kind in ('client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'))
     with open(os.path.join(folder, 'nginx.conf'), 'w') as file:
-        file.write(f'''worker_processes 1; daemon off; {'user root;' if os.getuid() == 0 else ''} pid {folder}/nginx.pid; error_log {folder}/error.log;
+        file.write(f'''worker_processes {os.cpu_count()}; daemon off; {'user root;' if os.getuid() == 0 else ''} pid {folder}/nginx.pid; error_log {folder}/error.log;
 events {{ worker_connections 4096; }}
 http {{ access_log off; keepalive_requests 100000000; {temporary} default_type text/plain;
 upstream floor {{ server {floor}; keepalive 128; keepalive_requests 100000000; }}
