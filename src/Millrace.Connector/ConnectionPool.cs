@@ -79,12 +79,18 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
         {
             return null;
         }
-        if (TryTakeUsable(kind) is { } kept)
+        PooledConnection? kept = null;
+        try
         {
-            return kept;
+            return kept = TryTakeUsable(kind);
         }
-        _places.Release();
-        return null;
+        finally
+        {
+            if (kept is null)
+            {
+                _places.Release();
+            }
+        }
     }
 
     /// <inheritdoc cref="IProgramConnections.RentAsync"/>

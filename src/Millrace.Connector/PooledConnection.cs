@@ -38,7 +38,7 @@ internal sealed class PooledConnection(ITransport transport) : IDisposable
         {
             try
             {
-                return !IsClosed && !transport.HasInput;
+                return !IsClosed && !HasForeign && !transport.HasInput;
             }
             catch (Exception error) when (error is SocketException or ObjectDisposedException)
             {

@@ -3,6 +3,7 @@
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Millrace.Exchanges;
+using Millrace.Platform;
 
 namespace Millrace.Connector;
 
@@ -23,6 +24,15 @@ internal abstract class WatchedRequest(HttpContext context) : ICancelListener
 
     /// <summary>The token of who has left, whether the request has ended by now or not.</summary>
     protected CancellationToken LeftToken => _leaving ?? new CancellationToken(canceled: true);
+
+    /// <exception cref="OperationCanceledException">The visitor has left.</exception>
+    protected void ThrowIfLeft()
+    {
+        if (HasLeft)
+        {
+            throw new OperationCanceledException(LeftToken);
+        }
+    }
 
     /// <summary>The visitor has left, between <see cref="BeginWatch"/> and <see cref="EndWatch"/>. Any thread, a little later.</summary>
     protected abstract Task AbortAsync();
@@ -64,6 +74,6 @@ internal abstract class WatchedRequest(HttpContext context) : ICancelListener
     void ICancelListener.OnCancelled()
     {
         _hasLeft = true;
-        ThreadPool.UnsafeQueueUserWorkItem(static request => _ = request.AbortAsync(), this, preferLocal: false);
+        Steady.Queue(static request => _ = ((WatchedRequest)request!).AbortAsync(), this);
     }
 }

@@ -105,7 +105,7 @@ def start_nginx(session, started, site, floor, fpm, cgi):
     php = f'root {site}; include /etc/nginx/fastcgi_params; fastcgi_param SCRIPT_FILENAME {site}/hello.php;'
     temporary = ' '.join(f'{kind}_temp_path {folder}/{kind};' for kind in ('client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'))
     with open(os.path.join(folder, 'nginx.conf'), 'w') as file:
-        file.write(f'''worker_processes {os.cpu_count()}; daemon off; {'user root;' if os.getuid() == 0 else ''} pid {folder}/nginx.pid; error_log {folder}/error.log;
+        file.write(f'''worker_processes {len(os.sched_getaffinity(0))}; daemon off; {'user root;' if os.getuid() == 0 else ''} pid {folder}/nginx.pid; error_log {folder}/error.log;
 events {{ worker_connections 4096; }}
 http {{ access_log off; keepalive_requests 100000000; {temporary} default_type text/plain;
 upstream floor {{ server {floor}; keepalive 128; keepalive_requests 100000000; }}

@@ -29,7 +29,7 @@ internal sealed class Caddy : FrontEnd
         (string matcher, string lead) = site.PathPrefix == "/"
             ? ("", "")
             : ($"@{site.Name} ", $"    # the application sees the whole path: app.UsePathBase(\"{site.PathPrefix}\")\n    @{site.Name} path {Quote(site.PathPrefix)} {Quote(site.PathPrefix + "/*")}\n");
-        lead += $"    # \"x:http://host/path\" has no path that a rule of Caddy's could match, and would be passed on as http://host/path\n    @{site.Name}_targets expression `!{{http.request.uri}}.startsWith(\"/\") && {{http.request.uri}} != \"*\"`\n    respond @{site.Name}_targets 400\n";
+        lead += $"    # \"x:http://host/path\" has no path that a rule of Caddy's could match, and would be passed on as http://host/path\n    @{site.Name}_targets expression `!{{http.request.uri.path}}.startsWith(\"/\") && {{http.request.uri}} != \"*\"`\n    respond @{site.Name}_targets 400\n";
         return lead + (site.Address.Scheme == ServerScheme.Http
             ? $$"""
                 # Caddy may cut a long answer to a request with a body. What prevents it: from 2.7 on, the line enable_full_duplex

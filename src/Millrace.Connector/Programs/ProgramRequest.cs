@@ -102,6 +102,7 @@ internal sealed partial class ProgramRequest : WatchedRequest, ISilent, IDisposa
                 CancellationTokenRegistration watch = Begin(connection, connections.Settles);
                 try
                 {
+                    ThrowIfLeft();      // nothing of it is begun for nobody
                     bool isSent = await TrySendAsync(connection).ConfigureAwait(false);
                     goesOn = !isSent && connection is { IsUsed: true, HasSent: false };
                     if (!goesOn)
@@ -138,7 +139,7 @@ internal sealed partial class ProgramRequest : WatchedRequest, ISilent, IDisposa
                     {
                         await LetEndAsync(connection).ConfigureAwait(false);
                     }
-                    isDone = _uploadIsOver && _ended is not null && !connection.HasRest && !HasLeft;    // the program may be on its way to hear that the visitor has left
+                    isDone = _uploadIsOver && _ended is not null && !connection.HasRest && !connection.HasForeign && !HasLeft;    // the program may be on its way to hear that the visitor has left
                     return;
                 }
             }

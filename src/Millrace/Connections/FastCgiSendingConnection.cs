@@ -113,7 +113,8 @@ internal abstract class FastCgiSendingConnection<TKernel> : Connection<TKernel>
 
     public sealed override void SendBesides(Exchange exchange)
     {
-        if (_control is not null && !_midRecord && !exchange.File.IsUnderWay && SendControl() == SendResult.Again)
+        bool isBehind = _progress.IsStuck;      // what waits for the peer waits on, whatever it has taken of this
+        if (_control is not null && !_midRecord && !exchange.File.IsUnderWay && (SendControl() == SendResult.Again || isBehind))
         {
             WantWritable(exchange);
         }

@@ -68,6 +68,7 @@ internal struct RequestLife(ExchangeServices services)
     private volatile ResponseWorth _worth;
     private RequestPhase _phase;
     private ICancelListener? _listener;                 // told as well; under the lock
+    private bool _isTold;                               // somebody has been, or would have been, instead of by the token
 
     /// <summary>Nobody waits for the response any more, useless or given up: what is written from now on is dropped.</summary>
     public readonly bool IsUnwanted => _worth != ResponseWorth.Wanted;
@@ -144,7 +145,7 @@ internal struct RequestLife(ExchangeServices services)
     }
 
     /// <summary>The application has asked for the token, and may heed it.</summary>
-    public readonly bool IsWatched => _source is not null || _token is not null;
+    public readonly bool IsWatched => _source is not null || _token is not null || _isTold;
 
     // ---- what comes early ----
 
@@ -190,6 +191,7 @@ internal struct RequestLife(ExchangeServices services)
                 return false;
             }
 
+            _isTold = true;
             Listen(listener);
             return true;
         }
@@ -298,6 +300,7 @@ internal struct RequestLife(ExchangeServices services)
         _source = null;
         _token = null;
         _listener = null;
+        _isTold = false;
         _cancelled = CancelCause.None;
         _worth = ResponseWorth.Wanted;
     }

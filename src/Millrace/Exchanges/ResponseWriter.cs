@@ -78,7 +78,7 @@ internal sealed class ResponseWriter(RequestBound request) : PipeWriter
         }
     }
 
-    /// <summary>Takes bytes as <see cref="GetSpan"/> and <see cref="Advance"/> do, without memory for whoever writes.</summary>
+    /// <summary>Takes bytes without memory for whoever writes, and without a flush.</summary>
     public void Append(ReadOnlySpan<byte> bytes)
     {
         Exchange exchange = request.Exchange;

@@ -297,6 +297,66 @@ public sealed partial class MappedProgramTests : IDisposable
         Assert.Equal("yours", front.Get("/p/x").Text);
     }
 
+    // Nobody has asked for the token: the program's request is told of the end without one, and whoever swallows that has left off all the same.
+    [Fact]
+    public async Task An_answer_that_is_left_off_when_its_time_is_over_does_not_pass_for_an_empty_one_RequestTimeout()
+    {
+        await using TalkingProgram program = Program(static visit => visit.Number == 1 ? visit.SayAsync(TalkingProgram.Whole("body")) : visit.HearToEndAsync());
+        await using HostedApp front = await StartAsync(
+            program,
+            app => app.Use(static async (context, next) =>
+            {
+                try
+                {
+                    await next(context);
+                }
+                catch (OperationCanceledException)
+                {
+                    // It has been said in the log, as somebody thinks.
+                }
+            }),
+            static its => (its.Loops, its.Dispatch, its.RequestTimeout) = (1, DispatchMode.Inline, TimeSpan.FromSeconds(1)));
+        Assert.Equal("body", front.Get("/p/x").Text);
+        Assert.Equal(504, front.Get("/p/y").Status);
+    }
+
+    [Fact]
+    public async Task What_nobody_waits_for_any_more_is_not_begun()
+    {
+        var left = new TaskCompletionSource();
+        var over = new TaskCompletionSource();
+        await using TalkingProgram program = Program();
+        await using HostedApp front = await StartAsync(program, app => app.Use(async (context, next) =>
+        {
+            if (context.Request.Path == "/p/late")
+            {
+                using CancellationTokenRegistration leaves = context.RequestAborted.Register(left.SetResult);
+                await left.Task;
+                try
+                {
+                    await next(context);
+                }
+                finally
+                {
+                    over.SetResult();
+                }
+            }
+            else
+            {
+                await next(context);
+            }
+        }));
+        Assert.Equal("body", front.Get("/p/x").Text);
+        using (FastCgiPeer peer = front.Connect())
+        {
+            peer.Send(new FastCgiRequest("/p/late", "POST").ToBytes());
+            Assert.Equal("body", front.Get("/p/x").Text);
+        }
+        await over.Task.WaitAsync(s_patience);
+        Assert.Equal(2, program.Requests);
+        Assert.Equal("body", front.Get("/p/x").Text);
+    }
+
     [Fact]
     public async Task A_server_that_stops_does_not_wait_for_a_program_that_is_silent()
     {

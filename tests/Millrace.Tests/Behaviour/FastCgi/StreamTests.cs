@@ -215,6 +215,32 @@ public sealed class StreamTests
             });
     }
 
+    // A flush that waits ends with a record: the answer to GET_VALUES goes before what is left, into the room that the peer has made.
+    [Fact]
+    public void Hostile_26_GET_VALUES_gives_a_peer_that_takes_nothing_more_no_more_than_its_time_SendTimeout() => FastCgiBench.Run(
+        static async (request, response) =>
+        {
+            for (int i = 0; i < 100; i++)
+            {
+                await response.WriteAsync(new byte[992]);
+                await response.FlushAsync();
+            }
+        },
+        static bench =>
+        {
+            bench.Simulation.World.SendCapacityMax = 10_000;
+            FrontEnd front = bench.Connect();
+            bench.Reads = false;
+            bench.Send(front, Wire.Request("/"));
+            bench.Pass(TimeSpan.FromSeconds(1));
+            _ = front.Read(600);
+            bench.Send(front, Wire.Record(Wire.GetValues, 0, Wire.Pairs(s_allNames)));
+            bench.Pass(TimeSpan.FromSeconds(50));
+            Assert.Equal((1, 0), (bench.Connections, bench.RefusedInAll));
+            bench.Pass(TimeSpan.FromSeconds(15));
+            Assert.Equal((0, 1), (bench.Connections, bench.Refused("send-timeout")));
+        });
+
     // What the handler has written and not flushed stays where it is, however the answer finds room.
     [Fact]
     public void Hostile_26_GET_VALUES_is_answered_at_once_beside_a_handler_that_is_silent()
