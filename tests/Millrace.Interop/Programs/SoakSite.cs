@@ -14,13 +14,14 @@ internal sealed class SoakSite : IDisposable
         use strict; use Socket;
         my $folder = shift; my $turn = $$;
         open(my $listener, "+<&=", 0) or die;
-        sub record { my ($type, $content) = @_; return pack("CCnnCC", 1, $type, 1, length $content, 0, 0) . $content }
+        my $id = 1;
+        sub record { my ($type, $content) = @_; return pack("CCnnCC", 1, $type, $id, length $content, 0, 0) . $content }
         sub pause { select(undef, undef, undef, $_[0]) }
         while (accept(my $peer, $listener)) {
             binmode $peer; select((select($peer), $| = 1)[0]);
             my $params = "";
             while ((read($peer, my $head, 8) // 0) == 8) {
-                my (undef, $type, undef, $length, $padding) = unpack("CCnnC", $head);
+                my (undef, $type, $of, $length, $padding) = unpack("CCnnC", $head); $id = $of if $of;
                 my $content = "";
                 read($peer, $content, $length + $padding) if $length + $padding;
                 if ($type == 9) { print $peer pack("CCnnCC", 1, 10, 0, 0, 0, 0); next }
