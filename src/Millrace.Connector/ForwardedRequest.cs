@@ -22,7 +22,7 @@ internal sealed class ForwardedRequest : IDisposable
     private readonly Action<string> _said;
     private readonly RecordWriter _writer = new();
     private readonly ResponseHead _head = new();
-    private readonly ResponseEnd _end = new();
+    private ResponseEnd _end;
     private Task? _upload;
     private ReadResult? _ahead;     // of the body, before there was a connection for it
     private SemaphoreSlim? _bodyPlaces;     // where it has one as long as its body is coming

@@ -51,8 +51,9 @@ internal sealed class LoopTransport : LoopSource, ITransport, IValueTaskSource<i
 
     public LoopSources Loop => _loop;
 
-    // The end of a Unix socket shows when it is sent to, at the latest: it takes nothing then. Asking how much there is takes a third of a poll.
-    public bool HasInput => _isPeerGone || _socket.Available > 0;
+    // What the loop has heard of by now: only where it has heard something is the socket asked, since that may have been taken along with what came before. What comes just now shows all the same:
+    // an ended Unix socket takes nothing, and records that nobody has asked for have another id.
+    public bool HasInput => _isPeerGone || ((_isOnItsOwn || (Volatile.Read(ref _word) & Readable) != 0) && _socket.Available > 0);
 
     private bool IsDisposed => (Volatile.Read(ref _life) & Disposed) != 0;
 
@@ -67,7 +68,7 @@ internal sealed class LoopTransport : LoopSource, ITransport, IValueTaskSource<i
         {
             SocketError.Success => new ValueTask<int>(count),
             SocketError.WouldBlock => _socket.SendAsync(bytes, SocketFlags.None, ct),
-            _ => throw new SocketException((int)error),
+            _ => ValueTask.FromException<int>(new SocketException((int)error)),
         };
     }
 

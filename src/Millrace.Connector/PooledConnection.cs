@@ -1,6 +1,5 @@
 // One kept connection to a responder, and how its bytes are cut into records.
 
-using System.Diagnostics;
 using System.Net.Sockets;
 using Millrace.Protocols;
 using Millrace.Protocols.FastCgi;
@@ -11,8 +10,6 @@ internal sealed class PooledConnection(ITransport transport) : IDisposable
 {
     // So much is taken by the empty buffer of a connection that nobody has used for a moment, or not at all: a socket that throws in the middle of more does not say how much it has sent.
     private const int FirstMax = 16 * 1024;
-
-    private const ushort ManagementId = 0;      // FastCGI 1.0 §3.3
 
     private readonly byte[] _input = new byte[16 * 1024];
     private RecordReader _records;
@@ -29,7 +26,7 @@ internal sealed class PooledConnection(ITransport transport) : IDisposable
 
     public bool IsOf(TransportKind kind) => kind.IsOf(transport);
 
-    public TimeSpan IdleFor => Stopwatch.GetElapsedTime(_idleSince);
+    public TimeSpan IdleFor => TimeSpan.FromMilliseconds(Environment.TickCount64 - _idleSince);
 
     /// <summary>A kept connection on which nothing has come: an answer nobody has asked for, or its end, makes it useless.</summary>
     public bool IsUsable
@@ -71,7 +68,7 @@ internal sealed class PooledConnection(ITransport transport) : IDisposable
     public void BecomeIdle()
     {
         IsUsed = true;
-        _idleSince = Stopwatch.GetTimestamp();
+        _idleSince = Environment.TickCount64;
     }
 
     /// <summary>Whether the responder may be waiting for the rest of a record.</summary>
@@ -84,21 +81,8 @@ internal sealed class PooledConnection(ITransport transport) : IDisposable
     {
         ct.ThrowIfCancellationRequested();
         IsTorn = true;
-        ValueTask<int> sending = SendPieceAsync(HasSent || bytes.Length <= FirstMax ? bytes : bytes[..FirstMax], ct);
+        ValueTask<int> sending = transport.SendAsync(HasSent || bytes.Length <= FirstMax ? bytes : bytes[..FirstMax], ct);
         return sending.IsCompletedSuccessfully ? SendOnAsync(sending.Result, bytes, ct) : AwaitPieceAsync(sending, bytes, ct);
-    }
-
-    private ValueTask<int> SendPieceAsync(ReadOnlyMemory<byte> piece, CancellationToken ct)
-    {
-        try
-        {
-            return transport.SendAsync(piece, ct);
-        }
-        catch (SocketException)
-        {
-            IsTorn = false;     // its end of the connection is closed: it waits for no more of a record
-            throw;
-        }
     }
 
     private ValueTask SendOnAsync(int sent, ReadOnlyMemory<byte> bytes, CancellationToken ct)
@@ -121,7 +105,7 @@ internal sealed class PooledConnection(ITransport transport) : IDisposable
         }
         catch (SocketException)
         {
-            IsTorn = false;     // as above
+            IsTorn = false;     // its end of the connection is closed: it waits for no more of a record
             throw;
         }
         await SendOnAsync(sent, bytes, ct).ConfigureAwait(false);
@@ -146,7 +130,7 @@ internal sealed class PooledConnection(ITransport transport) : IDisposable
         {
             _hasOwn = true;
         }
-        else if (part.RequestId != ManagementId)
+        else if (part.RequestId != RecordHeader.NullRequestId)
         {
             HasForeign = true;
             HasAnswered = _hasOwn;

@@ -15,7 +15,13 @@ internal sealed class RecordWriter(ushort requestId = RecordWriter.RequestId) : 
 
     private const int ShortLengthMax = 127;     // §3.4
 
-    private byte[] _bytes = BufferPool.Rent(4 * 1024);
+    private const int UsualSize = 4 * 1024;
+
+    // What nearly every request has and gives back on the same thread: a common place for spares costs more than what is written.
+    [ThreadStatic]
+    private static byte[]? t_spare;
+
+    private byte[] _bytes = TakeSpare();
     private int _end;
     private int _record = -1;       // where the record that is being written begins
 
@@ -111,7 +117,7 @@ internal sealed class RecordWriter(ushort requestId = RecordWriter.RequestId) : 
         Span<byte> pair = Reserve(size);
         (pair[0], pair[1]) = ((byte)nameLength, (byte)value.Length);
         name = pair.Slice(2, nameLength);
-        if (Ascii.FromUtf16(prefix, name, out _) != OperationStatus.Done || Ascii.FromUtf16(rest, name[prefix.Length..], out _) != OperationStatus.Done
+        if ((prefix.Length > 0 && Ascii.FromUtf16(prefix, name, out _) != OperationStatus.Done) || Ascii.FromUtf16(rest, name[prefix.Length..], out _) != OperationStatus.Done
             || Ascii.FromUtf16(value, pair[(2 + nameLength)..], out _) != OperationStatus.Done)
         {
             return false;
@@ -158,8 +164,21 @@ internal sealed class RecordWriter(ushort requestId = RecordWriter.RequestId) : 
 
     public void Dispose()
     {
-        BufferPool.Return(_bytes);
+        byte[] bytes = _bytes;
         _bytes = [];
+        if (bytes.Length == UsualSize && t_spare is null)
+        {
+            t_spare = bytes;
+            return;
+        }
+        BufferPool.Return(bytes);
+    }
+
+    private static byte[] TakeSpare()
+    {
+        byte[]? spare = t_spare;
+        t_spare = null;
+        return spare ?? BufferPool.Rent(UsualSize);
     }
 
     private RecordType CloseRecord()

@@ -18,7 +18,7 @@ internal sealed class RelayLink<TKernel> : LoopSource, ICancelListener
     private readonly FastCgiRelay<TKernel> _relay;
     private readonly RelayPool<TKernel> _pool;
     private readonly ResponseHead _head = new();
-    private readonly ResponseEnd _end = new();
+    private ResponseEnd _end;
     private readonly Action _goOn;
     private RecordReader _records;
     private byte[] _unsent = [];        // what the socket has not taken of the request

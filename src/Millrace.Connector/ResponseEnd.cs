@@ -4,14 +4,15 @@ using Millrace.Protocols.FastCgi;
 
 namespace Millrace.Connector;
 
-internal sealed class ResponseEnd
+/// <summary>A field of whoever reads the response: it is changed where it is.</summary>
+internal struct ResponseEnd
 {
-    private readonly byte[] _bytes = new byte[EndRequest.Size];
+    private byte[]? _pieces;
     private int _length;
     private EndRequest? _its;
 
     /// <summary>All of it is there.</summary>
-    public bool HasCome => _its is not null;
+    public readonly bool HasCome => _its is not null;
 
     /// <summary>The next response begins.</summary>
     public void Reset() => (_length, _its) = (0, null);
@@ -23,18 +24,23 @@ internal sealed class ResponseEnd
         {
             throw new ConnectorException(ConnectorFault.BrokenResponse, "Its END_REQUEST has not 8 bytes.");
         }
-        content.CopyTo(_bytes.AsSpan(_length));
+        if (content.Length == EndRequest.Size)
+        {
+            _its = EndRequest.Read(content);
+            return;
+        }
+        content.CopyTo((_pieces ??= new byte[EndRequest.Size]).AsSpan(_length));
         _length += content.Length;
         if (part.IsLast)
         {
-            _its = EndRequest.Read(_bytes);
+            _its = EndRequest.Read(_pieces);
         }
     }
 
     /// <param name="hasHead">The head of the response is there.</param>
     /// <param name="missing">It has announced more bytes than have come.</param>
     /// <exception cref="ConnectorException">The request has been refused, or its response is not whole.</exception>
-    public void Check(bool hasHead, bool missing)
+    public readonly void Check(bool hasHead, bool missing)
     {
         EndRequest end = _its!.Value;
         if (end.Status != ProtocolStatus.RequestComplete)

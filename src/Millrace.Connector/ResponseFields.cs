@@ -50,11 +50,15 @@ internal readonly struct HttpResponseFields(HttpResponse response) : IResponseFi
     public void Append(ReadOnlySpan<byte> name, ReadOnlySpan<byte> value)
     {
         string its = NameOf(name);
-        if (!FieldBytes.TryJoin(response, its, Encoding.Latin1.GetString(value)))
+        if (!FieldBytes.TryJoin(response, its, ValueOf(its, value)))
         {
             throw new InvalidOperationException($"The value of the response field {its} holds a non-ASCII character, which the server does not write.");
         }
     }
+
+    /// <summary>A value as it came, each character a byte. Types come again and again, and are not made anew.</summary>
+    public static string ValueOf(string name, ReadOnlySpan<byte> value) =>
+        ReferenceEquals(name, HeaderNames.ContentType) && Ascii.IsValid(value) ? StringTable.ForThisThread.Get(value) : Encoding.Latin1.GetString(value);
 
     /// <summary>A name as it came, or as it is usually written.</summary>
     public static string NameOf(ReadOnlySpan<byte> name)

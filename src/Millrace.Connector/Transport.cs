@@ -14,8 +14,8 @@ internal interface ITransport : IDisposable
     /// <exception cref="ObjectDisposedException">The same.</exception>
     bool HasInput { get; }
 
-    /// <summary>Sends some of the bytes. Where it throws it has sent none of them.</summary>
-    /// <exception cref="SocketException">The responder takes no more.</exception>
+    /// <summary>Sends some of the bytes. Where it fails it has sent none of them.</summary>
+    /// <exception cref="SocketException">The responder takes no more; of the task.</exception>
     ValueTask<int> SendAsync(ReadOnlyMemory<byte> bytes, CancellationToken ct);
 
     /// <returns>0: the responder has ended the connection.</returns>

@@ -39,6 +39,6 @@ internal sealed partial class Apache
     }
 
     private static string Quoted(string path) => path.AsSpan().ContainsAny('"', '\\', '$') || path.Any(char.IsControl)
-        ? throw CommandFailure.Usage($"Apache cannot be told of '{path}': choose a path without quotes, \\ and $.")
+        ? throw CannotBeTold("Apache", path, "a path without quotes, \\ and $")
         : $"\"{path}\"";
 }

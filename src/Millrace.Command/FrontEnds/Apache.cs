@@ -91,6 +91,6 @@ internal sealed partial class Apache : FrontEnd
         : $"{scheme}://{site.Address.HostAndPort}{site.PathPrefix}";
 
     private static string Checked(string path) => path.AsSpan().ContainsAnyExcept(s_plain)
-        ? throw CommandFailure.Usage($"Apache cannot be told of '{path}': choose a path of letters, digits and / . _ - + @ = , ~ only.")
+        ? throw CannotBeTold("Apache", path, "a path of letters, digits and / . _ - + @ = , ~ only")
         : path;
 }

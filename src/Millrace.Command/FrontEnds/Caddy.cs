@@ -62,7 +62,7 @@ internal sealed class Caddy : FrontEnd
 
     // A socket's path would end at ':'.
     private static string WithoutAny(string special, string path) => path.AsSpan().ContainsAny(special)
-        ? throw CommandFailure.Usage($"Caddy cannot be told of '{path}': choose a path without any of {string.Join(' ', special.AsEnumerable())}.")
+        ? throw CannotBeTold("Caddy", path, $"a path without any of {string.Join(' ', special.AsEnumerable())}")
         : path;
 
     // {name} is replaced by what Caddy or the environment has under that name, between quotes too.

@@ -64,5 +64,8 @@ internal abstract class FrontEnd
     /// <summary>The command line that makes the web server read it.</summary>
     public abstract string ReloadCommand { get; }
 
+    /// <summary>A path that means something else to the web server than to whoever has asked for it.</summary>
+    private protected static CommandFailure CannotBeTold(string server, string path, string choose) => CommandFailure.Usage($"{server} cannot be told of '{path}': choose {choose}.");
+
     public static IReadOnlyList<FrontEnd> All { get; } = [new Nginx(), new Apache(), new Lighttpd(), new Haproxy(), new Caddy(), new H2o()];
 }

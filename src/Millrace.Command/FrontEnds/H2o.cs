@@ -50,7 +50,7 @@ internal sealed class H2o : FrontEnd
     }
 
     private static string WithoutBracket(string path) => path.Contains(']', StringComparison.Ordinal)
-        ? throw CommandFailure.Usage($"H2O cannot be told of '{path}' over HTTP: choose a path without ], or FastCGI.")
+        ? throw CannotBeTold("H2O", path, "a path without ], or FastCGI")
         : path;
 
     private static string Server(FrontEndSite site) => site.Address.SocketPath is { } path

@@ -94,7 +94,7 @@ internal sealed class Haproxy : FrontEnd
 
     // In an address $name is a variable of the environment, between quotes and behind a backslash too.
     private static string Literal(string path) => path.Contains('$', StringComparison.Ordinal)
-        ? throw CommandFailure.Usage($"HAProxy cannot be told of '{path}': choose a path without $.")
+        ? throw CannotBeTold("HAProxy", path, "a path without $")
         : path;
 
     // Between single quotes nothing is special but the quote itself, until HAProxy reads the word as an address.

@@ -74,6 +74,6 @@ internal sealed partial class Nginx
 
     // $name is a variable in these, between quotes too, and there is no way to write a $ that is none.
     private static string Literal(string path) => path.Contains('$', StringComparison.Ordinal)
-        ? throw CommandFailure.Usage($"nginx cannot be told of '{path}': choose a path without $.")
+        ? throw CannotBeTold("nginx", path, "a path without $")
         : Quote(path);
 }

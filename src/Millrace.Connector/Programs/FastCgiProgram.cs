@@ -97,53 +97,92 @@ internal sealed partial class FastCgiProgram : IDisposable
 
     // ---- a script ----
 
-    private async Task RunAsync(HttpContext context, string place, ScriptTarget target, IReadOnlyDictionary<string, string>? given)
+    private Task RunAsync(HttpContext context, string place, in ScriptTarget target, IReadOnlyDictionary<string, string>? given)
     {
-        using var request = new ProgramRequest(context, _options, given, NextId()) { Room = _room };
+        var request = new ProgramRequest(context, _options, given, NextId()) { Room = _room };
+        ValueTask preparing;
         try
         {
-            await request.PrepareAsync(place, target, _pool?.KeepsConnections ?? true, _options.TakeBodyFirst ?? _processes is not null).ConfigureAwait(false);
+            preparing = request.PrepareAsync(place, target, _pool?.KeepsConnections ?? true, _options.TakeBodyFirst ?? _processes is not null);
+        }
+        catch (Exception error)
+        {
+            preparing = ValueTask.FromException(error);
+        }
+        return _pool is { } pool && preparing.IsCompletedSuccessfully ? request.AskAsync(pool, this) : RunAsync(context, request, preparing);
+    }
+
+    private async Task RunAsync(HttpContext context, ProgramRequest request, ValueTask preparing)
+    {
+        try
+        {
+            await preparing.ConfigureAwait(false);
             await AskAsync(context, request).ConfigureAwait(false);
             await request.SentAsync().ConfigureAwait(false);
-            request.ShowFirst();        // no sooner: the pool could have thrown
-            if (request.HandedOver is { } file)
+            await (Conclude(context, request) ?? Task.CompletedTask).ConfigureAwait(false);
+        }
+        catch (Exception error)
+        {
+            if (!TryFail(context, request, error))
             {
-                await HandOverAsync(context, file.Path, file.File).ConfigureAwait(false);
+                throw;
             }
-            else if (context.Response.HasStarted || (request.HasWritten && (context.Response.ContentType is null || !context.HasServersResponse())))
-            {
-                // Kestrel sends what has been written since the last flush with the next response only, where Content-Length is known. Where another body has been put in the
-                // place of the server's it is lost, and where no Content-Type says that there is one somebody else (UseStatusCodePages) writes his own.
-                await context.Response.BodyWriter.FlushAsync(context.RequestAborted).ConfigureAwait(false);
-            }
-        }
-        catch (ConnectorException error)
-        {
-            Fail(context, request, GatewayAnswer.StatusOf(error.Fault), error);
-        }
-        catch (WorkerPoolException error)
-        {
-            Fail(context, request, StatusFor(error), error);
-        }
-        catch (TimeoutException error)
-        {
-            Fail(context, request, StatusCodes.Status504GatewayTimeout, error);
-        }
-        catch (ProgramRequest.TooLargeException)
-        {
-            context.Response.StatusCode = StatusCodes.Status413PayloadTooLarge;
         }
         finally
         {
             await request.StopSendingAsync().ConfigureAwait(false);     // the pool may have thrown behind a whole answer
-            if (request.LeftOut is { Count: > 0 } fields)
-            {
-                ProgramLog.LeftOut(_logger, context.Request.Method, ProgramLog.Plain(context.Request.Path.Value ?? ""), _address, string.Join(", ", fields));
-            }
-            if (request.Errors is { IsEmpty: false } errors)
-            {
-                ProgramLog.Printed(_logger, context.Request.Method, ProgramLog.Plain(context.Request.Path.Value ?? ""), _address, errors.ToString());
-            }
+            Leave(context, request);
+        }
+    }
+
+    /// <summary>All of the answer is there: what there is to be done yet. Null: nothing.</summary>
+    public Task? Conclude(HttpContext context, ProgramRequest request)
+    {
+        request.ShowFirst();        // no sooner: the pool could have thrown
+        if (request.HandedOver is { } file)
+        {
+            return HandOverAsync(context, file.Path, file.File);
+        }
+        // Kestrel sends what has been written since the last flush with the next response only, where Content-Length is known. Where another body has been put in the
+        // place of the server's it is lost, and where no Content-Type says that there is one somebody else (UseStatusCodePages) writes his own.
+        return context.Response.HasStarted || (request.HasWritten && (context.Response.ContentType is null || !context.HasServersResponse()))
+            ? context.Response.BodyWriter.FlushAsync(context.RequestAborted).AsTask()
+            : null;
+    }
+
+    /// <summary>Answers for a program that has not. False: it is nothing of the program's doing.</summary>
+    public bool TryFail(HttpContext context, ProgramRequest request, Exception error)
+    {
+        switch (error)
+        {
+            case ConnectorException its:
+                Fail(context, request, GatewayAnswer.StatusOf(its.Fault), error);
+                return true;
+            case WorkerPoolException its:
+                Fail(context, request, StatusFor(its), error);
+                return true;
+            case TimeoutException:
+                Fail(context, request, StatusCodes.Status504GatewayTimeout, error);
+                return true;
+            case ProgramRequest.TooLargeException:
+                context.Response.StatusCode = StatusCodes.Status413PayloadTooLarge;
+                return true;
+            default:
+                return false;
+        }
+    }
+
+    /// <summary>The request is over, as it was: what there is to be said of it goes into the log.</summary>
+    public void Leave(HttpContext context, ProgramRequest request)
+    {
+        request.Dispose();
+        if (request.LeftOut is { Count: > 0 } fields)
+        {
+            ProgramLog.LeftOut(_logger, context.Request.Method, ProgramLog.Plain(context.Request.Path.Value ?? ""), _address, string.Join(", ", fields));
+        }
+        if (request.Errors is { IsEmpty: false } errors)
+        {
+            ProgramLog.Printed(_logger, context.Request.Method, ProgramLog.Plain(context.Request.Path.Value ?? ""), _address, errors.ToString());
         }
     }
 

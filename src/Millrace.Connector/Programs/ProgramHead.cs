@@ -156,7 +156,7 @@ internal sealed class ProgramHead(int bytesMax, int fieldsMax)
             {
                 _ = response.Headers.Remove(its);        // the last one counts, as it does to nginx
             }
-            Join(its, Encoding.Latin1.GetString(value), response);
+            Join(its, HttpResponseFields.ValueOf(its, value), response);
         }
     }
 

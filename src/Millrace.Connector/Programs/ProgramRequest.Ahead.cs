@@ -22,37 +22,32 @@ internal sealed partial class ProgramRequest
         BeginVisitorWait();
         try
         {
-            await ShowInTimeAsync(settles).ConfigureAwait(false);
+            if (_ahead is { } ahead)
+            {
+                await ahead.WaitForRoomAsync(StopToken).ConfigureAwait(false);
+                return;
+            }
+            ShowFirst();
+            if (Room is null || !settles)
+            {
+                await _context.Response.BodyWriter.FlushAsync(Leaving).ConfigureAwait(false);
+                return;
+            }
+            _sendStop ??= CancellationTokenSource.CreateLinkedTokenSource(_context.RequestAborted);
+            ValueTask<FlushResult> flush = _context.Response.BodyWriter.FlushAsync(_sendStop.Token);
+            if (!flush.IsCompleted && Room.TryTake(_options.AnswerBufferMax))
+            {
+                _roomTaken = _options.AnswerBufferMax;
+                _ahead = new AnswerAhead(_context, _options.AnswerBufferMax, flush.AsTask(), _sendStop);
+                return;
+            }
+            using CancellationTokenRegistration leaving = Leaving.UnsafeRegister(static stop => ((CancellationTokenSource)stop!).Cancel(), _sendStop);
+            await flush.ConfigureAwait(false);
         }
         finally
         {
             EndVisitorWait();
         }
-    }
-
-    private async ValueTask ShowInTimeAsync(bool settles)
-    {
-        if (_ahead is { } ahead)
-        {
-            await ahead.WaitForRoomAsync(StopToken).ConfigureAwait(false);
-            return;
-        }
-        ShowFirst();
-        if (Room is null || !settles)
-        {
-            await _context.Response.BodyWriter.FlushAsync(Leaving).ConfigureAwait(false);
-            return;
-        }
-        _sendStop ??= CancellationTokenSource.CreateLinkedTokenSource(_context.RequestAborted);
-        ValueTask<FlushResult> flush = _context.Response.BodyWriter.FlushAsync(_sendStop.Token);
-        if (!flush.IsCompleted && Room.TryTake(_options.AnswerBufferMax))
-        {
-            _roomTaken = _options.AnswerBufferMax;
-            _ahead = new AnswerAhead(_context, _options.AnswerBufferMax, flush.AsTask(), _sendStop);
-            return;
-        }
-        using CancellationTokenRegistration leaving = Leaving.UnsafeRegister(static stop => ((CancellationTokenSource)stop!).Cancel(), _sendStop);
-        await flush.ConfigureAwait(false);
     }
 
     /// <summary>Ends what is being sent yet: the context is not touched afterwards. Does nothing where all of it has been.</summary>

@@ -11,7 +11,7 @@ internal sealed partial class ProgramRequest
     // Of what has come. True: there is no more to wait for.
     private bool TryTakeAnswer(PooledConnection connection, bool settles)
     {
-        while (_ended is null && connection.TryRead(out RecordPart part, out ReadOnlyMemory<byte> content))
+        while (!_end.HasCome && connection.TryRead(out RecordPart part, out ReadOnlyMemory<byte> content))
         {
             if (connection.HasForeign)
             {
@@ -26,12 +26,12 @@ internal sealed partial class ProgramRequest
                 return true;     // its body is nobody's
             }
         }
-        if (_ended is not { } end)
+        if (!_end.HasCome)
         {
             KeepPiece();
             return false;
         }
-        Conclude(end);
+        _end.Check(_head.IsRead, missing: !_dropsBody && _head.ContentLength is { } length && length != _written);
         _ahead?.Complete();
         if (settles)
         {
@@ -64,7 +64,7 @@ internal sealed partial class ProgramRequest
                 (Errors ??= new ProgramErrors(_options.ErrorBytesMax)).Take(content.Span);
                 break;
             case RecordType.EndRequest:
-                TakeEnd(part, content.Span);
+                _end.Take(part, content.Span);
                 break;
         }
     }
@@ -115,42 +115,6 @@ internal sealed partial class ProgramRequest
             _context.Response.WriteBody(_piece.Span);
             _piece = default;
             HasShown = true;
-        }
-    }
-
-    private void TakeEnd(in RecordPart part, ReadOnlySpan<byte> content)
-    {
-        if (part.ContentLength != EndRequest.Size)
-        {
-            throw new ConnectorException(ConnectorFault.BrokenResponse, "Its END_REQUEST has not 8 bytes.");
-        }
-        if (content.Length == EndRequest.Size)
-        {
-            _ended = EndRequest.Read(content);
-            return;
-        }
-        _endRequest ??= new byte[EndRequest.Size];
-        content.CopyTo(_endRequest.AsSpan(_endLength));
-        _endLength += content.Length;
-        if (part.IsLast)
-        {
-            _ended = EndRequest.Read(_endRequest);
-        }
-    }
-
-    private void Conclude(EndRequest end)
-    {
-        if (end.Status != ProtocolStatus.RequestComplete)
-        {
-            throw new ConnectorException(end.Status == ProtocolStatus.Overloaded ? ConnectorFault.Busy : ConnectorFault.BrokenResponse, $"It has refused the request: {end.Status}.");
-        }
-        if (!_head.IsRead)
-        {
-            throw new ConnectorException(ConnectorFault.BrokenResponse, "It has ended the request without a head of a response.");
-        }
-        if (!_dropsBody && _head.ContentLength is { } length && length != _written)
-        {
-            throw new ConnectorException(ConnectorFault.BrokenResponse, "Its response is broken: it has fewer bytes than its Content-Length says.");
         }
     }
 }

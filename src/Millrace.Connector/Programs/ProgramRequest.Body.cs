@@ -22,10 +22,6 @@ internal sealed partial class ProgramRequest
     private async ValueTask<long?> ReadLengthAsync(bool takesBodyFirst)
     {
         HttpRequest request = _context.Request;
-        if (!_context.MayHaveBody())
-        {
-            return request.ContentLength;
-        }
         bool isKnown = request.ContentLength is not null && request.HasServersBody();
         if (isKnown && request.BodyReader.TryRead(out ReadResult read))
         {

@@ -41,14 +41,14 @@ internal sealed partial class ProgramRequest
     {
         while (true)
         {
-            while (_ended is null && connection.TryRead(out RecordPart part, out ReadOnlyMemory<byte> content))
+            while (!_end.HasCome && connection.TryRead(out RecordPart part, out ReadOnlyMemory<byte> content))
             {
                 if (part.Type == RecordType.EndRequest && part.RequestId == connection.RequestId)
                 {
-                    TakeEnd(part, content.Span);
+                    _end.Take(part, content.Span);
                 }
             }
-            if (_ended is not null || !connection.Take(await connection.ReceivePieceAsync(StopToken).ConfigureAwait(false)))
+            if (_end.HasCome || !connection.Take(await connection.ReceivePieceAsync(StopToken).ConfigureAwait(false)))
             {
                 return;
             }

@@ -60,13 +60,16 @@ internal sealed partial class ProgramRequest
     // Returns where the connection was one that the program had just ended, and nothing of the request can have been acted upon, or may be twice.
     private void ThrowUnlessAgain(Exception error, PooledConnection connection, bool settles)
     {
-        if (HasLeft && error is not EndOfAnswerException)
+        if (error is not EndOfAnswerException)
         {
-            throw new OperationCanceledException("The visitor has left.", error, LeftToken);
-        }
-        if (_isSilent && error is not EndOfAnswerException)
-        {
-            throw new TimeoutException(FormattableString.Invariant($"It has said nothing for {_options.ReadTimeout.TotalSeconds:0.###} s (ReadTimeout)."), error);
+            if (HasLeft)
+            {
+                throw new OperationCanceledException("The visitor has left.", error, LeftToken);
+            }
+            if (_isSilent)
+            {
+                throw new TimeoutException(FormattableString.Invariant($"It has said nothing for {_options.ReadTimeout.TotalSeconds:0.###} s (ReadTimeout)."), error);
+            }
         }
         _uploadFailure?.Throw();
         if (error is OperationCanceledException)

@@ -22,9 +22,7 @@ internal sealed partial class ProgramRequest : WatchedRequest, ISilent, IDisposa
     private readonly ushort _id;
     private readonly RecordWriter _writer;
     private readonly ProgramHead _head;
-    private byte[]? _endRequest;        // what has come of it, where it comes in pieces
-    private int _endLength;
-    private EndRequest? _ended;
+    private ResponseEnd _end;
     private Task? _upload;
     private PipeReader? _body;
     private ArrayBufferWriter<byte>? _first;        // of the response's body, until it begins: what fails before that leaves nothing behind
@@ -77,88 +75,125 @@ internal sealed partial class ProgramRequest : WatchedRequest, ISilent, IDisposa
     /// <param name="keepsConnection">Whether the program is to keep the connection.</param>
     /// <param name="takesBodyFirst">Whether all of the body is to be there before the program begins.</param>
     /// <exception cref="TooLargeException">The body is too long.</exception>
-    public async Task PrepareAsync(string prefix, ScriptTarget target, bool keepsConnection, bool takesBodyFirst)
+    public ValueTask PrepareAsync(string prefix, in ScriptTarget target, bool keepsConnection, bool takesBodyFirst)
     {
         _dropsBody = _context.Request.Method == HttpMethods.Head;
         _writer.WriteBegin(keepsConnection);
+        if (_context.MayHaveBody())
+        {
+            return PrepareBodyAsync(prefix, target, takesBodyFirst);
+        }
+        ProgramVariables.Write(_writer, _context, _options, prefix, target, _announced = _context.Request.ContentLength, Given);
+        _writer.EndEmptyStream(RecordType.Stdin);
+        return default;
+    }
+
+    private async ValueTask PrepareBodyAsync(string prefix, ScriptTarget target, bool takesBodyFirst)
+    {
         _announced = await ReadLengthAsync(takesBodyFirst).ConfigureAwait(false);
         ProgramVariables.Write(_writer, _context, _options, prefix, target, _announced, Given);
         _body = TakeSmallBody();
     }
 
     /// <summary>The same as <see cref="RunAsync"/> where there is no pool that could answer for the request meanwhile.</summary>
+    /// <param name="connections">To the program.</param>
+    /// <param name="program">Whose endpoint is done with the request then; null: somebody else sees to it.</param>
     // All that a usual request waits for it waits for here: each method more that waits is a state machine more for every request.
-    public async Task AskAsync(IProgramConnections connections)
+    public async Task AskAsync(IProgramConnections connections, FastCgiProgram? program = null)
     {
-        var kind = TransportKind.For(_context);
-        for (bool fresh = !connections.KeepsConnections; ; fresh = true)
+        try
         {
-            PooledConnection connection = (fresh ? null : connections.TryRent(kind)) ?? await connections.RentAsync(fresh, kind, Leaving).ConfigureAwait(false);
-            bool isDone = false;
-            bool goesOn = false;        // over another connection
-            bool isWhole = false;
-            try
+            var kind = TransportKind.For(_context);
+            bool goesOn;        // over another connection
+            bool fresh = !connections.KeepsConnections;
+            do
             {
-                CancellationTokenRegistration watch = Begin(connection, connections.Settles);
+                PooledConnection connection = (fresh ? null : connections.TryRent(kind)) ?? await connections.RentAsync(fresh, kind, Leaving).ConfigureAwait(false);
+                bool isDone = false;
+                goesOn = false;
+                bool isWhole = false;
                 try
                 {
-                    ThrowIfLeft();      // nothing of it is begun for nobody
-                    bool isSent = await TrySendAsync(connection).ConfigureAwait(false);
-                    goesOn = !isSent && connection is { IsUsed: true, HasSent: false };
+                    CancellationTokenRegistration watch = Begin(connection, connections.Settles);
+                    try
+                    {
+                        ThrowIfLeft();      // nothing of it is begun for nobody
+                        bool isSent = await TrySendAsync(connection).ConfigureAwait(false);
+                        goesOn = !isSent && connection is { IsUsed: true, HasSent: false };
+                        if (!goesOn)
+                        {
+                            BeginUpload(connection, isSent);
+                            for (bool hasSpoken = false; !TryTakeAnswer(connection, connections.Settles); hasSpoken = true)
+                            {
+                                if (hasSpoken)
+                                {
+                                    NoteLife();
+                                }
+                                if (_head.IsRead)
+                                {
+                                    await ShowAsync(connections.Settles).ConfigureAwait(false);
+                                }
+                                if (!connection.Take(await connection.ReceivePieceAsync(StopToken).ConfigureAwait(false)))
+                                {
+                                    throw new EndOfAnswerException();
+                                }
+                            }
+                            isWhole = true;
+                        }
+                    }
+                    catch (Exception error) when (IsOfConnection(error, connection))
+                    {
+                        ThrowUnlessAgain(error, connection, connections.Settles);
+                        goesOn = true;
+                    }
+                    finally
+                    {
+                        connection.Silence!.End();
+                        EndWatch(watch);
+                    }
                     if (!goesOn)
                     {
-                        BeginUpload(connection, isSent);
-                        while (!TryTakeAnswer(connection, connections.Settles))
+                        if (!_end.HasCome && connections.Settles)
                         {
-                            if (_head.IsRead)
-                            {
-                                await ShowAsync(connections.Settles).ConfigureAwait(false);
-                            }
-                            if (!connection.Take(await connection.ReceivePieceAsync(StopToken).ConfigureAwait(false)))
-                            {
-                                throw new EndOfAnswerException();
-                            }
-                            NoteLife();
+                            await LetEndAsync(connection).ConfigureAwait(false);
                         }
-                        isWhole = true;
+                        isDone = _uploadIsOver && _end.HasCome && !connection.HasRest && !connection.HasForeign && !HasLeft;    // the program may be on its way to hear that the visitor has left
                     }
-                }
-                catch (Exception error) when (IsOfConnection(error, connection))
-                {
-                    ThrowUnlessAgain(error, connection, connections.Settles);
-                    goesOn = true;
                 }
                 finally
                 {
-                    connection.Silence!.End();
-                    EndWatch(watch);
-                }
-                if (!goesOn)
-                {
-                    if (_ended is null && connections.Settles)
+                    _hasAnswered |= connection.HasAnswered;
+                    _timesSent += connection.HasSent ? 1 : 0;
+                    try
                     {
-                        await LetEndAsync(connection).ConfigureAwait(false);
+                        if (!isWhole)
+                        {
+                            await StopSendingAsync().ConfigureAwait(false);
+                        }
                     }
-                    isDone = _uploadIsOver && _ended is not null && !connection.HasRest && !connection.HasForeign && !HasLeft;    // the program may be on its way to hear that the visitor has left
-                    return;
+                    finally
+                    {
+                        await EndAsync(connections, connection, isDone, goesOn).ConfigureAwait(false);
+                    }
                 }
+                fresh = true;
             }
-            finally
+            while (goesOn);
+            if (program?.Conclude(_context, this) is { } concluding)
             {
-                _hasAnswered |= connection.HasAnswered;
-                _timesSent += connection.HasSent ? 1 : 0;
-                try
-                {
-                    if (!isWhole)
-                    {
-                        await StopSendingAsync().ConfigureAwait(false);
-                    }
-                }
-                finally
-                {
-                    await EndAsync(connections, connection, isDone, goesOn).ConfigureAwait(false);
-                }
+                await concluding.ConfigureAwait(false);
             }
+        }
+        catch (Exception error) when (program is not null)
+        {
+            if (!program.TryFail(_context, this, error))
+            {
+                throw;
+            }
+        }
+        finally
+        {
+            program?.Leave(_context, this);
         }
     }
 
@@ -254,6 +289,6 @@ internal sealed partial class ProgramRequest : WatchedRequest, ISilent, IDisposa
         {
             _ = _turn!.TrySetResult();
         }
-        await connections.SettleAsync(connection, hasEnded: _ended is not null).ConfigureAwait(false);
+        await connections.SettleAsync(connection, hasEnded: _end.HasCome).ConfigureAwait(false);
     }
 }

@@ -196,9 +196,11 @@ internal static class ProgramVariables
     // What is written here gives way to the application's own variables, and to a front server's where they are not of the program's place.
     private readonly struct OwnPairs(RecordWriter writer, FastCgiProgramOptions options, IReadOnlyDictionary<string, string>? given)
     {
+        private readonly bool _areAll = given is null && options.Variables.Count == 0;
+
         public void Add(string name, ReadOnlySpan<char> value)
         {
-            if (!options.Variables.ContainsKey(name) && (given is null || s_places.Contains(name) || !given.ContainsKey(name)))
+            if (_areAll || (!options.Variables.ContainsKey(name) && (given is null || s_places.Contains(name) || !given.ContainsKey(name))))
             {
                 Pair(writer, name, value);
             }

@@ -52,7 +52,7 @@ public static class ManagementValues
 
         int contentLength = end - RecordHeader.Size;
         int paddingLength = RecordHeader.PaddingFor(contentLength);
-        RecordHeader.Write(destination, RecordType.GetValuesResult, 0, contentLength, paddingLength);
+        RecordHeader.Write(destination, RecordType.GetValuesResult, RecordHeader.NullRequestId, contentLength, paddingLength);
         destination.Slice(end, paddingLength).Clear();
         return end + paddingLength;
     }

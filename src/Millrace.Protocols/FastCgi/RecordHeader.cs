@@ -24,6 +24,9 @@ public readonly struct RecordHeader : IEquatable<RecordHeader>
     /// <summary>FCGI_VERSION_1, the only version there is.</summary>
     public const byte Version1 = 1;
 
+    /// <summary>FCGI_NULL_REQUEST_ID: of records that are about the connection, and not about a request (FastCGI 1.0 §3.3).</summary>
+    public const ushort NullRequestId = 0;
+
     // The eight bytes as one big-endian number: version is the top byte.
     private readonly ulong _wire;
 

@@ -253,9 +253,9 @@ public struct RequestSequence
                 return TakeBegin(part, progress);
             case RecordType.AbortRequest when isOurs && State != SequenceState.Idle && part.IsFirst:
                 return SequenceEvent.Aborted;
-            case RecordType.GetValues when part.RequestId == 0:
+            case RecordType.GetValues when part.RequestId == RecordHeader.NullRequestId:
                 return part.IsLast ? SequenceEvent.ValuesEnd : SequenceEvent.Values;
-            case 0 or > RecordType.UnknownType when part.RequestId == 0 && part.IsLast:
+            case 0 or > RecordType.UnknownType when part.RequestId == RecordHeader.NullRequestId && part.IsLast:
                 return SequenceEvent.UnknownType;
             default:
                 return SequenceEvent.Skipped;

@@ -305,7 +305,7 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
     {
         Loop.Counters.Refused(Refusal.UnknownType);
         Span<byte> record = stackalloc byte[RecordHeader.Size + UnknownType.Size];
-        RecordHeader.Write(record, RecordType.UnknownType, 0, UnknownType.Size, 0);
+        RecordHeader.Write(record, RecordType.UnknownType, RecordHeader.NullRequestId, UnknownType.Size, 0);
         UnknownType.Write(record[RecordHeader.Size..], (byte)type);
         QueueControl(driver, record);
     }

@@ -56,7 +56,7 @@ public sealed class H2oConfigTests
     public void Socket_with_a_bracket_in_its_path_is_refused_over_HTTP_and_taken_over_FastCGI()
     {
         CommandFailure failure = Assert.Throws<CommandFailure>(() => new H2o().Configure(Site("http://unix:/run/a[b]c.sock")));
-        Assert.Equal((ExitCode.Usage, "H2O cannot be told of '/run/a[b]c.sock' over HTTP: choose a path without ], or FastCGI."), (failure.ExitCode, failure.Message));
+        Assert.Equal((ExitCode.Usage, "H2O cannot be told of '/run/a[b]c.sock': choose a path without ], or FastCGI."), (failure.ExitCode, failure.Message));
         Assert.Contains("port: \"/run/a[b]c.sock\"", new H2o().Configure(Site("fastcgi://unix:/run/a[b]c.sock")), StringComparison.Ordinal);
         Assert.Contains("[unix:/run/a[b.sock]/\"", new H2o().Configure(Site("http://unix:/run/a[b.sock")), StringComparison.Ordinal);
     }

@@ -92,6 +92,38 @@ public sealed class LoopTransportTests : IDisposable
     }
 
     [Fact]
+    public async Task What_nobody_waits_for_is_seen_once_the_loop_has_heard_of_it()
+    {
+        Task<int> received = ReceiveAsync();
+        _loop.Work();
+        Say("a");
+        Hear();
+        _ = await received;
+        Assert.False(_transport.HasInput);
+        Hear();     // of what has been taken along
+        Assert.False(_transport.HasInput);
+        Say("b");
+        Hear();
+        Assert.True(_transport.HasInput);
+        Assert.Equal("b", Text(await ReceiveAsync()));
+        Assert.False(_transport.HasInput);
+    }
+
+    [Fact]
+    public async Task What_nobody_waits_for_is_seen_where_there_is_no_loop_any_more()
+    {
+        Task<int> received = ReceiveAsync();
+        _loop.Work();
+        Say("a");
+        Hear();
+        _ = await received;
+        _transport.OnLoopEnded();
+        Assert.False(_transport.HasInput);
+        Say("b");
+        Assert.True(_transport.HasInput);
+    }
+
+    [Fact]
     public async Task An_event_without_anything_to_read_ends_no_receive()
     {
         Task<int> received = ReceiveAsync();

@@ -139,7 +139,7 @@ public sealed class ProgramTriesTests : IDisposable
             ct.ThrowIfCancellationRequested();
             if (Refuses)
             {
-                throw new SocketException((int)SocketError.Shutdown);
+                return ValueTask.FromException<int>(new SocketException((int)SocketError.Shutdown));
             }
             HasSent = true;
             return new(bytes.Length);
