@@ -241,6 +241,41 @@ public sealed class StreamTests
             Assert.Equal((0, 1), (bench.Connections, bench.Refused("send-timeout")));
         });
 
+    // The next record finds no room at all: nothing is torn, and the answer to GET_VALUES goes whole into what the peer has taken.
+    [Fact]
+    public void Hostile_26_GET_VALUES_between_two_records_of_a_response_ends_nobodys_time_SendTimeout()
+    {
+        var fills = new TaskCompletionSource();
+        FastCgiBench.Run(
+            async (request, response) =>
+            {
+                await response.WriteAsync(new byte[1]);
+                await response.FlushAsync();
+                await fills.Task;
+                for (int i = 0; i < 100; i++)
+                {
+                    await response.WriteAsync(new byte[992]);
+                    await response.FlushAsync();
+                }
+            },
+            bench =>
+            {
+                bench.Simulation.World.SendCapacityMax = 10_000;
+                FrontEnd front = bench.Connect();
+                bench.Send(front, Wire.Request("/"));
+                bench.Pass(TimeSpan.FromSeconds(1));
+                bench.Reads = false;
+                fills.SetResult();
+                bench.Pass(TimeSpan.FromSeconds(1));
+                _ = front.Read(600);
+                bench.Send(front, Wire.Record(Wire.GetValues, 0, Wire.Pairs(s_allNames)));
+                bench.Pass(TimeSpan.FromSeconds(50));
+                Assert.Equal((1, 0), (bench.Connections, bench.RefusedInAll));
+                bench.Pass(TimeSpan.FromSeconds(15));
+                Assert.Equal((0, 1), (bench.Connections, bench.Refused("send-timeout")));
+            });
+    }
+
     // What the handler has written and not flushed stays where it is, however the answer finds room.
     [Fact]
     public void Hostile_26_GET_VALUES_is_answered_at_once_beside_a_handler_that_is_silent()
