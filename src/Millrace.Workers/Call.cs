@@ -131,7 +131,7 @@ internal abstract class Call<TWorker>(Dispatcher<TWorker> dispatcher, string? na
         }
         else
         {
-            _cancelling.Cancel();
+            Cancel();
         }
     }
 

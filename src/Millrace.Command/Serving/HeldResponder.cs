@@ -44,7 +44,7 @@ internal sealed class HeldResponder
         MillraceServer? server = null;
         try
         {
-            var options = new MillraceOptions { Loops = 1, IgnoreSignals = false, DrainTimeout = TimeSpan.FromSeconds(1), MaxConnections = ConnectionsMax, HeadTimeout = s_headPatience };
+            var options = new MillraceOptions { Loops = 1, IgnoreSignals = false, DrainTimeout = TimeSpan.FromSeconds(1), MaxConnections = ConnectionsMax, CountsAll = true, HeadTimeout = s_headPatience };
             server = await MillraceServer.StartAsync(listeners.Copy(), responder.Answer, options);
             Task Take() => server.Engine.TakeFromAsync(listeners.CopyOfTakes(), listeners.Closer.Close);
             if (!listeners.Closer.TryFollow(() => TakeLater(Take)))     // else it has sent something that is closed slowly, or never: no more is taken until it is
@@ -86,7 +86,7 @@ internal sealed class HeldResponder
         return ended;
     }
 
-    // Before Linux 6.16 its loop closes what somebody has sent it: one that does not end is none that another program could end.
+    // Its loop closes what somebody has sent it, before Linux 6.16 on any connection and always on one that a process of the application has made itself and given: one that does not end is none that another program could end.
     private Task EndAsync(MillraceServer server)
     {
         long call = ForeignCalls.Begin(_listeners.Closer.Where);

@@ -13,6 +13,8 @@ namespace Millrace.Connector;
 
 internal sealed partial class FastCgiProgram : IDisposable
 {
+    private static int s_lastId;        // of all programs: several may ask the processes of one pool, over the same connections
+
     private readonly FastCgiProgramOptions _options;
     private readonly ConnectionPool? _pool;
     private readonly ProcessPool? _processes;
@@ -23,7 +25,6 @@ internal sealed partial class FastCgiProgram : IDisposable
     private readonly string _address;
     private readonly string? _rest;
     private readonly ILogger _logger;
-    private int _lastId;
 
     /// <param name="endPoint">Where the program listens.</param>
     /// <param name="options">Judged already.</param>
@@ -188,7 +189,7 @@ internal sealed partial class FastCgiProgram : IDisposable
 
     // What comes late of one request must not pass for the answer to the next on its connection. Where each has a connection of its own it is as web servers have it, who know no other.
     private ushort NextId() =>
-        _pool is { KeepsConnections: false } ? RecordWriter.RequestId : (ushort)(1 + ((uint)Interlocked.Increment(ref _lastId) % ushort.MaxValue));
+        _pool is { KeepsConnections: false } ? RecordWriter.RequestId : (ushort)(1 + ((uint)Interlocked.Increment(ref s_lastId) % ushort.MaxValue));
 
     private static int StatusFor(WorkerPoolException error) => error switch
     {

@@ -141,7 +141,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
 
         if (_peerEnd != PeerEnd.Open)
         {
-            exchange.Life.Cancel();    // nothing reads up to it (ReadsWhileLent), or it came along with the request: no further event tells of it
+            exchange.Life.NoteLeft();    // nothing reads up to it (ReadsWhileLent), or it came along with the request: no further event tells of it
         }
 
         bool caught = exchange.Body.Readers.TryTake(out Action<object?> action, out object? state);
@@ -258,7 +258,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
         {
             // It may have finished sending alone, and still listen.
             exchange.Body.Break(new BadHttpRequestException($"The peer finished sending before the end of the request body ({(IsFastCgi ? "FastCGI 1.0 §5.3" : "RFC 9112 §8")})."));
-            exchange.Life.Cancel();
+            exchange.Life.NoteLeft();
         }
         else
         {

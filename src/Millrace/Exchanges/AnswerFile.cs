@@ -189,6 +189,7 @@ internal sealed class AnswerFile(Exchange exchange, SendLock sending)
         using (sending.Hold())
         {
             exchange.Sender.DropDeferred();
+            exchange.Sender.NoteWhole();
             SendResult result = exchange.Connection.SendAhead(exchange.Output);
             if (result == SendResult.Done)
             {
@@ -234,6 +235,7 @@ internal sealed class AnswerFile(Exchange exchange, SendLock sending)
                 return;
             }
 
+            exchange.Sender.NoteStuck();
             writable = exchange.Sender.WaitWritable();
         }
     }

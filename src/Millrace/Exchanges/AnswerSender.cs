@@ -133,7 +133,7 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
 
             if (flush == FlushState.Resuming)
             {
-                if (exchange.Connection.SendOutput(exchange, exchange.Output) == SendResult.Again)
+                if (SendOutput() == SendResult.Again)
                 {
                     Volatile.Write(ref _deferredEnd, exchange.Output.End);   // the loop goes on, with nobody to tell
                     exchange.Connection.WantWritable(exchange);
@@ -156,7 +156,7 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
         using (sending.Hold())
         {
             _deferredEnd = 0;       // all of it leaves now, or when the socket takes bytes again
-            if (exchange.Connection.SendOutput(exchange, exchange.Output) == SendResult.Again)
+            if (SendOutput() == SendResult.Again)
             {
                 return WaitWritable();
             }
@@ -239,6 +239,36 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
         }
     }
 
+    private SendResult SendOutput()
+    {
+        NoteWhole();
+        SendResult result = exchange.Connection.SendOutput(exchange, exchange.Output);
+        if (result == SendResult.Again)
+        {
+            NoteStuck();
+        }
+
+        return result;
+    }
+
+    /// <summary>Under the lock, before bytes are sent: with the last of them the peer may leave at once, and has aborted nothing.</summary>
+    public void NoteWhole()
+    {
+        if ((exchange.Answer.IsWholeToPeer || exchange.Answer.IsWritten) && !exchange.IsBroken && !exchange.IsUpgraded)
+        {
+            exchange.Life.NoteWhole(true);
+        }
+    }
+
+    /// <summary>The same behind bytes of which the socket has not taken all: some are missing yet.</summary>
+    public void NoteStuck()
+    {
+        if (exchange.Answer.IsWholeToPeer || exchange.Answer.IsWritten)
+        {
+            exchange.Life.NoteWhole(false);
+        }
+    }
+
     /// <summary>Under the lock. The loop calls <see cref="ContinueSending"/> when the socket takes bytes again, perhaps at once.</summary>
     public ValueTask WaitWritable()
     {
@@ -265,9 +295,11 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
             int end = Volatile.Read(ref _deferredEnd);
             if (end > exchange.Output.Start && IsOwed && exchange.Order.Flush.State != FlushState.Blocked)
             {
+                NoteWhole();
                 exchange.Connection.SendUpTo(exchange, exchange.Output, end);
                 if (exchange.Output.Start < end && IsOwed)
                 {
+                    NoteStuck();
                     // Flushed, and nobody waits for it: the loop goes on as the socket empties, the handler may say nothing for long.
                     exchange.Connection.WantWritable(exchange);
                     return;
@@ -328,7 +360,7 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
                 return false;
             }
 
-            if (exchange.Connection.SendOutput(exchange, exchange.Output) != SendResult.Again)
+            if (SendOutput() != SendResult.Again)
             {
                 NoteSent();
                 exchange.ReleaseOutput();    // what is written while a flush waits is a follower

@@ -69,6 +69,7 @@ internal struct RequestLife(ExchangeServices services)
     private RequestPhase _phase;
     private ICancelListener? _listener;                 // told as well; under the lock
     private bool _isTold;                               // somebody has been, or would have been, instead of by the token
+    private bool _isWhole;                              // nothing is missing of what has been given to the socket; under the lock
 
     /// <summary>Nobody waits for the response any more, useless or given up: what is written from now on is dropped.</summary>
     public readonly bool IsUnwanted => _worth != ResponseWorth.Wanted;
@@ -109,7 +110,7 @@ internal struct RequestLife(ExchangeServices services)
         }
     }
 
-    /// <summary>Fires when the peer has gone, has aborted the request, or a limit has passed, while the handler is at work. Once it has ended and the end of its response is being sent, a peer that leaves has aborted nothing.</summary>
+    /// <summary>Fires when the peer has gone, has aborted the request, or a limit has passed, while the handler is at work. Once the end of its response is being sent, or the last byte of one as long as announced, a peer that leaves has aborted nothing.</summary>
     public CancellationToken Token
     {
         get
@@ -172,6 +173,27 @@ internal struct RequestLife(ExchangeServices services)
         return true;
     }
 
+    /// <summary>The same for a peer that has finished sending, or has gone. One that may have all of its response has aborted nothing, whatever its handler does yet.</summary>
+    public void NoteLeft()
+    {
+        using (_lock.Hold())
+        {
+            if (!_isWhole)
+            {
+                _ = Cancel();
+            }
+        }
+    }
+
+    /// <summary>Whether nothing is missing of the response behind the bytes that are sent next; false again where the socket does not take them.</summary>
+    public void NoteWhole(bool isWhole)
+    {
+        using (_lock.Hold())
+        {
+            _isWhole = isWhole;
+        }
+    }
+
     /// <summary>Whoever answers on the loop itself hears of it there, and needs no token.</summary>
     public void Tell(ICancelListener listener)
     {
@@ -226,7 +248,7 @@ internal struct RequestLife(ExchangeServices services)
         using (_lock.Hold())
         {
             Lower(worth);
-            Cancel();
+            NoteLeft();
         }
     }
 
@@ -300,7 +322,7 @@ internal struct RequestLife(ExchangeServices services)
         _source = null;
         _token = null;
         _listener = null;
-        _isTold = false;
+        _isTold = _isWhole = false;
         _cancelled = CancelCause.None;
         _worth = ResponseWorth.Wanted;
     }

@@ -54,7 +54,7 @@ internal sealed class LoopServices : ExchangeServices, IDisposable
     /// <param name="isUncounted">It is one that may come however many there are.</param>
     public bool TryAddConnection(bool isUncounted = false)
     {
-        if (Interlocked.Increment(ref _connections) <= Options.MaxConnections || isUncounted)
+        if (Interlocked.Increment(ref _connections) <= Options.MaxConnections || (isUncounted && !Options.CountsAll))
         {
             return true;
         }

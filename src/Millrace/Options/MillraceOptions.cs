@@ -156,6 +156,11 @@ public sealed class MillraceOptions
     /// <summary>Bytes of the header section of an HTTP request.</summary>
     internal int HttpHeaderBytesMax { get => field > 0 ? field : Math.Min(MaxHeadBytes, 32 * 1024); set; }
 
+    // ---- where those who connect, or give connections, are not to be trusted with more than MaxConnections: what the daemon answers with itself ----
+
+    /// <summary>Whether each connection counts for <see cref="MaxConnections"/>, also one to an address with gate=off, and one that has moved and says so.</summary>
+    internal bool CountsAll { get; set; }
+
     // ---- what a router of shared addresses adds to the head of its client, whose limits are the client's ----
 
     /// <summary>Whether requests come from one.</summary>

@@ -2,6 +2,8 @@
 
 using System.Net.Sockets;
 using Millrace.Command.Serving;
+using Millrace.Listeners;
+using Millrace.Loops;
 using Millrace.Platform;
 using Millrace.Tests.Stress;
 
@@ -74,25 +76,29 @@ public sealed class PassedOnTests : IDisposable
         spoiling.Join();
     }
 
-    // They are open in the daemon, which has none to lose: anybody may connect as often as he likes.
-    [Fact]
-    public async Task What_answers_503_has_so_many_connections_and_closes_those_beyond()
+    // They are open in the daemon, which has none to lose: anybody may connect as often as he likes, and a process of the application may give it as many, and say of them what it likes.
+    [Theory]
+    [InlineData("", false)]
+    [InlineData("?gate=off", false)]
+    [InlineData("", true)]
+    public async Task What_answers_503_has_so_many_connections_and_closes_those_beyond(string parameters, bool areGiven)
     {
         if (!OperatingSystem.IsLinux() || Millrace.Command.Running.Posix.DescriptorsMost() < 4 * HeldResponder.ConnectionsMax)
         {
             return;
         }
 
-        using AppListeners listeners = Open();
+        using AppListeners listeners = Open(parameters);
         HeldResponder held = (await HeldResponder.StartAsync(listeners))!;
+        int gives = listeners.CopyOfGives();
         byte[] answer = new byte[1_000];
         var clients = new List<Socket>();
         while (clients.Count < HeldResponder.ConnectionsMax)
         {
-            clients.Add(await AskAsync(listeners));
+            clients.Add(areGiven ? await AskGivenAsync(gives) : await AskAsync(listeners));
             Assert.StartsWith("HTTP/1.1 503 ", System.Text.Encoding.ASCII.GetString(answer, 0, clients[^1].Receive(answer)), StringComparison.Ordinal);
         }
-        using (Socket beyond = await AskAsync(listeners))
+        using (Socket beyond = areGiven ? await AskGivenAsync(gives) : await AskAsync(listeners))
         {
             try
             {
@@ -104,7 +110,25 @@ public sealed class PassedOnTests : IDisposable
             }
         }
         clients.ForEach(static client => client.Dispose());
+        _ = SystemCalls.Close(gives);
         await (await held.EndAsync(listeners)).WaitAsync(s_patience);
+    }
+
+    private static async Task<Socket> AskGivenAsync(int gives)
+    {
+        (int its, int given) = Pair();
+        var client = new Socket(new SafeSocketHandle(its, ownsHandle: true)) { ReceiveTimeout = 20_000 };
+        await client.SendAsync("GET / HTTP/1.1\r\nHost: a\r\n\r\n"u8.ToArray());
+        Assert.Equal(0, new MovedConnection(ListenProtocol.Http1, IsTcp: false, Knowledge: 0, IdleUntilMs: 0, Peer: []) { IsUncounted = true }.Give(default(LinuxKernel), gives, given));
+        _ = SystemCalls.Close(given);
+        return client;
+    }
+
+    private static unsafe (int, int) Pair()
+    {
+        int* pair = stackalloc int[2];
+        Assert.Equal(0, SystemCalls.SocketPair(SystemCalls.AF_UNIX, SystemCalls.SOCK_STREAM | SystemCalls.SOCK_CLOEXEC, 0, pair));
+        return (pair[0], pair[1]);
     }
 
     [Fact]

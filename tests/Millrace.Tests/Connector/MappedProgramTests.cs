@@ -1,5 +1,6 @@
 // A program behind MapFastCgi on Millrace: what goes on with its answer does so on a loop, as code of an application that may do anything there, and whoever leaves or ends leaves nothing behind.
 
+using System.Collections.Concurrent;
 using System.Globalization;
 using System.Text;
 using System.Text.RegularExpressions;
@@ -295,6 +296,24 @@ public sealed partial class MappedProgramTests : IDisposable
         Assert.Equal((status, text), (response.Status, response.Text));
         Assert.Equal(method == "GET" ? 3 : 2, program.Requests);
         Assert.Equal("yours", front.Get("/p/x").Text);
+    }
+
+    // Both may have the same processes, and their connections: what comes late of one must not have the id of a request of the other.
+    [Fact]
+    public async Task What_two_endpoints_ask_of_their_programs_has_never_the_same_id_FastCGI_3_3()
+    {
+        var ids = new ConcurrentBag<int>();
+        await using TalkingProgram program = Program(visit =>
+        {
+            ids.Add(visit.Id);
+            return visit.SayAsync(TalkingProgram.Whole("body"));
+        });
+        await using HostedApp front = await StartAsync(program, app => app.MapFastCgi("/q/{**path}", program.Address, static its => its.KeepConnections = true));
+        for (int i = 0; i < 20; i++)
+        {
+            Assert.Equal("body", front.Get(i % 3 == 0 ? "/q/x" : "/p/x").Text);
+        }
+        Assert.Equal(20, ids.Distinct().Count());
     }
 
     // Nobody has asked for the token: the program's request is told of the end without one, and whoever swallows that has left off all the same.

@@ -59,7 +59,7 @@ public sealed class SharedSocketTests : IDisposable
     {
         Socket listener = Listen(unix: true);
         await using MillraceServer server = await StartAsync(listener);
-        (int gives, int takes) = Channel();
+        (int gives, int takes) = MoveChannel.New();
         await server.Engine.TakeFromAsync(takes);
         Socket other = Connect(listener.LocalEndPoint!);
         await AskAsync(other, "/first");
@@ -88,7 +88,7 @@ public sealed class SharedSocketTests : IDisposable
     {
         Socket listener = Listen(unix: true);
         await using MillraceServer server = await StartAsync(listener);
-        (int gives, int takes) = Channel();
+        (int gives, int takes) = MoveChannel.New();
         await server.Engine.TakeFromAsync(takes);
 
         (Socket moved, int its) = Pair(unix: !isTcp);
@@ -172,13 +172,6 @@ public sealed class SharedSocketTests : IDisposable
         Socket client = Connect(listener.LocalEndPoint!);
         using Socket accepted = listener.Accept();
         return (client, SystemCalls.Fcntl((int)accepted.Handle, SystemCalls.F_DUPFD_CLOEXEC, 3));
-    }
-
-    private static unsafe (int Gives, int Takes) Channel()
-    {
-        int* pair = stackalloc int[2];
-        Assert.Equal(0, SystemCalls.SocketPair(SystemCalls.AF_UNIX, SystemCalls.SOCK_SEQPACKET | SystemCalls.SOCK_CLOEXEC | SystemCalls.SOCK_NONBLOCK, 0, pair));
-        return (pair[0], pair[1]);
     }
 
     private static void MakeBlocking(int descriptor)

@@ -49,6 +49,39 @@ public sealed class UncountedAddressTests : IDisposable
         Assert.Equal("/late", late.Exchange(new FastCgiRequest("/late")).Text);
     }
 
+    // Whether it counts goes along with a connection, and is not of who takes it.
+    [Fact]
+    public async Task A_connection_to_an_address_without_a_gate_counts_no_more_where_it_has_moved_to()
+    {
+        var gate = new TaskCompletionSource();
+        var options = new MillraceOptions { Loops = 1, MaxConcurrentRequests = 1, RequestQueueLimit = 0 };
+        await using MillraceServer before = await MillraceServer.StartAsync($"{_folder.NewAddress()};{_folder.NewAddress()}?gate=off", AnswerPath, options);
+        await using MillraceServer after = await MillraceServer.StartAsync(
+            _folder.NewAddress(),
+            async (request, response) =>
+            {
+                await gate.Task;
+                response.WriteText("after");
+            },
+            options);
+        using FastCgiPeer visitor = FastCgiPeer.Connect(before.Addresses[0]);
+        using FastCgiPeer asks = FastCgiPeer.Connect(before.Addresses[1]);
+        Assert.Equal("/visitor", visitor.Exchange(new FastCgiRequest("/visitor")).Text);
+        Assert.Equal("/health", asks.Exchange(new FastCgiRequest("/health")).Text);
+        (int gives, int takes) = MoveChannel.New();
+        await after.Engine.TakeFromAsync(takes);
+        await before.Engine.MoveTo(gives);
+        using FastCgiPeer holds = FastCgiPeer.Connect(after.Addresses[0]);
+        holds.Send(new FastCgiRequest("/holds").ToBytes());
+        Assert.True(ProcessState.Becomes(() => after.Engine.Loops[0].Counters.Requests == 1));
+        Assert.Equal(ProtocolStatus.Overloaded, visitor.Exchange(new FastCgiRequest("/visitor")).End!.Value.Status);
+        asks.Send(new FastCgiRequest("/health").ToBytes());
+        Assert.True(ProcessState.Becomes(() => after.Engine.Loops[0].Counters.Requests == 2));
+        gate.SetResult();
+        Assert.Equal("after", asks.Receive().Text);
+        Assert.Equal("after", holds.Receive().Text);
+    }
+
     // As it is written, or passed as a descriptor.
     [Theory]
     [InlineData(false)]

@@ -4,6 +4,7 @@ using System.Diagnostics;
 using System.Net;
 using System.Net.Sockets;
 using Millrace.Platform;
+using Millrace.Tests.Stress;
 
 namespace Millrace.Tests.Platform;
 
@@ -19,9 +20,7 @@ public sealed unsafe class ChannelTests : IDisposable
 
     public ChannelTests()
     {
-        int* pair = stackalloc int[2];
-        Assert.Equal(0, SystemCalls.SocketPair(SystemCalls.AF_UNIX, SystemCalls.SOCK_SEQPACKET | SystemCalls.SOCK_CLOEXEC | SystemCalls.SOCK_NONBLOCK, 0, pair));
-        (_gives, _takes) = (pair[0], pair[1]);
+        (_gives, _takes) = MoveChannel.New();
     }
 
     private static LinuxKernel Kernel => default;

@@ -1,5 +1,6 @@
 // A response that is complete, and has left, while its handler goes on: it stays whole, whatever becomes of the handler.
 
+using Microsoft.AspNetCore.Http;
 using Millrace.Tests.Simulation;
 
 namespace Millrace.Tests.Behaviour.Shared;
@@ -7,6 +8,113 @@ namespace Millrace.Tests.Behaviour.Shared;
 public abstract class CompletedTests(Way way) : SharedTests(way)
 {
     private const int Size = 700_000;
+
+    // It has all that it has asked for, and what the handler does yet it does for whoever has it: as Kestrel, which does not look either.
+    [Theory]
+    [InlineData("one piece", false)]
+    [InlineData("pieces", false)]
+    [InlineData("longer than the socket takes", false)]
+    [InlineData("one piece, as long as announced", false)]
+    [InlineData("one piece, as long as announced", true)]
+    [InlineData("pieces, as long as announced", true)]
+    [InlineData("longer than the socket takes, as long as announced", true)]
+    [InlineData("a file, as long as announced", false)]
+    [InlineData("a file, as long as announced", true)]
+    public void A_peer_that_leaves_with_its_whole_answer_has_aborted_nothing_of_what_its_handler_does_yet(string how, bool later)
+    {
+        var before = new TaskCompletionSource();
+        var going = new TaskCompletionSource();
+        CancellationToken token = default;
+        string path = Path.GetTempFileName();
+        File.WriteAllBytes(path, BodyOf("a file"));
+        string[] parts = how.Split(", ");
+        foreach (bool isReset in (bool[])[false, true])
+        {
+            (before, going) = (new(), new());
+            Run(
+                async call =>
+                {
+                    if (call.Path != "/first")
+                    {
+                        return;
+                    }
+
+                    token = call.Aborted;
+                    if (later)
+                    {
+                        await before.Task;
+                    }
+
+                    call.Length = parts.Length > 1 ? BodyOf(parts[0]).Length : null;
+                    if (parts[0] == "a file")
+                    {
+                        await ((HostedCall)call).Context.Response.SendFileAsync(path);
+                    }
+                    else
+                    {
+                        await WriteAsync(call, parts[0]);
+                        await (parts.Length > 1 ? call.FlushAsync().AsTask() : ((HostedCall)call).Context.Response.CompleteAsync());
+                    }
+
+                    await going.Task;
+                },
+                bench =>
+                {
+                    Caller caller = bench.Connect();
+                    bench.Send(caller, caller.Request("/first"));
+                    before.SetResult();
+                    bench.Settle();
+                    Assert.Equal(BodyOf(parts[0]), (caller.Begun ?? Assert.Single(caller.Answers)).Body);
+                    if (isReset)
+                    {
+                        caller.Socket.ClientReset();
+                    }
+                    else
+                    {
+                        caller.Socket.ClientClose();
+                    }
+
+                    bench.Settle();
+                    Assert.False(token.IsCancellationRequested);
+                    going.SetResult();
+                    bench.Settle();
+                    Assert.Equal(0, bench.Connections);
+                    bench.OthersAreServed();
+                });
+        }
+
+        File.Delete(path);
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void A_peer_that_leaves_with_a_part_of_its_answer_has_aborted_it(bool isCompleted)
+    {
+        var going = new TaskCompletionSource();
+        CancellationToken token = default;
+        Run(
+            async call =>
+            {
+                token = call.Aborted;
+                call.Length = isCompleted ? null : Size;
+                Task writing = WriteAsync(call, "longer than the socket takes");
+                await (isCompleted ? ((HostedCall)call).Context.Response.CompleteAsync() : writing);
+                await going.Task;
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/first"));
+                caller.Socket.ClientClose();
+                bench.Settle();
+                Assert.True(token.IsCancellationRequested);
+                going.SetResult();
+                bench.Settle();
+                Assert.Equal(0, bench.Connections);
+            });
+    }
 
     // Nothing of it is missing: whatever came behind it would be taken for the answer to the next request on the connection, which may be somebody else's.
     [Theory]
