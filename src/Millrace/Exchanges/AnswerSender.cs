@@ -9,18 +9,6 @@ using Millrace.Platform;
 
 namespace Millrace.Exchanges;
 
-internal enum EndSending : byte
-{
-    /// <summary>What is flushed is not all of the answer, or leaves when the request is over.</summary>
-    NotBegun,
-
-    /// <summary>What is flushed ends with the end of the answer.</summary>
-    Begun,
-
-    /// <summary>The end of the answer has left, and something still happens after it.</summary>
-    Sent,
-}
-
 internal sealed class AnswerSender(Exchange exchange, SendLock sending)
 {
     private int _deferredEnd;       // output up to here was flushed but not sent yet; 0 when nothing was
