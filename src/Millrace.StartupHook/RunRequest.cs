@@ -101,6 +101,7 @@ internal static partial class RunRequest
     {
         if (int.TryParse(Environment.GetEnvironmentVariable(ChannelVariable), NumberStyles.None, CultureInfo.InvariantCulture, out int channel))
         {
+            BeginSession();
             ChannelDescriptor = channel;
             LaterAddresses = ListOf(Environment.GetEnvironmentVariable(LaterUrlsVariable));
             ShownAddresses = ListOf(Environment.GetEnvironmentVariable(ShownUrlsVariable));
@@ -253,6 +254,12 @@ internal static partial class RunRequest
 
     [LibraryImport("libc", EntryPoint = "setrlimit")]
     private static partial int SetResourceLimit(int resource, ref ResourceLimit limit);
+
+    // Its process group is the daemon's otherwise, and its neighbours': `kill 0` in a script that it starts would end them all. Where the daemon has had it started in a session of its own this does nothing.
+    private static void BeginSession() => _ = SetSession();
+
+    [LibraryImport("libc", EntryPoint = "setsid")]
+    private static partial int SetSession();
 
     // Variadic in C; on x64 and arm64 Linux an integer argument travels like any other.
     [LibraryImport("libc", EntryPoint = "fcntl")]

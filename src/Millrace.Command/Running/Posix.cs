@@ -164,6 +164,15 @@ internal static partial class Posix
     [LibraryImport("libc", EntryPoint = "poll")]
     private static partial int Poll(ref PollEntry entries, nuint count, int timeout);
 
+    /// <summary>
+    /// From now on this process, and what it starts, is in a session and a process group of its own, without a terminal: what signals its group signals nobody else (kill(2), of process 0). Where it
+    /// leads a group already all is as it was.
+    /// </summary>
+    public static void BeginSession() => _ = SetSession();
+
+    [LibraryImport("libc", EntryPoint = "setsid")]
+    private static partial int SetSession();
+
     [LibraryImport("libc", EntryPoint = "getsid")]
     private static partial int GetSession(int process);
 

@@ -13,12 +13,14 @@ internal static class ProcessStart
     private const string Env = "/usr/bin/env";
     private const string Nice = "/usr/bin/nice";
     private const string SetPriv = "/usr/bin/setpriv";
+    private const string SetSid = "/usr/bin/setsid";
     private const string AnyUser = "65534";
 
     private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(20);
     private static readonly Lock s_one = new();
     private static readonly Lazy<bool> s_entersFolders = new(EntersFolders);
     private static volatile bool s_becomesUsers;
+    private static volatile bool s_leavesSessions;
     private static long s_passedAt = Environment.TickCount64;       // from one to the next
 
     /// <exception cref="System.ComponentModel.Win32Exception">It cannot be started.</exception>
@@ -96,11 +98,32 @@ internal static class ProcessStart
         return true;
     }
 
-    /// <summary>Looks, once and before anything is started, whether there is a program by which others become other users: that of util-linux does, that of BusyBox does not.</summary>
+    /// <summary>
+    /// Has the process that is started lead a session of its own from its first instruction on: a signal to its own process group is nobody else's then, nor is the terminal of this one its own. Another program
+    /// sees to it, where there is one (<see cref="Prepare"/>), and becomes this one.
+    /// </summary>
+    /// <param name="start">As it is to be started; behind <see cref="BecomeUser"/>, whose program runs in that session then.</param>
+    /// <returns>Whether what is wrong with the program shows as the exit code 127, where it is not there, or 126.</returns>
+    public static bool LeaveSession(ProcessStartInfo start)
+    {
+        if (!s_leavesSessions)
+        {
+            return false;
+        }
+        start.ArgumentList.Insert(0, start.FileName);
+        start.FileName = SetSid;
+        return true;
+    }
+
+    /// <summary>
+    /// Looks, once and before anything is started, whether there is a program by which others become other users (that of util-linux does, that of BusyBox does not), and one by which they leave this process's
+    /// session. A process that never calls this has what it starts in its own session, as a shell has.
+    /// </summary>
     public static void Prepare()
     {
         try
         {
+            s_leavesSessions = Runs(SetSid, Env, "true");
             s_becomesUsers = SystemCalls.GetEffectiveUser() == 0 && Runs(SetPriv, $"--reuid={AnyUser}", $"--regid={AnyUser}", "--clear-groups", "--", Env, "true");
         }
         catch (CommandFailure)

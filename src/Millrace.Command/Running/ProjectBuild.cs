@@ -79,6 +79,7 @@ internal static class ProjectBuild
             _ = ProcessStart.BecomeUser(start, user);
             start.RedirectStandardInput = true;
         }
+        _ = ProcessStart.LeaveSession(start);
         using var build = ProcessStart.Now(start);
         if (user is not null)
         {

@@ -325,6 +325,10 @@ internal sealed partial class AppInstance : IDisposable
         {
             info.UserName = settings.User ?? "";
         }
+        if (!settings.IsOfCommand)      // the command's own do so by themselves
+        {
+            _isDeferred |= ProcessStart.LeaveSession(info) && app.Executable is not null;
+        }
         info.RedirectStandardOutput = true;
         info.RedirectStandardError = true;
         info.RedirectStandardInput = true;

@@ -74,6 +74,7 @@ internal static class StackReader
             other.Describe(start.Environment);
             _ = ProcessStart.BecomeUser(start, other);
         }
+        _ = ProcessStart.LeaveSession(start);
         if (settings.Environment.TryGetValue("TMPDIR", out string? folder))
         {
             start.Environment["TMPDIR"] = folder;       // where its runtime listens

@@ -28,6 +28,7 @@ internal static class PoolHostVerb
 
     private static async Task<int> RunAsync(CommandConsole console, CancellationToken ct)
     {
+        Posix.BeginSession();
         LaterUser.Become();     // before that nobody but root looks into it: a script would find the keys of the pool in its environment
         var settings = PoolSettingsJson.Take() ?? throw CommandFailure.Usage("`millrace serve` starts this for the pools of its file.");
         string name = Taken(PoolSettingsJson.NameVariable);

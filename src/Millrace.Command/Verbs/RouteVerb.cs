@@ -26,6 +26,7 @@ internal static class RouteVerb
 
     private static async Task<int> RunAsync(CommandConsole console, CancellationToken ct)
     {
+        Posix.BeginSession();
         LaterUser.Become();     // before that nobody but root looks into it: through its descriptor of the folder every other process of its user would reach the applications
         var routes = RouteJson.Take() ?? throw CommandFailure.Usage("`millrace serve` starts this for the shared addresses of its file.");
         using var router = new Router(routes, Environment.GetEnvironmentVariable(RouteJson.FolderVariable) ?? "/", console.Steady.Say, RouteKey.Take(), DaemonsSocket.OfProcess());

@@ -1,6 +1,7 @@
 // `millrace run --reload` and `--watch`: one application whose processes replace one another, on SIGHUP and when its sources change, under load over each way to it. Every
 // answer is checked, and a connection that is closed counts as a lost request.
 
+using System.Globalization;
 using System.Net;
 using Millrace.Interop.FrontEnds;
 
@@ -62,6 +63,18 @@ public sealed class ReplacedRunTests : IDisposable
         {
             File.Delete(taken);
         }
+    }
+
+    // Who runs it alone has it where what a shell starts is.
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task A_process_that_is_replaced_leads_a_session_of_its_own_and_any_other_is_in_that_of_the_command(bool isReplaced)
+    {
+        await using var app = CommandProcess.Millrace(["run", HostKinds, .. isReplaced ? ["--reload"] : Array.Empty<string>(), "--urls", Urls, "--", "Served"]);
+        await app.WaitForOutputAsync($"listens on fastcgi://unix:{Socket} and {_http}");
+        int process = int.Parse(await _client.GetStringAsync(_http + "/process"), CultureInfo.InvariantCulture);
+        Assert.Equal(isReplaced ? (process, process) : ServeTests.GroupAndSessionOf(app.Id), ServeTests.GroupAndSessionOf(process));
     }
 
     [Fact]

@@ -301,6 +301,18 @@ public sealed partial class ServePoolTests : IAsyncLifetime
         Assert.StartsWith("200 ", (await CommandProcess.RunAsync("get", "fastcgi://unix:" + Socket("php"), "/title.php", "--param", $"SCRIPT_FILENAME={Root}/title.php")).Output, StringComparison.Ordinal);
     }
 
+    [Fact]
+    public async Task Its_process_leads_a_session_of_its_own_and_is_in_no_group_with_those_that_it_starts()
+    {
+        Write(Pool("\"min\": 1", "\"max\": 1"));
+        await StartAsync(withNginx: false);
+        int host = JsonDocument.Parse(await StatusAsync()).RootElement.GetProperty("apps")[0].GetProperty("processes")[0].GetProperty("process").GetInt32();
+        int worker = Assert.Single(await WorkersAsync());
+
+        Assert.Equal((host, host), ServeTests.GroupAndSessionOf(host));
+        Assert.Equal((worker, host), ServeTests.GroupAndSessionOf(worker));
+    }
+
     // As whoever tidies up /tmp does.
     [Fact]
     public async Task Where_the_folder_of_its_sockets_is_removed_it_goes_on_with_another()

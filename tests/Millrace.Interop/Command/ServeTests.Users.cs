@@ -66,13 +66,15 @@ public sealed partial class ServeTests
     }
 
     // Which may be another user's: who shares a terminal with a shell can type for its user.
-    [Fact]
-    public async Task What_the_daemon_has_inherited_its_applications_have_not()
+    [Theory]
+    [InlineData("")]
+    [InlineData("exec")]        // it leads its session, and cannot leave the terminal
+    public async Task What_the_daemon_has_inherited_its_applications_have_not(string shell)
     {
         string secret = Path.Combine(_directory.Path, "secret");
         await System.IO.File.WriteAllTextAsync(secret, "open");
         Write(App("shop", _shop));
-        string daemon = $"exec 7<'{secret}'; dotnet '{CommandProcess.AssemblyOf("src/Millrace.Command", "Millrace.Command")}' serve '{File}'; true";
+        string daemon = $"exec 7<'{secret}'; {shell} dotnet '{CommandProcess.AssemblyOf("src/Millrace.Command", "Millrace.Command")}' serve '{File}'; true";
         await using var terminal = CommandProcess.StartProgram("script", "--quiet", "--command", daemon, "/dev/null");
         await terminal.WaitForOutputAsync("shop: generation 1 serves");
 

@@ -84,6 +84,51 @@ public sealed class ProcessStartTests : IDisposable
         Assert.Equal(("nobody", "/bin/sh"), (start.UserName, start.FileName));
     }
 
+    // With the user that it is to be, and the folder.
+    [Theory]
+    [InlineData(null)]
+    [InlineData("nobody")]
+    public void Whoever_leaves_the_session_leads_one_of_its_own(string? name)
+    {
+        if (!OperatingSystem.IsLinux() || !File.Exists("/usr/bin/setsid"))
+        {
+            return;
+        }
+
+        ProcessStart.Prepare();
+        var start = new ProcessStartInfo("/bin/sh", ["-c", "echo $$; cut -d ' ' -f 5-6 /proc/$$/stat; pwd; printf '<%s>' \"$@\"", "-x", "a b", "-n", ""]) { RedirectStandardOutput = true, WorkingDirectory = "/tmp" };
+        Assert.True(ProcessStart.Defer(start));
+        if (OtherUser.Find(name) is { } user)
+        {
+            Assert.True(ProcessStart.BecomeUser(start, user));
+        }
+        Assert.True(ProcessStart.LeaveSession(start));
+        string[] lines = Output(start, out int code).Split('\n');
+
+        Assert.Equal(0, code);
+        Assert.Equal([$"{lines[0]} {lines[0]}", "/tmp", "<a b><-n><>"], lines[1..]);
+    }
+
+    // As what an application's user writes into a project may be anything.
+    [Fact]
+    public async Task What_builds_for_a_daemon_leads_a_session_of_its_own()
+    {
+        if (!OperatingSystem.IsLinux() || !File.Exists("/usr/bin/setsid"))
+        {
+            return;
+        }
+
+        ProcessStart.Prepare();
+        string builder = Path.Combine(_folder, "builder");
+        await File.WriteAllTextAsync(builder, "#!/bin/sh\nsession=\"$(cut -d ' ' -f 5-6 /proc/$$/stat)\"\n[ \"$session\" = \"$$ $$\" ] || { echo \"$$ is in $session\" >&2; exit 1; }\necho /made.dll\n");
+        File.SetUnixFileMode(builder, (UnixFileMode)0x1ED);
+        string complaints = "";
+
+        string made = await ProjectBuild.BuildAsync(new ProjectBuild.Order("/Shop.csproj", User: null, IsThere: static _ => Task.FromResult(true), Builder: builder), errors => complaints += errors, "see there", CancellationToken.None);
+
+        Assert.Equal(("/made.dll", ""), (made, complaints));
+    }
+
     [Fact]
     public void A_program_with_an_equals_sign_in_its_path_is_a_program()
     {
