@@ -79,9 +79,9 @@ internal sealed partial class Apache : FrontEnd
     {
         string[] names = site.HostNames.Split(' ', StringSplitOptions.RemoveEmptyEntries);
 
-        // Only an alias may hold a wildcard.
-        string first = names.FirstOrDefault(static name => !name.Contains('*', StringComparison.Ordinal)) ?? site.Name;
-        string[] others = [.. names.Where(name => name != first)];
+        // Only an alias may hold a wildcard, or be an address of IPv6, which Apache compares without its brackets.
+        string first = names.FirstOrDefault(static name => name.AsSpan().IndexOfAny('*', '[') < 0) ?? site.Name;
+        string[] others = [.. names.Where(name => name != first).Select(static name => name.Trim('[', ']'))];
         return $"    ServerName {first}" + (others.Length == 0 ? "" : $"\n    ServerAlias {string.Join(' ', others)}");
     }
 

@@ -22,11 +22,11 @@ internal sealed partial class Nginx
                 listen 80;{{listenIPv6}}
                 server_name {{site.HostNames}};
                 root {{Literal(scripts.Root ?? "/var/www/html")}};{{(scripts.Root is null ? "             # where the scripts lie, as the pool sees it" : "")}}
-                index {{string.Join(' ', scripts.Index.Select(Literal))}};
+                index {{string.Join(' ', scripts.Index.Select(static name => Literal(name)))}};
                 client_max_body_size {{scripts.BodyMaxText}};      # as "limits.body" of the pool
 
                 location / {
-                    try_files $uri $uri/ {{Literal("/" + scripts.Fallback.TrimStart('/'))}}$is_args$args;
+                    try_files $uri $uri/ {{Literal("/" + scripts.Fallback.TrimStart('/'), "$is_args$args")}};
                 }
 
                 location ~ {{Quote(@"/\.(?!well-known/)")}} {
@@ -73,7 +73,7 @@ internal sealed partial class Nginx
     }
 
     // $name is a variable in these, between quotes too, and there is no way to write a $ that is none.
-    private static string Literal(string path) => path.Contains('$', StringComparison.Ordinal)
+    private static string Literal(string path, string variables = "") => path.Contains('$', StringComparison.Ordinal)
         ? throw CannotBeTold("nginx", path, "a path without $")
-        : Quote(path);
+        : Quote(path + variables);
 }

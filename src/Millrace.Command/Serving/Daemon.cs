@@ -5,15 +5,19 @@ using System.Collections.Concurrent;
 using System.Globalization;
 using System.Reflection;
 using Millrace.Command.Terminals;
+using Millrace.Listeners;
 
 namespace Millrace.Command.Serving;
 
 internal sealed partial class Daemon : IAsyncDisposable
 {
+    private const string Stopping = "The daemon stops.";
+
     private readonly CommandConsole _console;
     private readonly DaemonFolders _folders;
     private readonly SemaphoreSlim _one = new(0);       // one reload at a time, and none before the start
     private readonly CancellationTokenSource _ending = new();
+    private readonly TaskCompletionSource _killed = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private readonly DateTimeOffset _since = DateTimeOffset.UtcNow;
     private readonly PatientLook _look = new();
     private readonly int _upgrades;
@@ -47,7 +51,7 @@ internal sealed partial class Daemon : IAsyncDisposable
     public string? UpgradeFailure { get; set; }
 
     /// <summary>How many of its applications serve, for a sentence.</summary>
-    public string Summary => string.Create(CultureInfo.InvariantCulture, $"{_apps.Count(static app => app.State is AppState.Serving or AppState.Deploying or AppState.Idle)} of {_file.CountText} serve");
+    public string Summary => string.Create(CultureInfo.InvariantCulture, $"{_apps.Count(static app => !app.Settings.IsRouter && app.State is AppState.Serving or AppState.Deploying or AppState.Idle)} of {_file.CountText} serve");
 
     /// <summary>Somebody wants to know what the applications have to do.</summary>
     public void WantTraffic()
@@ -99,6 +103,10 @@ internal sealed partial class Daemon : IAsyncDisposable
         var before = _file;
         try
         {
+            if (_ending.IsCancellationRequested)
+            {
+                return new ControlAnswer(false, Stopping);
+            }
             var (file, mistakes) = await ReadAsync();
             return file is null ? new ControlAnswer(false, mistakes) : await ApplyAsync(file);
         }
@@ -141,6 +149,7 @@ internal sealed partial class Daemon : IAsyncDisposable
     /// <summary>Ends all processes at once.</summary>
     public void Kill()
     {
+        _killed.TrySetResult();     // what ends behind something else does so now: none is to be put in the place of another
         foreach (var app in _apps.Concat(_leaving.Keys))
         {
             app.Kill();
@@ -152,9 +161,23 @@ internal sealed partial class Daemon : IAsyncDisposable
         _states?.Keep();
         await _ending.CancelAsync();
         Interlocked.MemoryBarrier();        // a reload that is under way shows its applications here, or sees there that it is over
-        await Task.WhenAll(_apps.Select(app => _folders.Stored.IsKept ? app.EndForNextAsync() : app.DisposeAsync().AsTask()).Concat(_leaving.Values));
+        var apps = _apps;
+        var routers = Task.WhenAll([.. apps.Where(static app => app.Settings.IsRouter).Select(EndAsync), .. LeavingRouters]);
+        await Task.WhenAll([routers, .. apps.Where(static app => !app.Settings.IsRouter).Select(app => app.Settings.SharedUrls.Count > 0 ? EndBehindAsync(routers, app, EndAsync) : EndAsync(app))]);
+        await Task.WhenAll(_leaving.Values);
         _states?.End();
         _folders.Dispose();
+    }
+
+    private IEnumerable<Task> LeavingRouters => _leaving.Where(static pair => pair.Key.Settings.IsRouter).Select(static pair => pair.Value);
+
+    private Task EndAsync(HostedApp app) => _folders.Stored.IsKept ? app.EndForNextAsync() : app.DisposeAsync().AsTask();
+
+    // What a router still has is for the application to answer: where that had ended nobody would, or, where its sockets are kept for the next daemon, nobody until then.
+    private async Task EndBehindAsync(Task routers, HostedApp app, Func<HostedApp, Task> end)
+    {
+        await Task.WhenAny(routers, _killed.Task);
+        await end(app);
     }
 
     private async Task<ControlAnswer> ApplyAsync(ServeFile file)
@@ -169,38 +192,52 @@ internal sealed partial class Daemon : IAsyncDisposable
         var before = _apps;
         var gone = before.Where(app => file.Apps.All(settings => settings.Name != app.Settings.Name)).ToArray();
         var moved = before.Where(app => file.Apps.Any(settings => settings.Name == app.Settings.Name && Moves(app.Settings, settings))).ToArray();
+        ListenAddress[] freed = [.. gone.Concat(moved).SelectMany(static app => app.Settings.Urls).Select(ListenAddress.Parse)];
+        (string Whose, ListenAddress Address)[] all = moved.Length == 0 ? [] : [.. file.Apps.SelectMany(static settings => settings.Urls.Select(url => (settings.Name, ListenAddress.Parse(url))))];
         foreach (var app in moved)
         {
-            if (await WhyNotListenAsync(app, file.Apps.First(settings => settings.Name == app.Settings.Name)) is { } mistake)
+            if (await WhyNotListenAsync(app, file.Apps.First(settings => settings.Name == app.Settings.Name), all, freed) is { } mistake)
             {
                 return new ControlAnswer(false, mistake);
             }
         }
 
-        // Addresses may go from one to another, and a name to the next one that has it.
-        await Task.WhenAll(gone.Select(LeaveAsync));
-        await Task.WhenAll(_leaving.Where(pair => file.Apps.Any(settings => settings.Name == pair.Key.Settings.Name)).Select(static pair => pair.Value));
-        await Task.WhenAll(moved.Select(static app => app.StopAsync()));
-        HostedApp[] apps = [.. file.Apps.Select(settings => before.FirstOrDefault(app => app.Settings.Name == settings.Name) ?? new HostedApp(settings, _folders, AppVoice.Among(settings.Name, _console.Steady), Note))];
-        (_file, _apps) = (file, apps);
-        Interlocked.MemoryBarrier();
-        if (_ending.IsCancellationRequested)
+        // Addresses may go from one to another, and a name to the next one that has it. What only routers lead to is nobody else's, and is led to until they know better.
+        var routed = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        try
         {
-            return new ControlAnswer(false, "The daemon stops.");
+            var hidden = gone.Where(static app => app.Settings.SharedUrls.Count == app.Settings.Urls.Count).ToArray();
+            await Task.WhenAll(gone.Except(hidden).Select(app => LeaveAsync(app, app.DisposeAsync().AsTask())));
+            await Task.WhenAll(_leaving.Where(pair => file.Apps.Any(settings => settings.Name == pair.Key.Settings.Name)).Select(static pair => pair.Value));
+            await Task.WhenAll(moved.Select(static app => app.StopAsync()));
+            var led = Task.WhenAll([routed.Task, .. LeavingRouters]);
+            Array.ForEach(hidden, app => _ = LeaveAsync(app, EndBehindAsync(led, app, static its => its.DisposeAsync().AsTask())));
+            HostedApp[] apps = [.. file.Apps.Select(settings => before.FirstOrDefault(app => app.Settings.Name == settings.Name) ?? new HostedApp(settings, _folders, AppVoice.Among(settings.Name, _console.Steady), Note))];
+            (_file, _apps) = (file, apps);
+            Interlocked.MemoryBarrier();
+            if (_ending.IsCancellationRequested)
+            {
+                return new ControlAnswer(false, Stopping);
+            }
+            var changed = apps.Zip(file.Apps).ToLookup(pair => !before.Contains(pair.First) || moved.Contains(pair.First) || !pair.First.Is(pair.Second));
+            Array.ForEach([.. changed[false]], static pair => pair.First.Keep(pair.Second));
+            var deploys = changed[true].Select(static pair => (pair.Second.IsRouter, Task: DeployAsync(pair.First, pair.Second))).ToArray();
+            await Task.WhenAll(deploys.Where(static deploy => deploy.IsRouter).Select(static deploy => deploy.Task));
+            routed.TrySetResult();
+            var failed = (await Task.WhenAll(deploys.Select(static deploy => deploy.Task))).Where(static deploy => deploy.Error is not null).ToArray();
+            return failed.Length == 0
+                ? new ControlAnswer(true, $"{file.Path}: {deploys.Length} of {apps.Length} applications deployed, {gone.Length} taken away")
+                : new ControlAnswer(false, string.Join('\n', failed.Select(static deploy => $"{deploy.Name}: {deploy.Error}")));
         }
-        var changed = apps.Zip(file.Apps).ToLookup(pair => !before.Contains(pair.First) || moved.Contains(pair.First) || !pair.First.Is(pair.Second));
-        Array.ForEach([.. changed[false]], static pair => pair.First.Keep(pair.Second));
-        Task<(string Name, string? Error)>[] deploys = [.. changed[true].Select(static pair => DeployAsync(pair.First, pair.Second))];
-        var failed = (await Task.WhenAll(deploys)).Where(static deploy => deploy.Error is not null).ToArray();
-        return failed.Length == 0
-            ? new ControlAnswer(true, $"{file.Path}: {deploys.Length} of {apps.Length} applications deployed, {gone.Length} taken away")
-            : new ControlAnswer(false, string.Join('\n', failed.Select(static deploy => $"{deploy.Name}: {deploy.Error}")));
+        finally
+        {
+            routed.TrySetResult();
+        }
     }
 
     // What it has in progress may take its time, and is nobody else's matter.
-    private Task LeaveAsync(HostedApp app)
+    private Task<Task> LeaveAsync(HostedApp app, Task end)
     {
-        var end = app.DisposeAsync().AsTask();
         _leaving[app] = end;
         _ = ForgetAsync(app, end);
         return Task.WhenAny(app.AddressesClosed, end);
@@ -216,19 +253,25 @@ internal sealed partial class Daemon : IAsyncDisposable
     // Another user's processes get no socket, and no connection, that those of the one before may still have.
     private static bool Moves(AppSettings from, AppSettings to) => !to.Urls.SequenceEqual(from.Urls) || to.User != from.User;
 
-    // What cannot be listened on is known before anything has ended for it. What an application here has can.
-    private async Task<string?> WhyNotListenAsync(HostedApp app, AppSettings settings)
+    // What cannot be listened on is known before anything has ended for it. What an application has that ends for it can, whatever is spoken there and however it is written.
+    private async Task<string?> WhyNotListenAsync(HostedApp app, AppSettings settings, (string Whose, ListenAddress Address)[] all, ListenAddress[] freed)
     {
-        var held = _apps.SelectMany(static app => app.Settings.Urls).Select(ServeFileReader.Bare).ToHashSet(StringComparer.Ordinal);
+        foreach (var (_, address) in all.Where(one => one.Whose == settings.Name))
+        {
+            if (Array.Find(all, other => other.Address != address && BoundPlace.IsTaken(address, other.Address)) is { Address: { } taken } other)
+            {
+                return $"{settings.Name}: {address.Url} cannot be listened on beside {taken.Url}, which is {other.Whose}'s. Choose another port.";
+            }
+        }
         try
         {
-            var opened = await AppListeners.OpenAsync(settings, _folders, app.Addresses, url => !held.Contains(ServeFileReader.Bare(url)), _ending.Token);
+            var opened = await AppListeners.OpenAsync(settings, _folders, app.Addresses, url => !Array.Exists(freed, before => BoundPlace.IsTaken(ListenAddress.Parse(url), before)), _ending.Token);
             await opened.CloseAsync(app.Addresses);
             return null;
         }
         catch (Exception error) when (error is MillraceStartException or CommandFailure or StandstillException or OperationCanceledException)
         {
-            return error is OperationCanceledException ? "The daemon stops." : $"{settings.Name}: {Sentence.Of(error.Message)}";
+            return error is OperationCanceledException ? Stopping : $"{settings.Name}: {Sentence.Of(error.Message)}";
         }
     }
 

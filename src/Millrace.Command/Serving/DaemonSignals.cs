@@ -30,6 +30,18 @@ internal sealed class DaemonSignals : IDisposable
         _registrations.AddRange(Posix.IgnoreUserSignals());
     }
 
+    /// <summary>Before there is anything that takes them: SIGHUP does not end what is about to read the file, unless it says that the terminal has gone.</summary>
+    /// <param name="reload">Is called for any other.</param>
+    public static PosixSignalRegistration TakeHangUp(Action reload)
+    {
+        bool hasTerminal = TerminalIsThere();
+        return PosixSignalRegistration.Create(PosixSignal.SIGHUP, context =>
+        {
+            context.Cancel = !hasTerminal || TerminalIsThere();
+            reload();
+        });
+    }
+
     public void Dispose() => _registrations.ForEach(static registration => registration.Dispose());
 
     private void End()

@@ -168,7 +168,7 @@ internal sealed partial class ServeFileReader
         var urls = members.Where(static member => member.Name == "urls").Select(static member => member.Value).Concat(SharedUrls(shared))
             .SelectMany(static value => value.Kind == JsonValueKind.Array ? value.Items : [value])
             .SelectMany(static value => value.Text.Split(';', StringSplitOptions.TrimEntries | StringSplitOptions.RemoveEmptyEntries).Select(url => (Url: Bare(url), value.Place)));
-        foreach (var (url, place) in urls.GroupBy(static item => SocketOf(item.Url)).SelectMany(static same => same.Skip(1)))
+        foreach (var (url, place) in urls.GroupBy(static item => BoundPlace.Of(item.Url)).SelectMany(static same => same.Skip(1)))
         {
             Add(place, $"{url} is given twice. Each application{(hasPools ? ", and each pool," : "")} has addresses of its own.");
         }
@@ -184,21 +184,6 @@ internal sealed partial class ServeFileReader
         catch (FormatException)
         {
             return url;
-        }
-    }
-
-    // What is bound, whatever is spoken there and however its path is written. Port 0 is another one each time.
-    private static string SocketOf(string bare)
-    {
-        try
-        {
-            var address = ListenAddress.Parse(bare);
-            return address.Path is { } path ? (address.IsAbstract ? "@" + path : Path.GetFullPath(path))
-                : address.Port == 0 ? bare : bare[(bare.IndexOf("://", StringComparison.Ordinal) + 1)..];
-        }
-        catch (FormatException)
-        {
-            return bare;
         }
     }
 

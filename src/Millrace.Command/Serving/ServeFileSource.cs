@@ -37,7 +37,15 @@ internal static class ServeFileSource
     /// <exception cref="CommandFailure">There is none.</exception>
     public static string Find(string? named)
     {
-        string path = Path.GetFullPath(named ?? DefaultName);
+        string path;
+        try
+        {
+            path = Path.GetFullPath(named ?? DefaultName);
+        }
+        catch (FileNotFoundException)
+        {
+            throw CommandFailure.Usage($"The folder that this command is run in has been removed, and '{named ?? DefaultName}' is looked for from there. Go to another folder, or name the file with its whole path.");
+        }
         path = Directory.Exists(path) ? Path.Combine(path, DefaultName) : path;
         return File.Exists(path) ? path
             : throw CommandFailure.Usage(named is null ? $"There is no {DefaultName} in this folder. Name a file: millrace serve FILE." : $"There is no '{named}'. Name a file such as {DefaultName}.");

@@ -10,7 +10,7 @@ namespace Millrace.Command.Serving;
 // (cgroups(7), "no internal processes"), and they end with it.
 internal static class UnitFile
 {
-    private const int StopsWithin = 45;     // behind the drain: processes that are killed, and 20 s for a file system that stands still
+    private const int StopsWithin = 45;     // behind what is drained: processes that are killed, and 20 s for a file system that stands still
     private const int StoreMax = 1024;      // each application has two, and one or two for each address
 
     /// <param name="file">What is to be served.</param>
@@ -29,7 +29,7 @@ internal static class UnitFile
             ExecStart={Line([.. command, "serve", file.Path])}
             ExecReload={Line([.. command, "reload", "--control", file.Places.Control])}
             TimeoutStartSec={Seconds(file.StartPatience) + 30}
-            TimeoutStopSec={Seconds(file.Apps.Max(static app => app.DrainTimeout)) + StopsWithin}
+            TimeoutStopSec={Seconds(file.StopPatience) + StopsWithin}
             WatchdogSec=30
             Restart=on-failure
             {(NeedsGroups(file) ? "KillMode=mixed" : "KillMode=process")}

@@ -38,6 +38,8 @@ internal static class ServeVerb
 
     private static async Task<int> RunAsync(CommandConsole console, string? named)
     {
+        bool isReloadWanted = false;        // before there was a daemon to be asked
+        using var early = DaemonSignals.TakeHangUp(() => isReloadWanted = true);
         Inheritance.End();
         var image = CommandImage.OfProcess();
         var state = CommandImage.TakeState();
@@ -52,7 +54,8 @@ internal static class ServeVerb
         var killed = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
         Daemon? daemon = null;      // a signal may come before it is there: to take over what another one has left takes its time
         ControlServer? control = null;
-        using var signals = new DaemonSignals(() => stopping.TrySetResult(), () => Kill(daemon, killed), () => _ = daemon is null ? Task.CompletedTask : ReloadAsync(console, daemon, manager, control));
+        using var signals = new DaemonSignals(() => stopping.TrySetResult(), () => Kill(daemon, killed), HungUp);
+        early.Dispose();
         Posix.TakeWaitingSignals();
         var left = state ?? await new Adoption(Path.GetDirectoryName(places.Control)!, console.Steady.Say).TakeAsync();
         SocketsOfOne.RemoveLeft(places.Control, (left?.Instances ?? []).Select(static instance => instance.Id).ToHashSet());
@@ -66,6 +69,7 @@ internal static class ServeVerb
             ? $"serving {daemon.File.CountText} of {daemon.File.Path}; `{StatusOf(daemon.File.Places)}` shows them"
             : $"Millrace {Daemon.Version} serves {daemon.File.CountText} of {daemon.File.Path} in the place of {state.Millrace}; `{StatusOf(daemon.File.Places)}` shows them");
         var started = TellWhenStartedAsync(daemon.StartAsync(), daemon.File.StartPatience, () => manager.TellReady(daemon.Summary));
+        _ = isReloadWanted ? ReloadAsync(console, daemon, manager, control) : Task.CompletedTask;
         await stopping.Task;
         manager.TellStopping();
         console.Steady.Say("stopping: requests that are under way are answered first (Ctrl+C once more ends them)");
@@ -79,6 +83,12 @@ internal static class ServeVerb
         await ended;
         await console.Steady.FlushAsync(s_lastWords);
         return ExitCode.Success;
+
+        void HungUp()
+        {
+            isReloadWanted |= daemon is null;
+            _ = daemon is null ? Task.CompletedTask : ReloadAsync(console, daemon, manager, control);
+        }
     }
 
     private static void Kill(Daemon? daemon, TaskCompletionSource killed)

@@ -18,6 +18,17 @@ public abstract class PrintedApacheTests(string scheme) : PrintedBlockTests(sche
         Assert.Equal("public.example", seen?.Host ?? "public.example");
     }
 
+    // Apache takes its brackets for no ServerName, and compares aliases with what is between them. Who is nobody's host is led to the first site.
+    [Fact]
+    public async Task A_site_whose_host_is_an_address_of_IPv6_is_found_RFC3986_3_2_2()
+    {
+        const string First = "<VirtualHost *:80>\n    ServerName first\n    <Location \"/\">\n        Require all denied\n    </Location>\n</VirtualHost>\n";
+        await using Guarded site = await StartGuardedAsync(deny: static block => First + block, hosts: "[::1]");
+        Assert.Equal("/env/x", (await site.AskAsync("/env/x", "Host: [::1]"))?.Path);
+        Assert.Equal("/env/x", (await site.AskAsync("/env/x", "Host: [::1]:80"))?.Path);
+        Assert.Null(await site.AskAsync("/env/x", "Host: first"));
+    }
+
     private protected override string FrontEnd => "apache";
 
     private protected override string OnPort(string block, int port) =>

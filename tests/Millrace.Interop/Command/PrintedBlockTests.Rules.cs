@@ -74,11 +74,12 @@ public abstract partial class PrintedBlockTests
 
     /// <param name="path">Where the application is served.</param>
     /// <param name="deny">Puts the rule into the block; null for the usual one.</param>
-    private protected async Task<Guarded> StartGuardedAsync(string path = "/", Func<string, string>? deny = null)
+    /// <param name="hosts">By which names.</param>
+    private protected async Task<Guarded> StartGuardedAsync(string path = "/", Func<string, string>? deny = null, string hosts = "localhost 127.0.0.1 public.example admin.example")
     {
         var directory = new TemporaryDirectory("guarded", searchable: true);
         EndToEndApp app = await EndToEndApp.StartAsync($"{scheme}://unix:{directory.Path}/app.sock?mode=666");
-        var printed = await CommandProcess.RunAsync("config", FrontEnd, $"{scheme}://unix:{directory.Path}/app.sock", "--host", "localhost 127.0.0.1 public.example admin.example", "--path", path);
+        var printed = await CommandProcess.RunAsync("config", FrontEnd, $"{scheme}://unix:{directory.Path}/app.sock", "--host", hosts, "--path", path);
         Assert.Equal(0, printed.ExitCode);
         (FrontEndProcess frontEnd, IPEndPoint place) = await StartFrontEndAsync((deny ?? Deny)(printed.Output), directory.Path);
         return new Guarded(directory, app, frontEnd, place);

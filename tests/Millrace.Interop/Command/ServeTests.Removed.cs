@@ -8,6 +8,15 @@ public sealed partial class ServeTests
 {
     private string Sockets => Path.GetDirectoryName(Control)!;
 
+    [Fact]
+    public async Task A_file_that_is_looked_for_from_a_folder_that_is_gone_is_a_sentence()
+    {
+        string command = CommandProcess.AssemblyOf("src/Millrace.Command", "Millrace.Command");
+        await using var check = CommandProcess.StartProgram("bash", "-c", $"mkdir {_directory.Path}/gone && cd {_directory.Path}/gone && rmdir {_directory.Path}/gone && exec dotnet {command} check ../millrace.json");
+        Assert.Equal(2, await check.WaitForExitAsync());
+        Assert.Equal("millrace: The folder that this command is run in has been removed, and '../millrace.json' is looked for from there. Go to another folder, or name the file with its whole path.\n", check.Error);
+    }
+
     [Theory]
     [InlineData("shared", false)]
     [InlineData("shared", true)]

@@ -66,6 +66,25 @@ public sealed partial class ServeTests
         await WaitForAsync(() => Task.FromResult(HasEnded(daemon)));
     }
 
+    [Fact]
+    public async Task A_reload_that_is_asked_for_by_SIGHUP_in_the_first_moments_of_a_daemon_does_not_end_it()
+    {
+        Write(App("shop", _shop));
+        var daemon = CommandProcess.Millrace("serve", File);
+        _daemons.Add(daemon);
+        while (!Directory.Exists(Sockets))
+        {
+            await Task.Delay(1);
+        }
+        for (int i = 0; i < 20; i++)
+        {
+            daemon.Signal(SigHup);
+            await Task.Delay(5);
+        }
+        await daemon.WaitForOutputAsync("shop: generation 1 serves");
+        Assert.Equal("", await _client.GetStringAsync(_shop + "/title"));
+    }
+
     private CommandProcess InTerminal(string how) => CommandProcess.StartProgram(
         "script", "--quiet", "--command", $"{how} '{CommandProcess.AssemblyOf("src/Millrace.Command", "Millrace.Command")}' serve '{File}'; true", "/dev/null");
 }

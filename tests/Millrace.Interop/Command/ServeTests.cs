@@ -518,7 +518,7 @@ public sealed partial class ServeTests : IAsyncLifetime
         using var manager = new System.Net.Sockets.Socket(System.Net.Sockets.AddressFamily.Unix, System.Net.Sockets.SocketType.Dgram, System.Net.Sockets.ProtocolType.Unspecified);
         manager.Bind(new System.Net.Sockets.UnixDomainSocketEndPoint(path));
         manager.ReceiveTimeout = (int)Patience.TotalMilliseconds;
-        Write(App("shop", _shop), App("blog", _blog, """ "environment": { "FAULT": "throws" } """));
+        WriteShared(On("shop"), App("blog", _blog, """ "environment": { "FAULT": "throws" } """));      // a router is no application
         var daemon = CommandProcess.MillraceWith(["NOTIFY_SOCKET=" + path, "WATCHDOG_USEC=1000000"], "serve", File);
         _daemons.Add(daemon);
 

@@ -55,6 +55,13 @@ public sealed class ApacheConfigTests
 
         """, new Apache().Configure(Site("http://127.0.0.1:5000", "*.example.net www.example.org", "/shop")));
 
+    // `apache2 -t`: "Invalid ServerName "[::1]" use ServerAlias to set multiple server names." A request for [::1] is compared as ::1 (2.4.71).
+    [Theory]
+    [InlineData("[::1]", "    ServerName hello\n    ServerAlias ::1\n")]
+    [InlineData("[::1] *.example.net www.example.org", "    ServerName www.example.org\n    ServerAlias ::1 *.example.net\n")]
+    public void An_address_of_IPv6_is_an_alias(string hosts, string names) =>
+        Assert.Contains(names, new Apache().Configure(Site("fastcgi://unix:/run/hello.sock", hosts)), StringComparison.Ordinal);
+
     [Theory]
     [InlineData("fastcgi://unix:/run/a|b.sock", "/")]
     [InlineData("fastcgi://unix:/run/a\"b.sock", "/")]

@@ -66,6 +66,10 @@ public sealed class FileSitesTests : IDisposable
         Assert.Contains("    DocumentRoot \"/srv/a b\"\n", (await CommandLine.RunAsync("config", "apache", FilePath)).Output, StringComparison.Ordinal);
         Assert.Contains("reverse_proxy", (await CommandLine.RunAsync("config", "caddy", FilePath)).Output, StringComparison.Ordinal);
 
+        // A word ends with its quotes: what stands behind them is refused.
+        Write("""{ "pools": [ { "name": "p", "urls": "fastcgi://unix:/run/p.sock", "root": "/srv", "fallback": "in dex.php" } ] }""");
+        Assert.Contains("try_files $uri $uri/ \"/in dex.php$is_args$args\";\n", (await CommandLine.RunAsync("config", "nginx", FilePath)).Output, StringComparison.Ordinal);
+
         Write("""{ "pools": [ { "name": "p", "urls": "fastcgi://unix:/run/p.sock", "root": "/srv/$x" } ] }""");
         Assert.Equal(
             new CommandLine(2, "", "millrace: Apache cannot be told of '/srv/$x': choose a path without quotes, \\ and $.\n"),
