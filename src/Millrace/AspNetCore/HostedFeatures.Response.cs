@@ -248,7 +248,7 @@ internal sealed partial class HostedFeatures : IHttpResponseFeature, IHttpRespon
     private async Task SendAsync(SafeFileHandle file, long offset, long bytes, FileExtent extent, CancellationToken cancellationToken)
     {
         Exchange.CheckWanted(Ticket, cancellationToken);
-        if (bytes > 0 && StartResponse() is { } starting)
+        if ((bytes > 0 || extent == FileExtent.ToTheEnd) && StartResponse() is { } starting)
         {
             await starting.ConfigureAwait(false);
         }

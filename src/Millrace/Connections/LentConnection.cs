@@ -172,7 +172,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
 
         if ((ready & (Readiness.HangUp | Readiness.Error)) != 0)
         {
-            exchange.LosePeer();
+            exchange.LosePeer(byItself: true);
         }
 
         if ((ready & ~Readiness.Write) == 0)
@@ -265,7 +265,7 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
             exchange.Body.Break(exchange.IsBroken
                 ? new ConnectionAbortedException("The connection was aborted by the application.")
                 : new ConnectionResetException("The peer reset the connection before the end of the request body."));
-            exchange.LosePeer();
+            exchange.LosePeer(byItself: true);
         }
     }
 

@@ -18,6 +18,9 @@ internal sealed partial class Answer
     /// <summary>As HTTP counts it the response is whole: the announced length is written, or there is no body. Read by the loop.</summary>
     public bool IsWholeToPeer => HasStarted && (SuppressesBody || (_declared >= 0 && Volatile.Read(ref _written) >= _declared));
 
+    /// <summary>Nothing more will be written: it has its end, or a body that is as long as announced. Under the send lock.</summary>
+    public bool HasAllOfIt => IsWritten || (HasStarted && _declared > 0 && Volatile.Read(ref _written) >= _declared && !SuppressesBody);
+
     /// <summary>The same, also where the head has not been written: of HEAD one that says how long the body would be. Within the gate, or when it is closed.</summary>
     public bool IsWhole => (SuppressesBody && (HasStarted || Announced >= 0)) || HasNoBodyStatus || (Announced is >= 0 and var announced && _written >= announced);
 

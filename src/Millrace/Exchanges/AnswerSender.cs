@@ -229,32 +229,14 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
 
     private SendResult SendOutput()
     {
-        NoteWhole();
+        exchange.NoteWhole();
         SendResult result = exchange.Connection.SendOutput(exchange, exchange.Output);
         if (result == SendResult.Again)
         {
-            NoteStuck();
+            exchange.NoteStuck();
         }
 
         return result;
-    }
-
-    /// <summary>Under the lock, before bytes are sent: with the last of them the peer may leave at once, and has aborted nothing.</summary>
-    public void NoteWhole()
-    {
-        if ((exchange.Answer.IsWholeToPeer || exchange.Answer.IsWritten) && !exchange.IsBroken && !exchange.IsUpgraded)
-        {
-            exchange.Life.NoteWhole(true);
-        }
-    }
-
-    /// <summary>The same behind bytes of which the socket has not taken all: some are missing yet.</summary>
-    public void NoteStuck()
-    {
-        if (exchange.Answer.IsWholeToPeer || exchange.Answer.IsWritten)
-        {
-            exchange.Life.NoteWhole(false);
-        }
     }
 
     /// <summary>Under the lock. The loop calls <see cref="ContinueSending"/> when the socket takes bytes again, perhaps at once.</summary>
@@ -283,11 +265,15 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
             int end = Volatile.Read(ref _deferredEnd);
             if (end > exchange.Output.Start && IsOwed && exchange.Order.Flush.State != FlushState.Blocked)
             {
-                NoteWhole();
+                if (end == exchange.Output.End)
+                {
+                    exchange.NoteWhole();
+                }
+
                 exchange.Connection.SendUpTo(exchange, exchange.Output, end);
                 if (exchange.Output.Start < end && IsOwed)
                 {
-                    NoteStuck();
+                    exchange.NoteStuck();
                     // Flushed, and nobody waits for it: the loop goes on as the socket empties, the handler may say nothing for long.
                     exchange.Connection.WantWritable(exchange);
                     return;

@@ -184,9 +184,18 @@ internal abstract class RequestInProgress
     }
 
     /// <summary>Nobody waits for the response any more, nor for another on its connection. While the exchange is kept from ending.</summary>
-    public void LosePeer()
+    /// <param name="byItself">It has gone, and may have all that it has asked for: nothing has been tried in vain, or been given up here.</param>
+    public void LosePeer(bool byItself = false)
     {
-        Life.LosePeer();
+        if (byItself)
+        {
+            Life.NoteGone();
+        }
+        else
+        {
+            Life.LosePeer();
+        }
+
         Connection.TellOfPeerEnd();
     }
 

@@ -69,7 +69,8 @@ internal struct RequestLife(ExchangeServices services)
     private RequestPhase _phase;
     private ICancelListener? _listener;                 // told as well; under the lock
     private bool _isTold;                               // somebody has been, or would have been, instead of by the token
-    private bool _isWhole;                              // nothing is missing of what has been given to the socket; under the lock
+    private bool _isWhole;                              // nothing is missing of what has been given to the socket, or is just now; under the lock
+    private bool _leftWithAll;                          // as it was then; under the lock
 
     /// <summary>Nobody waits for the response any more, useless or given up: what is written from now on is dropped.</summary>
     public readonly bool IsUnwanted => _worth != ResponseWorth.Wanted;
@@ -173,11 +174,12 @@ internal struct RequestLife(ExchangeServices services)
         return true;
     }
 
-    /// <summary>The same for a peer that has finished sending, or has gone. One that may have all of its response has aborted nothing, whatever its handler does yet.</summary>
+    /// <summary>The same for a peer that has finished sending, or has gone, by its own doing. One that may have all of its response has aborted nothing, whatever its handler does yet.</summary>
     public void NoteLeft()
     {
         using (_lock.Hold())
         {
+            _leftWithAll = _isWhole;
             if (!_isWhole)
             {
                 _ = Cancel();
@@ -185,12 +187,27 @@ internal struct RequestLife(ExchangeServices services)
         }
     }
 
-    /// <summary>Whether nothing is missing of the response behind the bytes that are sent next; false again where the socket does not take them.</summary>
+    /// <summary>The same where it has gone for sure.</summary>
+    public void NoteGone()
+    {
+        using (_lock.Hold())
+        {
+            Lower(ResponseWorth.Useless);
+            NoteLeft();
+        }
+    }
+
+    /// <summary>Whether nothing is missing of the response behind the bytes that are sent next; false again where the socket does not take them, and who has left meanwhile has done so before.</summary>
     public void NoteWhole(bool isWhole)
     {
         using (_lock.Hold())
         {
             _isWhole = isWhole;
+            if (!isWhole && _leftWithAll)
+            {
+                _leftWithAll = false;
+                _ = Cancel();
+            }
         }
     }
 
@@ -248,7 +265,7 @@ internal struct RequestLife(ExchangeServices services)
         using (_lock.Hold())
         {
             Lower(worth);
-            NoteLeft();
+            Cancel();
         }
     }
 
@@ -322,7 +339,7 @@ internal struct RequestLife(ExchangeServices services)
         _source = null;
         _token = null;
         _listener = null;
-        _isTold = _isWhole = false;
+        _isTold = _isWhole = _leftWithAll = false;
         _cancelled = CancelCause.None;
         _worth = ResponseWorth.Wanted;
     }

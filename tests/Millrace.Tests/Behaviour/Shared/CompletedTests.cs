@@ -87,19 +87,48 @@ public abstract class CompletedTests(Way way) : SharedTests(way)
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
-    public void A_peer_that_leaves_with_a_part_of_its_answer_has_aborted_it(bool isCompleted)
+    [InlineData("completed", false)]
+    [InlineData("completed", true)]
+    [InlineData("as long as announced", false)]
+    [InlineData("as long as announced", true)]
+    [InlineData("a file, as long as announced", false)]
+    [InlineData("a file, as long as announced", true)]
+    [InlineData("the rest is not flushed", false)]
+    [InlineData("the rest is not flushed", true)]
+    public void A_peer_that_leaves_with_a_part_of_its_answer_has_aborted_it(string how, bool isReset)
     {
         var going = new TaskCompletionSource();
         CancellationToken token = default;
+        string path = Path.GetTempFileName();
+        File.WriteAllBytes(path, new byte[Size]);
         Run(
             async call =>
             {
                 token = call.Aborted;
-                call.Length = isCompleted ? null : Size;
-                Task writing = WriteAsync(call, "longer than the socket takes");
-                await (isCompleted ? ((HostedCall)call).Context.Response.CompleteAsync() : writing);
+                call.Length = how == "completed" ? null : Size;
+                if (how.StartsWith("a file", StringComparison.Ordinal))
+                {
+                    try
+                    {
+                        await ((HostedCall)call).Context.Response.SendFileAsync(path);
+                    }
+                    catch (Exception error) when (error is IOException or OperationCanceledException)
+                    {
+                        // As it may.
+                    }
+                }
+                else if (how == "the rest is not flushed")
+                {
+                    await call.WriteAsync(new byte[1_000]);
+                    await call.FlushAsync();
+                    call.Write(new byte[Size - 1_000]);
+                }
+                else
+                {
+                    Task writing = WriteAsync(call, "longer than the socket takes");
+                    await (how == "completed" ? ((HostedCall)call).Context.Response.CompleteAsync() : writing);
+                }
+
                 await going.Task;
             },
             bench =>
@@ -107,12 +136,67 @@ public abstract class CompletedTests(Way way) : SharedTests(way)
                 Caller caller = bench.Connect();
                 bench.Reads = false;
                 bench.Send(caller, caller.Request("/first"));
-                caller.Socket.ClientClose();
+                if (isReset)
+                {
+                    caller.Socket.ClientReset();
+                }
+                else
+                {
+                    caller.Socket.ClientClose();
+                }
+
                 bench.Settle();
                 Assert.True(token.IsCancellationRequested);
                 going.SetResult();
                 bench.Settle();
                 Assert.Equal(0, bench.Connections);
+            });
+        File.Delete(path);
+    }
+
+    // A handler that tells what happens for as long as somebody listens knows no other end: of HEAD its client has all there is with the head.
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void A_peer_of_HEAD_that_leaves_ends_a_handler_that_goes_on_until_then(bool isReset)
+    {
+        var pulse = new TaskCompletionSource();
+        Run(
+            async call =>
+            {
+                while (call.Method == "HEAD" && !call.Aborted.IsCancellationRequested)
+                {
+                    await call.WriteAsync(new byte[10]);
+                    await call.FlushAsync();
+                    await pulse.Task;
+                }
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Send(caller, caller.Request("/first", "HEAD"));
+                GoOn();
+                if (isReset)
+                {
+                    caller.Socket.ClientReset();
+                }
+                else
+                {
+                    caller.Socket.ClientClose();
+                }
+
+                bench.Settle();
+                GoOn();
+                GoOn();
+                Assert.Equal(0, bench.Connections);
+
+                void GoOn()
+                {
+                    TaskCompletionSource its = pulse;
+                    pulse = new();
+                    its.SetResult();
+                    bench.Settle();
+                }
             });
     }
 
