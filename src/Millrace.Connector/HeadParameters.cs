@@ -14,14 +14,13 @@ namespace Millrace.Connector;
 internal static class HeadParameters
 {
     /// <summary>SERVER_SOFTWARE (RFC 3875 §4.1.17) of a request that has come over HTTP: the router is its web server, and what a script says to one is not for its client.</summary>
-    private const string Software = "millrace-router";
+    private static readonly string s_software = Encoding.ASCII.GetString(RepeatedHeaders.RouterSoftware);
 
     private const int VariableMax = 256;
     private const int PrefixLength = 5;
-    private static readonly byte[] s_software = Encoding.ASCII.GetBytes(Software);
 
     /// <summary>Whether variables are a web server's, and not a router's.</summary>
-    public static bool AreOfWebServer(IReadOnlyDictionary<string, string>? parameters) => parameters is not null && parameters.GetValueOrDefault("SERVER_SOFTWARE") != Software;
+    public static bool AreOfWebServer(IReadOnlyDictionary<string, string>? parameters) => parameters is not null && parameters.GetValueOrDefault("SERVER_SOFTWARE") != s_software;
 
     /// <summary>Writes PARAMS and their end.</summary>
     /// <param name="writer">Where to.</param>
@@ -77,7 +76,7 @@ internal static class HeadParameters
     {
         RequestHead head = exchange.Head;
         writer.AppendPair("GATEWAY_INTERFACE"u8, "CGI/1.1"u8);
-        writer.AppendPair("SERVER_SOFTWARE"u8, s_software);
+        writer.AppendPair("SERVER_SOFTWARE"u8, RepeatedHeaders.RouterSoftware);
         writer.AppendPair("REQUEST_URI"u8, head[head.Target]);
         ReadOnlySpan<byte> query = head[head.Query];
         writer.AppendPair("QUERY_STRING"u8, query.Length > 0 ? query[1..] : query);
@@ -104,6 +103,8 @@ internal static class HeadParameters
     {
         ReadOnlySpan<byte> type = head[head.ContentType];
         Span<byte> room = stackalloc byte[VariableMax];
+
+        // Each line is a variable of its own, also those of one field: the application gets the lines that it would get without a router.
         foreach (ref readonly HeaderSlice field in head.Fields)
         {
             ReadOnlySpan<byte> name = head.Name(field);

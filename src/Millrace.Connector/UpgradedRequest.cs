@@ -142,7 +142,7 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
         {
             Version = HttpVersion.Version11,
             VersionPolicy = HttpVersionPolicy.RequestVersionExact,
-            Content = HttpMethods.IsGet(asked.Method) || HttpMethods.IsHead(asked.Method) ? null : new ByteArrayContent([]),      // one without is sent again where its connection ends without an answer
+            Content = asked.ContentLength is null && (HttpMethods.IsGet(asked.Method) || HttpMethods.IsHead(asked.Method)) ? null : new ByteArrayContent([]),      // one without is sent again where its connection ends without an answer
         };
         foreach (var (name, values) in asked.Headers)
         {
@@ -154,7 +154,7 @@ internal sealed class UpgradedRequest(EndPoint endPoint, ConnectionLimits limits
         _ = request.Headers.TryAddWithoutValidation(HeaderNames.Host, asked.Headers.Host.ToArray());     // a name that is none for a URI is the application's to judge
         if (key is not null)
         {
-            _ = request.Headers.TryAddWithoutValidation(RoutedBy.Field, RoutedBy.Value(key, prefix, context.Connection));
+            _ = request.Headers.TryAddWithoutValidation(RoutedBy.Field, RoutedBy.Value(key, prefix, context));
         }
         request.Headers.Connection.Add("Upgrade");
         _ = request.Headers.TryAddWithoutValidation(HeaderNames.Upgrade, asked.Headers.Upgrade.ToArray());

@@ -38,6 +38,10 @@ internal sealed class RoutedRequests(string path, string key) : IStartupFilter
             {
                 basePath = new PathString(Uri.UnescapeDataString(parts[1]));
                 TakeAddresses(context.Connection, parts);
+                if (parts is [.., "unsized"])
+                {
+                    context.Request.ContentLength = null;
+                }
             }
         }
         return basePath.HasValue && context.Request.Path.StartsWithSegments(basePath, out PathString matched, out PathString rest) ? AnswerBelowAsync(context, next, matched, rest) : next(context);
@@ -60,7 +64,7 @@ internal sealed class RoutedRequests(string path, string key) : IStartupFilter
 
     private static void TakeAddresses(ConnectionInfo connection, string[] parts)
     {
-        if (parts is [_, _, var remote, var remotePort, var local, var localPort])
+        if (parts is [_, _, var remote, var remotePort, var local, var localPort, ..])
         {
             (connection.RemoteIpAddress, connection.RemotePort) = (AddressOf(remote), PortOf(remotePort));
             (connection.LocalIpAddress, connection.LocalPort) = (AddressOf(local), PortOf(localPort));

@@ -34,6 +34,9 @@ public sealed class CgiHead
     /// <summary>What is done with headers that are there more than once. Kept by <see cref="Reset"/>.</summary>
     public HeaderRepeats Repeats { get; set; }
 
+    /// <summary>Whether a router of shared addresses is among those who send requests: without one nobody is believed to be one. Kept by <see cref="Reset"/>.</summary>
+    public bool IsRouted { get; set; }
+
     /// <summary>REQUEST_METHOD: a token.</summary>
     public Slice Method => _values[(int)CgiVariable.RequestMethod];
 
@@ -236,7 +239,8 @@ public sealed class CgiHead
             return CgiFault.HeaderValueInvalid;
         }
 
-        if (_repeated.AreAmbiguous(parameters, Headers, Repeats, RepeatedHeaders.IsJoining(_values[(int)CgiVariable.ServerSoftware].In(parameters))))
+        ReadOnlySpan<byte> software = _values[(int)CgiVariable.ServerSoftware].In(parameters);
+        if (!(IsRouted && RepeatedHeaders.AreLines(software)) && _repeated.AreAmbiguous(parameters, Headers, Repeats, RepeatedHeaders.IsJoining(software)))
         {
             return CgiFault.AmbiguousHeader;
         }

@@ -35,6 +35,15 @@ internal sealed class RepeatedHeaders
     public bool AreAmbiguous(ReadOnlySpan<byte> source, ReadOnlySpan<HeaderSlice> headers, HeaderRepeats repeats, bool areJoined) => repeats != HeaderRepeats.Keep
         && (headers.Length <= FewMax ? AreFewAmbiguous(source, headers, repeats, areJoined) : AreManyAmbiguous(source, headers, repeats, areJoined));
 
+    /// <summary>SERVER_SOFTWARE of a request that a router has got over HTTP.</summary>
+    public static ReadOnlySpan<byte> RouterSoftware => "millrace-router"u8;
+
+    /// <summary>
+    /// Whether each variable is one line of the field of that name, and nothing is ambiguous. A router sees the names over HTTP as they came, and what could pass for another one, X_User, it
+    /// does not send on. Of a request that it has got over FastCGI it says what was said to it.
+    /// </summary>
+    public static bool AreLines(ReadOnlySpan<byte> serverSoftware) => serverSoftware.SequenceEqual(RouterSoftware);
+
     /// <summary>Whether the web server joins repeated fields into one variable, and makes one name of several.</summary>
     public static bool IsJoining(ReadOnlySpan<byte> serverSoftware) => serverSoftware.StartsWith("lighttpd"u8);
 

@@ -160,7 +160,7 @@ public sealed partial class Http1Head
             return Http1Fault.None;
         }
 
-        return CheckRareFraming(seen, is11);
+        return CheckRareFraming(ref start, seen, is11);
     }
 
     // RFC 9112 §3.2.3: CONNECT is for its target; a Host that says otherwise is what somebody else went by. An absolute target replaces Host instead (§3.2.2).
@@ -174,8 +174,14 @@ public sealed partial class Http1Head
     }
 
     [MethodImpl(MethodImplOptions.NoInlining)]
-    private Http1Fault CheckRareFraming(FramingFacts seen, bool is11)
+    private Http1Fault CheckRareFraming(ref byte start, FramingFacts seen, bool is11)
     {
+        // RFC 1945 §8.3: required there, since whoever leaves it out may mean the rest of the connection.
+        if (!is11 && !IsChunked && _now.LengthPlusOne == 0 && (MethodIs(ref start, "POST"u8) || MethodIs(ref start, "PUT"u8)))
+        {
+            return Http1Fault.ContentLengthMissing;
+        }
+
         if (IsChunked)
         {
             if (_now.LengthPlusOne != 0)

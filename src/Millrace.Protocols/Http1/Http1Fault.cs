@@ -117,6 +117,9 @@ public enum Http1Fault : byte
     /// <summary>A Content-Length over 2^63-1: no length that anybody could mean, and one that others read as another number (RFC 9110 §8.6). 400.</summary>
     ContentLengthTooLarge,
 
+    /// <summary>POST or PUT in HTTP/1.0 without a Content-Length (RFC 1945 §8.3). 400.</summary>
+    ContentLengthMissing,
+
     /// <summary>Content-Length and Transfer-Encoding in one message (RFC 9112 §6.1, §6.3). 400.</summary>
     LengthAndEncoding,
 

@@ -25,6 +25,7 @@ internal sealed class LoopDriver(LoopServices services) : DriverBuffers(services
             AmbiguousHeaders.Keep => HeaderRepeats.Keep,
             _ => HeaderRepeats.Adaptive,
         },
+        IsRouted = services.Options.IsRouted,
     };
 
     private Http1Head? _http1;

@@ -108,6 +108,24 @@ public sealed class UpgradedRequestTests : IAsyncLifetime
         }
     }
 
+    // Nor is a length one that no client has sent.
+    [Theory]
+    [InlineData("GET", "", "none")]
+    [InlineData("GET", "Content-Type: a/b\r\n", "none")]
+    [InlineData("GET", "Content-Length: 0\r\n", "0")]
+    [InlineData("OPTIONS", "", "none")]
+    [InlineData("OPTIONS", "Content-Length: 0\r\n", "0")]
+    [InlineData("POST", "", "none")]
+    [InlineData("POST", "Content-Length: 0\r\n", "0")]
+    public async Task The_length_of_nothing_is_that_of_the_client(string method, string fields, string expected)
+    {
+        foreach (string asks in (string[])["", Asks])
+        {
+            Assert.EndsWith($"\r\n\r\n{expected}|", await AskAsync($"{method} /announced HTTP/1.1\r\nHost: x.example\r\n{fields}{asks}\r\n"), StringComparison.Ordinal);
+            Assert.EndsWith($"\r\n\r\n{expected}|/größe", await AskAsync($"{method} /gr%C3%B6%C3%9Fe/announced HTTP/1.1\r\nHost: x.example\r\n{fields}{asks}\r\n"), StringComparison.Ordinal);
+        }
+    }
+
     // What a router adds is not the client's.
     [Theory]
     [InlineData("", 99, 1)]
@@ -456,6 +474,9 @@ public sealed class UpgradedRequestTests : IAsyncLifetime
                 return;
             case "/fields":
                 await WholeAsync(context, "fields=" + string.Join(',', request.Headers.Select(static field => field.Value.ToString()).Where(static value => value.StartsWith("its ", StringComparison.Ordinal)).OrderBy(static value => Array.IndexOf(s_fields, value[4..]))));
+                return;
+            case "/announced":
+                await WholeAsync(context, $"{request.ContentLength?.ToString(System.Globalization.CultureInfo.InvariantCulture) ?? "none"}|{request.PathBase.Value}");
                 return;
             case "/length/1000":
                 context.Response.ContentLength = 1000;

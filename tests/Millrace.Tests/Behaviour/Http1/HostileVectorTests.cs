@@ -32,7 +32,7 @@ public sealed class HostileVectorTests
 
     [Theory]
     [MemberData(nameof(Class), 5)]
-    public void Http_hostile_05_Encoding_in_HTTP_1_0_RFC9112_6_1(int vector, string name) => IsRuledAsTheVectorSays(vector, name);
+    public void Http_hostile_05_Encodings_and_missing_lengths_in_HTTP_1_0_RFC9112_6_1(int vector, string name) => IsRuledAsTheVectorSays(vector, name);
 
     [Theory]
     [MemberData(nameof(Class), 6)]

@@ -58,6 +58,26 @@ public sealed class RepeatedHeadersTests
         Assert.Equal(expected, Judge(HeaderRepeats.Adaptive, ("HTTP_X_FORWARDED_FOR", "192.0.2.1"), ("HTTP_X_FORWARDED_FOR", "192.0.2.2"), ("SERVER_SOFTWARE", software)));
     }
 
+    // A router has the names as they came. Nobody is one for saying so: an application that has none is asked by web servers.
+    [Theory]
+    [InlineData(true, "millrace-router", CgiFault.None)]
+    [InlineData(false, "millrace-router", CgiFault.AmbiguousHeader)]
+    [InlineData(true, "millrace-router/1", CgiFault.AmbiguousHeader)]
+    [InlineData(true, "nginx/1.22.1", CgiFault.AmbiguousHeader)]
+    [InlineData(true, "lighttpd/1.4.69", CgiFault.AmbiguousHeader)]
+    [InlineData(true, "", CgiFault.AmbiguousHeader)]
+    public void Variables_of_a_router_that_has_the_request_over_HTTP_are_lines_of_one_field(bool isRouted, string software, CgiFault expected)
+    {
+        foreach (HeaderRepeats repeats in (HeaderRepeats[])[HeaderRepeats.Adaptive, HeaderRepeats.Refuse])
+        {
+            var head = new CgiHead { Repeats = repeats, IsRouted = isRouted };
+            byte[] parameters = CgiParameters.Write(("REQUEST_METHOD", "GET"), ("REQUEST_URI", "/"), ("SERVER_SOFTWARE", software), ("HTTP_X_USER", "one"), ("HTTP_X_USER", "two"));
+
+            Assert.Equal(expected, head.Read(parameters, 100));
+            Assert.Equal(2, head.Headers.Length);
+        }
+    }
+
     [Fact]
     public void Headers_that_do_not_reach_the_application_are_not_judged() =>
         Assert.Equal(CgiFault.None, Judge(HeaderRepeats.Refuse, ("HTTP_PROXY", "a"), ("HTTP_PROXY", "b"), ("HTTP_CONNECTION", "close"), ("HTTP_CONNECTION", "x"), ("HTTP_X.USER", "a"), ("HTTP_X_USER", "b")));

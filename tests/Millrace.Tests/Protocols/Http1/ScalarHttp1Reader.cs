@@ -267,6 +267,7 @@ internal static class ScalarHttp1Reader
         Check(!(head.IsChunked && head.ContentLength >= 0), 400, "length and coding");
         Check(!(head.IsChunked && head.Version == HttpVersion.Http10), 400, "coding in 1.0");
         Check(head.HostIndex >= 0 || head.Version == HttpVersion.Http10, 400, "no host");
+        Check(head.Version == HttpVersion.Http11 || head.ContentLength >= 0 || head.Method is not ("POST" or "PUT"), 400, "no length in 1.0");
         if (head.Form is TargetForm.Origin or TargetForm.Asterisk && head.HostIndex >= 0)
         {
             head.Authority = head.Headers[head.HostIndex].Value;
