@@ -66,9 +66,11 @@ internal sealed partial class Apache : FrontEnd
 
     private static string Http(FrontEndSite site) => $$"""
             ProxyPreserveHost On
+            # Apache adds the address to what the client says
+            RequestHeader unset X-Forwarded-For
             RequestHeader set X-Forwarded-Proto expr=%{REQUEST_SCHEME}
             # Apache passes on no header that the client's Connection names
-            RequestHeader edit* Connection "(?i)x-forwarded-proto" !
+            RequestHeader edit* Connection "(?i)x-forwarded-(for|proto)" !
         {{PrefixNote(site)}}    ProxyPass "{{Checked(site.PathPrefix)}}" "{{Url(site, "http")}}" ttl=60 nocanon upgrade=websocket
         """;
 

@@ -43,6 +43,8 @@ internal sealed class H2o : FrontEnd
         return $"""
                     proxy.reverse.url: {Quote($"http://{server}{site.PathPrefix}")}
                     proxy.preserve-host: ON
+                    # H2O adds the address to what the client says
+                    proxy.header.unset: X-Forwarded-For
                     proxy.timeout.io: 60000                 # ms: the slowest handler
                     proxy.timeout.keepalive: 60000          # ms: an idle connection to the application
                     proxy.websocket: ON

@@ -21,7 +21,7 @@ internal sealed class Lighttpd : FrontEnd
         string end = site.PathPrefix == "/" ? "}" : "} }";
         return $$"""
             # {{FileFor(site)}}, then: {{ReloadCommand}}
-            server.modules += ( "{{(fastCgi ? "mod_fastcgi" : "mod_proxy")}}" )
+            server.modules += ( {{(fastCgi ? "\"mod_fastcgi\"" : "\"mod_setenv\", \"mod_proxy\"")}} )
 
             # The path as the client wrote it: the application decodes it once, and Millrace refuses dot segments: lighttpd's
             # rules look at the simplified path. This holds for every site of the server.
@@ -46,6 +46,8 @@ internal sealed class Lighttpd : FrontEnd
 
     private static string Http(FrontEndSite site) => $"""
             proxy.server = ( "" => (( {Server(site)} )) )
+            # lighttpd adds the address to what the client says
+            setenv.set-request-header += ( "X-Forwarded-For" => "" )
             proxy.header = ( "upgrade" => "enable" )    # WebSockets
         """;
 

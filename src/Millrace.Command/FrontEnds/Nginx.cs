@@ -82,7 +82,7 @@ internal sealed partial class Nginx : FrontEnd
                 proxy_buffers 8 16k;
 
                 proxy_set_header Host              ${{HostVariable(site)}};
-                proxy_set_header X-Forwarded-For   $proxy_add_x_forwarded_for;
+                proxy_set_header X-Forwarded-For   $remote_addr;     # not what the client says
                 proxy_set_header X-Forwarded-Proto $scheme;
                 proxy_set_header Upgrade           $http_upgrade;   # WebSockets
                 proxy_set_header Connection        ${{Variable(site)}};

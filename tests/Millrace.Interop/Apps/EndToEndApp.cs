@@ -2,6 +2,7 @@
 // server it runs on except in ServerUnderTest.Use. Its endpoints are in Endpoints.cs and the files beside it.
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Hosting;
+using Microsoft.AspNetCore.HttpOverrides;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
@@ -30,6 +31,11 @@ public sealed class EndToEndApp : IAsyncDisposable
         ServerUnderTest.Use(builder.WebHost, address);
         _web = builder.Build();
         _web.UseWebSockets();
+
+        // As the documents write it for an application behind a web server over HTTP.
+        _web.UseWhen(
+            static context => context.Request.Path.StartsWithSegments("/env/forwarded", StringComparison.Ordinal),
+            static branch => branch.UseForwardedHeaders(new ForwardedHeadersOptions { ForwardedHeaders = ForwardedHeaders.XForwardedFor | ForwardedHeaders.XForwardedProto }));
         Endpoints.Map(_web, this);
     }
 

@@ -47,9 +47,16 @@ public sealed class WireClient : IDisposable
         set => _socket.SendBufferSize = value;
     }
 
-    public static async Task<WireClient> ConnectAsync(IPEndPoint endPoint)
+    /// <param name="endPoint">Where to.</param>
+    /// <param name="from">The client's own address; null for the one that the system takes.</param>
+    public static async Task<WireClient> ConnectAsync(IPEndPoint endPoint, IPAddress? from = null)
     {
         var socket = new Socket(endPoint.AddressFamily, SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
+        if (from is not null)
+        {
+            socket.Bind(new IPEndPoint(from, 0));
+        }
+
         await socket.ConnectAsync(endPoint);
         return new WireClient(socket);
     }

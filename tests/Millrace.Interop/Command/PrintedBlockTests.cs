@@ -6,6 +6,7 @@ using System.Globalization;
 using System.Net;
 using System.Net.Sockets;
 using System.Security.Cryptography;
+using Millrace.Interop.Apps;
 using Millrace.Interop.FrontEnds;
 
 namespace Millrace.Interop.Command;
@@ -194,10 +195,35 @@ public abstract class PrintedHaproxyTests(string scheme) : PrintedBlockTests(sch
     public async Task A_percent_sign_that_begins_no_escape_is_400_in_the_path_and_passes_in_the_query_RFC3986_2_1()
     {
         await using Guarded site = await StartGuardedAsync();
-        Assert.Equal("?q=100%", (await site.AskAsync("/env/x?q=100%"))!.QueryString);
+        foreach (string query in (string[])["?q=100%", "?q=%2", "?q=100%%20off", "?q=%u0041", "?q=%2541"])
+        {
+            Assert.Equal(query, (await site.AskAsync("/env/x" + query))!.QueryString);
+        }
+
         foreach (string target in (string[])["/env/100%", "/env/100%2", "/env/%g0/x", "/env/%0g/x"])
         {
             Assert.Null(await site.AskAsync(target));
+        }
+    }
+
+    // What normalize-uri decodes behind a % that begins no escape would make one of it, which the application decodes once more.
+    [Fact]
+    public async Task No_spelling_of_a_query_passes_a_rule_of_the_web_server_RFC3986_6_2_2()
+    {
+        await using Guarded site = await StartGuardedAsync(deny: static block =>
+            block.Replace("    acl app_host", "    http-request deny if { url_param(debug) -m found }\n    acl app_host", StringComparison.Ordinal));
+        Assert.Contains("other", (await site.AskAsync("/env/x?other=1"))!.Query.Keys);
+        foreach (string query in (string[])["debug=1", "a=1&debug=", "%64ebug=1", "debu%%367=1", "debu%%36%37=1", "debu%6%37=1", "%%364ebug", "%6%34ebug"])
+        {
+            EnvironmentReport? seen = await site.AskAsync("/env/x?" + query);
+            Assert.False(seen?.Query.ContainsKey("debug") ?? false, $"{query} came to {seen?.QueryString}");
+        }
+
+        // No value changes on the way.
+        foreach (string value in (string[])["%%361", "%6%31", "%%41%42", "%2%35"])
+        {
+            EnvironmentReport? seen = await site.AskAsync("/env/x?q=" + value);
+            Assert.True(seen is null, $"{value} came to {seen?.QueryString}");
         }
     }
 

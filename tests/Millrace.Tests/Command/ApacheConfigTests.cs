@@ -46,9 +46,11 @@ public sealed class ApacheConfigTests
             AllowEncodedSlashes NoDecode
 
             ProxyPreserveHost On
+            # Apache adds the address to what the client says
+            RequestHeader unset X-Forwarded-For
             RequestHeader set X-Forwarded-Proto expr=%{REQUEST_SCHEME}
             # Apache passes on no header that the client's Connection names
-            RequestHeader edit* Connection "(?i)x-forwarded-proto" !
+            RequestHeader edit* Connection "(?i)x-forwarded-(for|proto)" !
             # the application sees the whole path: app.UsePathBase("/shop")
             ProxyPass "/shop" "http://127.0.0.1:5000/shop" ttl=60 nocanon upgrade=websocket
         </VirtualHost>

@@ -37,6 +37,8 @@ public sealed class H2oConfigTests
               "/shop":
                 proxy.reverse.url: "http://[unix:/run/hello.sock]/shop"
                 proxy.preserve-host: ON
+                # H2O adds the address to what the client says
+                proxy.header.unset: X-Forwarded-For
                 proxy.timeout.io: 60000                 # ms: the slowest handler
                 proxy.timeout.keepalive: 60000          # ms: an idle connection to the application
                 proxy.websocket: ON

@@ -29,6 +29,7 @@ public sealed class HaproxyConfigTests
             bind :80,:::80 v6only
             # one spelling of each path; your own rules go behind these lines
             http-request deny deny_status 400 if { path -m reg %([^0-9A-Fa-f]|.[^0-9A-Fa-f]|.?$) }
+            http-request deny deny_status 400 if { query -m reg %[0-9A-Fa-f]?%(3[0-9]|[46][1-6]) }
             http-request normalize-uri percent-decode-unreserved
             http-request normalize-uri path-strip-dot
             http-request normalize-uri path-strip-dotdot full
@@ -71,6 +72,7 @@ public sealed class HaproxyConfigTests
             bind :80
             # one spelling of each path; your own rules go behind these lines
             http-request deny deny_status 400 if { path -m reg %([^0-9A-Fa-f]|.[^0-9A-Fa-f]|.?$) }
+            http-request deny deny_status 400 if { query -m reg %[0-9A-Fa-f]?%(3[0-9]|[46][1-6]) }
             http-request normalize-uri percent-decode-unreserved
             http-request normalize-uri path-strip-dot
             http-request normalize-uri path-strip-dotdot full

@@ -32,7 +32,7 @@ public sealed class LighttpdConfigTests
     [Fact]
     public void HTTP_over_TCP_below_a_path_gives_this_block() => Assert.Equal("""
         # /etc/lighttpd/conf-enabled/50-hello.conf, then: lighttpd -tt -f /etc/lighttpd/lighttpd.conf && systemctl restart lighttpd
-        server.modules += ( "mod_proxy" )
+        server.modules += ( "mod_setenv", "mod_proxy" )
 
         # The path as the client wrote it: the application decodes it once, and Millrace refuses dot segments: lighttpd's
         # rules look at the simplified path. This holds for every site of the server.
@@ -43,6 +43,8 @@ public sealed class LighttpdConfigTests
             server.max-request-size = 29297             # KiB; ASP.NET Core's own default
             server.stream-response-body = 1             # pass a response on while it comes
             proxy.server = ( "" => (( "host" => "::1", "port" => 5000 )) )
+            # lighttpd adds the address to what the client says
+            setenv.set-request-header += ( "X-Forwarded-For" => "" )
             proxy.header = ( "upgrade" => "enable" )    # WebSockets
         } }
 
