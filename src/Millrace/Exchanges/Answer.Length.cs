@@ -18,8 +18,8 @@ internal sealed partial class Answer
     /// <summary>As HTTP counts it the response is whole: the announced length is written, or there is no body. Read by the loop.</summary>
     public bool IsWholeToPeer => HasStarted && (SuppressesBody || (_declared >= 0 && Volatile.Read(ref _written) >= _declared));
 
-    /// <summary>Nothing more will be written: it has its end, or a body that is as long as announced. Under the send lock.</summary>
-    public bool HasAllOfIt => IsWritten || (HasStarted && _declared > 0 && Volatile.Read(ref _written) >= _declared && !SuppressesBody);
+    // Nothing more will be written: it has its end, or a body that is as long as announced.
+    private bool IsAllThere => IsWritten || (HasStarted && _declared > 0 && Volatile.Read(ref _written) >= _declared && !SuppressesBody);
 
     /// <summary>The same, also where the head has not been written: of HEAD one that says how long the body would be. Within the gate, or when it is closed.</summary>
     public bool IsWhole => (SuppressesBody && (HasStarted || Announced >= 0)) || HasNoBodyStatus || (Announced is >= 0 and var announced && _written >= announced);
@@ -107,6 +107,25 @@ internal sealed partial class Answer
     public string? MissingOf(long declared) => declared >= 0 && _written < declared && !exchange.Head.IsHead && !HasNoBodyStatus ? MismatchText(declared) : null;
 
     private string MismatchText(long declared) => $"Response Content-Length mismatch: too few bytes written ({_written} of {declared}).";
+
+    /// <summary>Under the send lock, before all that has been written is sent: with the last of it the peer may leave at once, and has aborted nothing. One that has the head alone, as of HEAD, may leave a handler that knows no end but this.</summary>
+    /// <param name="isFile">The rest of a file comes along.</param>
+    public void NoteWhole(bool isFile = false)
+    {
+        if (IsAllThere && (isFile || exchange.File.BytesLeft == 0) && !exchange.IsBroken && !exchange.IsUpgraded)
+        {
+            exchange.Life.NoteWhole(true);
+        }
+    }
+
+    /// <summary>The same behind bytes of which the socket has not taken all: some are missing yet.</summary>
+    public void NoteStuck()
+    {
+        if (IsAllThere)
+        {
+            exchange.Life.NoteWhole(false);
+        }
+    }
 
     private void ResetLength()
     {

@@ -189,7 +189,7 @@ internal sealed class AnswerFile(Exchange exchange, SendLock sending)
         using (sending.Hold())
         {
             exchange.Sender.DropDeferred();
-            exchange.NoteWhole(isFile: true);
+            exchange.Answer.NoteWhole(isFile: true);
             SendResult result = exchange.Connection.SendAhead(exchange.Output);
             if (result == SendResult.Done)
             {
@@ -235,7 +235,7 @@ internal sealed class AnswerFile(Exchange exchange, SendLock sending)
                 return;
             }
 
-            exchange.NoteStuck();
+            exchange.Answer.NoteStuck();
             writable = exchange.Sender.WaitWritable();
         }
     }

@@ -229,11 +229,11 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
 
     private SendResult SendOutput()
     {
-        exchange.NoteWhole();
+        exchange.Answer.NoteWhole();
         SendResult result = exchange.Connection.SendOutput(exchange, exchange.Output);
         if (result == SendResult.Again)
         {
-            exchange.NoteStuck();
+            exchange.Answer.NoteStuck();
         }
 
         return result;
@@ -267,13 +267,13 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
             {
                 if (end == exchange.Output.End)
                 {
-                    exchange.NoteWhole();
+                    exchange.Answer.NoteWhole();
                 }
 
                 exchange.Connection.SendUpTo(exchange, exchange.Output, end);
                 if (exchange.Output.Start < end && IsOwed)
                 {
-                    exchange.NoteStuck();
+                    exchange.Answer.NoteStuck();
                     // Flushed, and nobody waits for it: the loop goes on as the socket empties, the handler may say nothing for long.
                     exchange.Connection.WantWritable(exchange);
                     return;

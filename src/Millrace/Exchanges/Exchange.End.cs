@@ -50,25 +50,6 @@ internal sealed partial class Exchange
         return Order.Flush.IsPending ? Sender.FlushWithAnother() : Sender.FlushNow();
     }
 
-    /// <summary>Under the send lock, before all that has been written is sent: with the last of it the peer may leave at once, and has aborted nothing. One that has the head alone, as of HEAD, may leave a handler that knows no end but this.</summary>
-    /// <param name="isFile">The rest of a file comes along.</param>
-    public void NoteWhole(bool isFile = false)
-    {
-        if (Answer.HasAllOfIt && (isFile || File.BytesLeft == 0) && !IsBroken && !IsUpgraded)
-        {
-            Life.NoteWhole(true);
-        }
-    }
-
-    /// <summary>The same behind bytes of which the socket has not taken all: some are missing yet.</summary>
-    public void NoteStuck()
-    {
-        if (Answer.HasAllOfIt)
-        {
-            Life.NoteWhole(false);
-        }
-    }
-
     // Whatever goes wrong here, the request has its end, be it that its peer sees that there is none: on a connection that went on without, the next answer would be taken for this one's.
     private void EndOnce()
     {
