@@ -123,12 +123,8 @@ internal sealed partial class ProgramRequest : WatchedRequest, ISilent, IDisposa
                         if (!goesOn)
                         {
                             BeginUpload(connection, isSent);
-                            for (bool hasSpoken = false; !TryTakeAnswer(connection, connections.Settles); hasSpoken = true)
+                            while (!TryTakeAnswer(connection, connections.Settles))
                             {
-                                if (hasSpoken)
-                                {
-                                    NoteLife();
-                                }
                                 if (_head.IsRead)
                                 {
                                     await ShowAsync(connections.Settles).ConfigureAwait(false);
@@ -137,6 +133,7 @@ internal sealed partial class ProgramRequest : WatchedRequest, ISilent, IDisposa
                                 {
                                     throw new EndOfAnswerException();
                                 }
+                                NoteLife();
                             }
                             isWhole = true;
                         }
