@@ -13,6 +13,9 @@ internal sealed partial class Daemon : IAsyncDisposable
 {
     private const string Stopping = "The daemon stops.";
 
+    /// <summary>In which a router that ends has passed on what it had taken. Longer an application is not kept from its end, by which visitors of streams are told that there is one.</summary>
+    public static readonly TimeSpan RoutersAhead = TimeSpan.FromSeconds(5);
+
     private readonly CommandConsole _console;
     private readonly DaemonFolders _folders;
     private readonly SemaphoreSlim _one = new(0);       // one reload at a time, and none before the start
@@ -163,7 +166,8 @@ internal sealed partial class Daemon : IAsyncDisposable
         Interlocked.MemoryBarrier();        // a reload that is under way shows its applications here, or sees there that it is over
         var apps = _apps;
         var routers = Task.WhenAll([.. apps.Where(static app => app.Settings.IsRouter).Select(EndAsync), .. LeavingRouters]);
-        await Task.WhenAll([routers, .. apps.Where(static app => !app.Settings.IsRouter).Select(app => app.Settings.SharedUrls.Count > 0 ? EndBehindAsync(routers, app, EndAsync) : EndAsync(app))]);
+        var ahead = Task.WhenAny(routers, Task.Delay(RoutersAhead));
+        await Task.WhenAll([routers, .. apps.Where(static app => !app.Settings.IsRouter).Select(app => app.Settings.SharedUrls.Count > 0 ? EndBehindAsync(ahead, app, EndAsync) : EndAsync(app))]);
         await Task.WhenAll(_leaving.Values);
         _states?.End();
         _folders.Dispose();

@@ -15,15 +15,8 @@ internal sealed record ServeFile(string Path, DaemonPlaces Places, IReadOnlyList
     /// <summary>How long the daemon's start waits for its applications: each has had its time by then, unless its code has not rested or is being built.</summary>
     public TimeSpan StartPatience => Apps.Max(static app => app.StartTimeout) + TimeSpan.FromSeconds(30);
 
-    /// <summary>How long its applications may take for the requests that they have when all of them end: those on a shared address do that behind its router.</summary>
-    public TimeSpan StopPatience
-    {
-        get
-        {
-            var routers = Apps.Where(static app => app.IsRouter).Select(static app => app.DrainTimeout).DefaultIfEmpty().Max();
-            return Apps.Where(static app => !app.IsRouter).Max(app => app.DrainTimeout + (app.SharedUrls.Count > 0 ? routers : TimeSpan.Zero));
-        }
-    }
+    /// <summary>How long its applications may take for the requests that they have when all of them end: those on a shared address begin a little behind its router.</summary>
+    public TimeSpan StopPatience => Apps.Max(static app => app.DrainTimeout + (app.SharedUrls.Count > 0 ? Daemon.RoutersAhead : TimeSpan.Zero));
 
     /// <summary>For a sentence: "3 applications and 1 pool".</summary>
     public string CountText

@@ -214,6 +214,7 @@ internal sealed class AnswerFile(Exchange exchange, SendLock sending)
             if (result == SendResult.NoFile)
             {
                 Handle = null;
+                exchange.Answer.NoteStuck();
                 exchange.Answer.FailFile();
                 throw new IOException("The file became shorter, or could not be read, while it was being sent.");
             }

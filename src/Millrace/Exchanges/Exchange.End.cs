@@ -197,7 +197,7 @@ internal sealed partial class Exchange
     /// <summary>The handler has been told that nobody may be waiting any more, and this is how it lets go.</summary>
     public bool IsLetGoBy(Exception error) => LetsGo(error) && !Life.HasTimedOut;
 
-    private bool LetsGo(Exception error) => Life.IsCancelled && error is (OperationCanceledException or IOException);
+    private bool LetsGo(Exception error) => (Life.IsCancelled || Life.HasLeftWithAll) && error is (OperationCanceledException or IOException);
 
     /// <summary>Whoever completes the response is within the gate, and must not wait for himself.</summary>
     public void FailInside(Exception error)

@@ -70,7 +70,7 @@ internal struct RequestLife(ExchangeServices services)
     private ICancelListener? _listener;                 // told as well; under the lock
     private bool _isTold;                               // somebody has been, or would have been, instead of by the token
     private bool _isWhole;                              // nothing is missing of what has been given to the socket, or is just now; under the lock
-    private bool _leftWithAll;                          // as it was then; under the lock
+    private volatile bool _leftWithAll;                 // as it was then; written under the lock
 
     /// <summary>Nobody waits for the response any more, useless or given up: what is written from now on is dropped.</summary>
     public readonly bool IsUnwanted => _worth != ResponseWorth.Wanted;
@@ -83,6 +83,9 @@ internal struct RequestLife(ExchangeServices services)
 
     /// <summary>The handler has been told that nobody may be waiting any more.</summary>
     public readonly bool IsCancelled => _cancelled != CancelCause.None;
+
+    /// <summary>The peer has left, and nothing of the response was missing: what its handler lets go of because of that is no failure either.</summary>
+    public readonly bool HasLeftWithAll => _leftWithAll;
 
     /// <inheritdoc cref="CancelCause.TimeLimit"/>
     public readonly bool HasTimedOut => _cancelled == CancelCause.TimeLimit;

@@ -43,13 +43,13 @@ public sealed class SharedAddressTests
     }
 
     [Fact]
-    public void The_unit_gives_an_application_on_a_shared_address_the_time_of_its_router_besides()
+    public void The_unit_gives_an_application_on_a_shared_address_the_time_that_its_router_is_ahead_besides()
     {
         string UnitOf(string own, string shared) => UnitFile.Write(
             Read($$"""{ "shared": { "front": "http://127.0.0.1:80" }, "apps": [ { "name": "a", "target": "a", "on": "front", "timeouts": { "drain": "{{shared}}" } }, { "name": "b", "target": "b", "urls": "http://127.0.0.1:1", "timeouts": { "drain": "{{own}}" } } ] }"""),
             ["millrace"],
             isRoots: false);
-        Assert.Contains("\nTimeoutStopSec=95\n", UnitOf("10s", "20s"), StringComparison.Ordinal);
+        Assert.Contains("\nTimeoutStopSec=75\n", UnitOf("10s", "20s"), StringComparison.Ordinal);
         Assert.Contains("\nTimeoutStopSec=105\n", UnitOf("60s", "20s"), StringComparison.Ordinal);
     }
 

@@ -1,7 +1,9 @@
 // A connection whose answer has been sent, but whose exchange has not ended: OnCompleted is still running.
 
+using System.Net.Sockets;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http;
+using Microsoft.Extensions.Logging;
 using Millrace.Protocols.FastCgi;
 using Millrace.Tests.Stress;
 
@@ -66,5 +68,46 @@ public sealed class BetweenRequestsTests
 
         gate.SetResult();
         Assert.False(await sawAborted.Task.WaitAsync(TimeSpan.FromSeconds(10)));
+    }
+
+    // It has been answered before it has said all: what its handler reads of the rest yet ends with an exception, and is no failure of the application, as on Kestrel.
+    [Fact]
+    public async Task Peer_that_leaves_with_its_whole_answer_and_not_all_of_its_body_said_is_no_failure()
+    {
+        using var log = new CollectedLog();
+        var ended = new TaskCompletionSource();
+        using var folder = new SocketFolder();
+        await using HostedApp app = await HostedApp.StartAsync(
+            app => app.MapPost("/upload", async (HttpContext context) =>
+            {
+                try
+                {
+                    context.Response.ContentLength = 4;
+                    await context.Response.WriteAsync("done");
+                    await context.Response.Body.FlushAsync();
+                    await context.Request.Body.CopyToAsync(Stream.Null);
+                }
+                finally
+                {
+                    ended.SetResult();
+                }
+            }),
+            builder => builder.Logging.AddProvider(log),
+            address: folder.NewAddress("http"));
+        using (var client = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified) { ReceiveTimeout = 10_000 })
+        {
+            await client.ConnectAsync(new UnixDomainSocketEndPoint(app.Address.Split("unix:")[1]));
+            await client.SendAsync("POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nabc"u8.ToArray());
+            byte[] answer = new byte[1_000];
+            string got = "";
+            while (!got.EndsWith("done", StringComparison.Ordinal))
+            {
+                got += System.Text.Encoding.ASCII.GetString(answer, 0, client.Receive(answer));
+            }
+        }
+
+        await ended.Task.WaitAsync(TimeSpan.FromSeconds(10));
+        await app.App.StopAsync();
+        Assert.Empty(log.Errors);
     }
 }
