@@ -154,6 +154,38 @@ public abstract class CompletedTests(Way way) : SharedTests(way)
             });
     }
 
+    // It may have left, and has not all of it: the socket waits for it.
+    [Fact]
+    public void A_peer_that_finishes_sending_while_its_whole_answer_waits_in_the_socket_cancels_its_handler()
+    {
+        var going = new TaskCompletionSource();
+        CancellationToken token = default;
+        Run(
+            async call =>
+            {
+                if (call.Path == "/first")
+                {
+                    token = call.Aborted;
+                    call.Length = Size;
+                    await WriteAsync(call, "longer than the socket takes");
+                    await going.Task;
+                }
+            },
+            bench =>
+            {
+                Caller caller = bench.Connect();
+                bench.Reads = false;
+                bench.Send(caller, caller.Request("/first"));
+                caller.Socket.ClientFinish();
+                bench.Settle();
+                Assert.True(token.IsCancellationRequested);
+                bench.Reads = true;
+                going.SetResult();
+                bench.Settle();
+                bench.OthersAreServed();
+            });
+    }
+
     // A handler that tells what happens for as long as somebody listens knows no other end: of HEAD its client has all there is with the head.
     [Theory]
     [InlineData(false)]
