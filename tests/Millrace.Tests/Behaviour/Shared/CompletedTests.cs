@@ -66,14 +66,7 @@ public abstract class CompletedTests(Way way) : SharedTests(way)
                     before.SetResult();
                     bench.Settle();
                     Assert.Equal(BodyOf(parts[0]), (caller.Begun ?? Assert.Single(caller.Answers)).Body);
-                    if (isReset)
-                    {
-                        caller.Socket.ClientReset();
-                    }
-                    else
-                    {
-                        caller.Socket.ClientClose();
-                    }
+                    Leave(caller, isReset);
 
                     bench.Settle();
                     Assert.False(token.IsCancellationRequested);
@@ -137,14 +130,7 @@ public abstract class CompletedTests(Way way) : SharedTests(way)
                 bench.Reads = false;
                 bench.Send(caller, caller.Request("/first"));
                 Assert.False(token.IsCancellationRequested);
-                if (isReset)
-                {
-                    caller.Socket.ClientReset();
-                }
-                else
-                {
-                    caller.Socket.ClientClose();
-                }
+                Leave(caller, isReset);
 
                 bench.Settle();
                 Assert.True(token.IsCancellationRequested);
@@ -208,14 +194,7 @@ public abstract class CompletedTests(Way way) : SharedTests(way)
                 Caller caller = bench.Connect();
                 bench.Send(caller, caller.Request("/first", "HEAD"));
                 GoOn();
-                if (isReset)
-                {
-                    caller.Socket.ClientReset();
-                }
-                else
-                {
-                    caller.Socket.ClientClose();
-                }
+                Leave(caller, isReset);
 
                 bench.Settle();
                 GoOn();
@@ -327,6 +306,18 @@ public abstract class CompletedTests(Way way) : SharedTests(way)
                 bench.Settle();
                 Assert.Single(caller.Answers);
             });
+    }
+
+    private static void Leave(Caller caller, bool isReset)
+    {
+        if (isReset)
+        {
+            caller.Socket.ClientReset();
+        }
+        else
+        {
+            caller.Socket.ClientClose();
+        }
     }
 
     private protected static async Task WriteAsync(Call call, string how)
