@@ -21,8 +21,9 @@ public enum HeaderRepeats
 /// <summary>Finds headers that are there more than once, in linear time, and judges them. One object serves many requests.</summary>
 internal sealed class RepeatedHeaders
 {
-    // From this number on names are found in a table; below, a set of 64 bits tells most of them apart.
+    // From this number on names are found in a table; below, a set of 64 bits tells most of them apart. Anybody can choose names that it does not: so many names that pass for others are looked at.
     private const int FewMax = 64;
+    private const int MeetingsMax = 16;
     private const int ChunkSize = 128;
 
     private int[] _table = [];
@@ -33,7 +34,7 @@ internal sealed class RepeatedHeaders
     /// <param name="repeats">What is done with repeated ones.</param>
     /// <param name="areJoined">The web server joins repeated fields: two variables are two fields.</param>
     public bool AreAmbiguous(ReadOnlySpan<byte> source, ReadOnlySpan<HeaderSlice> headers, HeaderRepeats repeats, bool areJoined) => repeats != HeaderRepeats.Keep
-        && (headers.Length <= FewMax ? AreFewAmbiguous(source, headers, repeats, areJoined) : AreManyAmbiguous(source, headers, repeats, areJoined));
+        && ((headers.Length <= FewMax ? AreFewAmbiguous(source, headers, repeats, areJoined) : null) ?? AreManyAmbiguous(source, headers, repeats, areJoined));
 
     /// <summary>SERVER_SOFTWARE of a request that a router has got over HTTP.</summary>
     public static ReadOnlySpan<byte> RouterSoftware => "millrace-router"u8;
@@ -47,9 +48,11 @@ internal sealed class RepeatedHeaders
     /// <summary>Whether the web server joins repeated fields into one variable, and makes one name of several.</summary>
     public static bool IsJoining(ReadOnlySpan<byte> serverSoftware) => serverSoftware.StartsWith("lighttpd"u8);
 
-    private static bool AreFewAmbiguous(ReadOnlySpan<byte> source, ReadOnlySpan<HeaderSlice> headers, HeaderRepeats repeats, bool areJoined)
+    // Null: too many names meet.
+    private static bool? AreFewAmbiguous(ReadOnlySpan<byte> source, ReadOnlySpan<HeaderSlice> headers, HeaderRepeats repeats, bool areJoined)
     {
         ulong seen = 0;
+        int meetings = 0;
         for (int i = 0; i < headers.Length; i++)
         {
             ReadOnlySpan<byte> name = headers[i].NameIn(source);
@@ -58,7 +61,18 @@ internal sealed class RepeatedHeaders
             {
                 for (int j = 0; j < i; j++)
                 {
-                    if (IsSameName(headers[j].NameIn(source), name))
+                    ReadOnlySpan<byte> other = headers[j].NameIn(source);
+                    if (other.Length != name.Length)
+                    {
+                        continue;
+                    }
+
+                    if (++meetings > MeetingsMax)
+                    {
+                        return null;
+                    }
+
+                    if (IsSameName(other, name))
                     {
                         if (IsAmbiguous(source, headers[j], headers[i], repeats, areJoined))
                         {
