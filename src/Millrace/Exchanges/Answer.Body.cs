@@ -29,9 +29,6 @@ internal sealed partial class Answer
     /// <summary>Somebody has been given a part of the output, and may say later that there are bytes in it.</summary>
     public bool IsReservedInPlace => _reserved > 0 && _reservedAt < 0 && _lentAt < 0;
 
-    /// <summary>Somebody may still say that there are bytes in what he was given.</summary>
-    public bool IsReserved => _reserved > 0;
-
     /// <summary>What the record or chunk of a file has announced does not come: whatever else were written would be taken for it.</summary>
     public bool HasFileFailed { get; private set; }
 
@@ -44,8 +41,18 @@ internal sealed partial class Answer
         _reserved = 0;
     }
 
-    /// <summary>What was given and not advanced over is nobody's any more.</summary>
+    /// <summary>The application writes, flushes or ends: what it was given and has not advanced over is nobody's any more.</summary>
     public void DropReserved() => _reserved = 0;
+
+    /// <summary>Something goes into the output, or leaves it. Memory of its own may have been given to the application since that was asked for, and is behind it.</summary>
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    public void DropReservedInPlace()
+    {
+        if (_lentAt < 0)
+        {
+            _reserved = 0;
+        }
+    }
 
     /// <summary>Memory for body bytes that the application may keep, whatever it does with it later; <see cref="AdvanceBody"/> copies what was written.</summary>
     /// <exception cref="ArgumentOutOfRangeException">Negative, or more than fits into an array behind what has been written and not sent.</exception>
@@ -207,7 +214,7 @@ internal sealed partial class Answer
     /// <summary>The same where nothing else is on its way.</summary>
     public void AppendNow(ReadOnlySpan<byte> bytes)
     {
-        _reserved = 0;
+        DropReservedInPlace();
         AppendLast(bytes);
     }
 

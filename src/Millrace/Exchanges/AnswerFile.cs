@@ -43,8 +43,10 @@ internal sealed class AnswerFile(Exchange exchange, SendLock sending)
         bool held = false;
         bool begun = false;
         byte[]? part = null;
-        if (exchange.Order.IsBusy)
+        bool waits = exchange.Order.IsBusy;
+        if (waits)
         {
+            exchange.Answer.DropReserved();
             Task turn = exchange.Writes.Follow(null);
             exchange.Gate.Exit(ticket);
             entered = false;
@@ -76,7 +78,11 @@ internal sealed class AnswerFile(Exchange exchange, SendLock sending)
                 exchange.Answer.Start();
             }
 
-            exchange.Answer.DropReserved();     // what was given before lies in front of the file's bytes, or is sent with their head
+            if (!waits)
+            {
+                exchange.Answer.DropReserved();     // what was given before lies in front of the file's bytes, or is sent with their head
+            }
+
             if (exchange.Answer.SuppressesBody)
             {
                 exchange.Answer.Count(isUnsaid ? 0 : count);

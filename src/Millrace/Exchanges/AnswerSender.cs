@@ -57,7 +57,7 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
     {
         using (sending.Hold())
         {
-            if (!exchange.Answer.IsReserved)
+            if (!exchange.Answer.IsReservedInPlace)
             {
                 exchange.Answer.CloseChunk();
             }
@@ -82,7 +82,7 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
     public ValueTask FlushNow()
     {
         exchange.Answer.Start();
-        exchange.Answer.DropReserved();
+        exchange.Answer.DropReservedInPlace();
         exchange.Answer.CloseChunk();
         if (exchange.Life.IsUnwanted)
         {

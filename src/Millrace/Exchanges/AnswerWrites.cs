@@ -19,6 +19,7 @@ internal sealed class AnswerWrites(Exchange exchange)
     public ValueTask Write(ReadOnlySpan<byte> span, out int taken)
     {
         exchange.Answer.CheckNotEnded();
+        exchange.Answer.DropReserved();
         if (IsBusy)
         {
             return WriteBehind(span, out taken);
@@ -114,7 +115,14 @@ internal sealed class AnswerWrites(Exchange exchange)
 
     /// <summary>Sends what has been written so far, now or (in the handler's synchronous part) a little later. Within the gate.</summary>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
-    public ValueTask FlushAsync() => IsBusy ? new ValueTask(Follow([])) : exchange.Sender.FlushNow();
+    public ValueTask FlushAsync()
+    {
+        exchange.Answer.DropReserved();
+        return FlushBehind();
+    }
+
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    private ValueTask FlushBehind() => IsBusy ? new ValueTask(Follow([])) : exchange.Sender.FlushNow();
 
     /// <summary>
     /// What waits for the peer, as long as whoever began it wants it. Once it is given up nobody knows how much of the response has
@@ -190,7 +198,7 @@ internal sealed class AnswerWrites(Exchange exchange)
 
         try
         {
-            return exchange.Answer.HasStarted ? FlushAsync() : default;     // nothing of a file begins no response
+            return exchange.Answer.HasStarted ? FlushBehind() : default;     // nothing of a file begins no response
         }
         finally
         {

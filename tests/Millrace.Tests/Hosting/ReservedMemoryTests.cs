@@ -1,6 +1,7 @@
 // GetMemory, then something else, then Advance: what was given before is nobody's any more where bytes have left, or are leaving, behind it.
 // PipeWriter.GetMemory: it is of no use after the next call of Advance, and here neither behind a write, a flush or a file.
 
+using System.Buffers;
 using System.Globalization;
 using System.IO.Pipelines;
 using System.Text;
@@ -87,5 +88,46 @@ public sealed class ReservedMemoryTests
         Assert.Equal(expected.Length.ToString(CultureInfo.InvariantCulture), answer.Text.Length.ToString(CultureInfo.InvariantCulture));
         Assert.Equal(expected, answer.Text);
         Assert.Equal(between == "start", advanced);
+    }
+
+    public static MatrixTheoryData<ApplicationProtocol, bool, string> Ahead => new(Enum.GetValues<ApplicationProtocol>(), [false, true], ["flush", "write", "file"]);
+
+    // What goes on ahead of it, a flush, a write in parts or a file that nobody has awaited, does not take away what has been given behind it.
+    [Theory]
+    [MemberData(nameof(Ahead))]
+    public async Task What_is_given_while_something_else_is_on_its_way_goes_behind_that(ApplicationProtocol protocol, bool isFlushed, string ahead)
+    {
+        string path = Path.GetTempFileName();
+        await File.WriteAllTextAsync(path, new string('f', FileSize), Ended);
+        byte[] large = Encoding.ASCII.GetBytes(new string('f', FileSize));
+        await using UnixApp app = await UnixApp.StartAsync(protocol, web => web.MapGet("/", async context =>
+        {
+            await context.Response.StartAsync(Ended);
+            PipeWriter writer = context.Response.BodyWriter;
+            if (ahead == "flush")
+            {
+                writer.Write(large);
+            }
+
+            Task under = ahead switch
+            {
+                "flush" => writer.FlushAsync(Ended).AsTask(),
+                "write" => context.Response.Body.WriteAsync(large, Ended).AsTask(),
+                _ => context.Response.SendFileAsync(path, 0, null, Ended),
+            };
+            Assert.False(under.IsCompleted);
+            writer.Write("|one"u8);     // waits for its turn
+            Task flush = isFlushed ? writer.FlushAsync(Ended).AsTask() : Task.CompletedTask;
+            Memory<byte> given = writer.GetMemory(100);
+            await under;
+            await flush;
+            await Task.Delay(20, Ended);
+            "|two"u8.CopyTo(given.Span);
+            writer.Advance("|two".Length);
+            await writer.FlushAsync(Ended);
+        }));
+        UnixAnswer answer = await app.GetLate("/", TimeSpan.FromMilliseconds(200));
+        File.Delete(path);
+        Assert.Equal(new string('f', FileSize) + "|one|two", answer.Text);
     }
 }
