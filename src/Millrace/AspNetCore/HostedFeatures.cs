@@ -23,6 +23,16 @@ internal sealed partial class HostedFeatures(Exchange exchange) : RequestFeature
 
     public bool IsReadOnly => false;
 
+    /// <summary>Whether nobody has set one: those that are the server's are this object, and there are no others.</summary>
+    internal bool AreAsMade
+    {
+        get
+        {
+            Check();
+            return _setCount == 0;
+        }
+    }
+
     public int Revision
     {
         get

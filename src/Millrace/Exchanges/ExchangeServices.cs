@@ -77,7 +77,7 @@ internal abstract class ExchangeServices
 
     public void Return(Exchange exchange)
     {
-        if (_exchanges.Count < SpareMax)
+        if (!DriverBuffers.TryKeepHere(exchange) && _exchanges.Count < SpareMax)
         {
             _ = _exchanges.TryEnqueue(exchange);
         }

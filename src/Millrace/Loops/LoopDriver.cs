@@ -11,7 +11,6 @@ namespace Millrace.Loops;
 
 internal sealed class LoopDriver(LoopServices services) : DriverBuffers(services)
 {
-    private readonly Stack<Exchange> _spare = new();
     private readonly ThreadTraits _traits = ThreadTraits.OfCurrent();
 
     public CgiHead Cgi { get; } = new()
@@ -48,20 +47,8 @@ internal sealed class LoopDriver(LoopServices services) : DriverBuffers(services
     {
         _traits.TakeCurrent();
         Context = ExecutionContext.Capture()!;
-    }
-
-    public Exchange RentExchange() => _spare.TryPop(out Exchange? exchange) ? exchange : services.RentExchange();
-
-    public void Return(Exchange exchange)
-    {
-        if (_spare.Count < 4)
-        {
-            _spare.Push(exchange);
-        }
-        else
-        {
-            services.Return(exchange);
-        }
+        BufferPool.BeginThread();
+        KeepSpares();
     }
 
     /// <summary>Before user code: an interruption that came too late for what ran before is nobody's.</summary>
