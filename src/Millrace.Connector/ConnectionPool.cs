@@ -1,17 +1,16 @@
 // Connections to one responder that are kept for the next request: the one that was used last first, so that those that nobody needs grow old and are closed.
-// How many there may be is bounded, those of the loops (RelayPool.cs) among them; who comes when all are in use waits for a while.
+// How many there may be is bounded, those of the relays (RelayPool.cs) among them; who comes when all are in use waits for a while. What a loop tells of lies on a shelf of that loop (LoopShelf.cs)
+// until somebody has to wait: a kept connection has its place there, where all others have given it back.
 
 using System.Net;
-using System.Net.Sockets;
+using Millrace.Loops;
 using Millrace.Platform;
 
 namespace Millrace.Connector;
 
-internal sealed class ConnectionPool : IProgramConnections, IDisposable
+internal sealed partial class ConnectionPool : IProgramConnections, IDisposable
 {
     private static readonly TimeSpan s_queueIsFull = TimeSpan.FromMilliseconds(5);
-
-    private const int LookedAtMax = 16;
 
     private readonly EndPoint _endPoint;
     private readonly ConnectionLimits _limits;
@@ -61,7 +60,7 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
         {
             lock (_lock)
             {
-                return _idle.Count;
+                return _idle.Count + _shelves.Sum(static shelf => shelf.Count);
             }
         }
     }
@@ -73,24 +72,33 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
     public ValueTask<PooledConnection> RentAsync(bool fresh, CancellationToken ct) => RentAsync(fresh, default, ct);
 
     /// <inheritdoc cref="IProgramConnections.TryRent"/>
-    public PooledConnection? TryRent(TransportKind kind)
+    public PooledConnection? TryRent(TransportKind kind) =>
+        (FindShelf(kind.Loop) is { } its ? TryTakeUsable(its) : null) ?? TryRentIdle() ?? TryRentOfOthers(kind.Loop);
+
+    private PooledConnection? TryRentIdle()
     {
         if (!_places.Wait(0, CancellationToken.None))
         {
             return null;
         }
-        PooledConnection? kept = null;
-        try
+        PooledConnection? kept = TryTakeUsable();
+        if (kept is null)
         {
-            return kept = TryTakeUsable(kind);
+            _places.Release();
         }
-        finally
+        return kept;
+    }
+
+    private PooledConnection? TryRentOfOthers(LoopSources? loop)
+    {
+        foreach (LoopShelf shelf in Volatile.Read(ref _shelves))
         {
-            if (kept is null)
+            if (shelf.Loop != loop && TryTakeUsable(shelf) is { } kept)
             {
-                _places.Release();
+                return kept;
             }
         }
+        return null;
     }
 
     /// <inheritdoc cref="IProgramConnections.RentAsync"/>
@@ -102,7 +110,7 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
         }
         try
         {
-            if (!fresh && TryTakeUsable(kind) is { } kept)
+            if (!fresh && TryTakeUsable() is { } kept)
             {
                 return kept;
             }
@@ -122,6 +130,7 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
         try
         {
             PlacesWanted?.Invoke();
+            ClearShelves();
             return await _places.WaitAsync(_limits.ConnectTimeout, ct).ConfigureAwait(false);
         }
         finally
@@ -175,7 +184,7 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
     /// <summary>A place for a connection that is not of this pool, which <see cref="ReleasePlace"/> gives back. Does not wait.</summary>
     public bool TryTakePlace()
     {
-        if (!_places.Wait(0, CancellationToken.None))
+        if (!_places.Wait(0, CancellationToken.None) && (!ClearShelves() || !_places.Wait(0, CancellationToken.None)))
         {
             return false;
         }
@@ -204,13 +213,32 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
     public void Return(PooledConnection connection)
     {
         connection.BecomeIdle();
+        if (connection.Loop is { } loop && Volatile.Read(ref _waiting) == 0 && ShelfOf(loop)?.TryPut(connection) == true)
+        {
+            Interlocked.MemoryBarrier();        // whoever begins to wait sees it there, or is seen here
+            if (Volatile.Read(ref _waiting) > 0)
+            {
+                _ = ClearShelves();
+            }
+            return;
+        }
+        PutBack(connection);
+    }
+
+    private void PutBack(PooledConnection connection)
+    {
         bool isKept;
         lock (_lock)
         {
             isKept = !_isDisposed;
             if (isKept)
             {
-                _idle.Add(connection);
+                int at = _idle.Count;       // the oldest come first
+                while (at > 0 && _idle[at - 1].IsIdleSinceLaterThan(connection))
+                {
+                    at--;
+                }
+                _idle.Insert(at, connection);
             }
         }
         if (!isKept)
@@ -235,12 +263,14 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
             _isDisposed = true;
             _idle.ForEach(static connection => connection.Dispose());
             _idle.Clear();
+            Array.ForEach([.. _shelves.SelectMany(static shelf => shelf.TakeAll(closes: true))], Drop);
+            _shelves = [];
         }
     }
 
-    private PooledConnection? TryTakeUsable(TransportKind kind)
+    private PooledConnection? TryTakeUsable()
     {
-        while (TryTake(kind, out PooledConnection kept))
+        while (TryTake(out PooledConnection kept))
         {
             if (kept.IsUsable)
             {
@@ -251,8 +281,7 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
         return null;
     }
 
-    // Of those that were used last one whose answer wakes the loop that the request is on, where there is one.
-    private bool TryTake(TransportKind kind, out PooledConnection connection)
+    private bool TryTake(out PooledConnection connection)
     {
         lock (_lock)
         {
@@ -261,111 +290,24 @@ internal sealed class ConnectionPool : IProgramConnections, IDisposable
                 connection = null!;
                 return false;
             }
-            int last = _idle.Count - 1;
-            int at = last;
-            while (at > 0 && at > last - LookedAtMax && !_idle[at].IsOf(kind))
-            {
-                at--;
-            }
-            at = _idle[at].IsOf(kind) ? at : last;
-            connection = _idle[at];
-            _idle.RemoveAt(at);
+            connection = _idle[^1];
+            _idle.RemoveAt(_idle.Count - 1);
             return true;
-        }
-    }
-
-    private ValueTask<Socket> ConnectAsync(CancellationToken ct) => ConnectAsync(_endPoint, _limits.ConnectTimeout, ct);
-
-    /// <summary>Connects to a responder. A Unix socket whose queue is full refuses at once, where TCP waits: here both do.</summary>
-    /// <exception cref="ConnectorException">There is no connection.</exception>
-    public static ValueTask<Socket> ConnectAsync(EndPoint endPoint, TimeSpan timeout, CancellationToken ct) =>
-        endPoint is UnixDomainSocketEndPoint && !ct.IsCancellationRequested && TryConnect(endPoint) is { } socket ? new ValueTask<Socket>(socket) : ConnectWithinAsync(endPoint, timeout, ct);
-
-    // A Unix socket connects at once, or says why not: only then is there a time to be measured.
-    private static Socket? TryConnect(EndPoint endPoint)
-    {
-        Socket socket = NewSocket(endPoint);
-        try
-        {
-            socket.Blocking = false;
-            socket.Connect(endPoint);
-            return socket;
-        }
-        catch (SocketException)
-        {
-            socket.Dispose();
-            return null;
-        }
-    }
-
-    private static async ValueTask<Socket> ConnectWithinAsync(EndPoint endPoint, TimeSpan timeout, CancellationToken ct)
-    {
-        using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct);
-        limit.CancelAfter(timeout);
-        while (true)
-        {
-            Socket socket = NewSocket(endPoint);
-            try
-            {
-                await socket.ConnectAsync(endPoint, limit.Token).ConfigureAwait(false);
-                return socket;
-            }
-            catch (SocketException error) when (error.SocketErrorCode is SocketError.WouldBlock or SocketError.TryAgain)
-            {
-                socket.Dispose();
-            }
-            catch (SocketException error)
-            {
-                socket.Dispose();
-                throw new ConnectorException(ConnectorFault.NoConnection, $"{endPoint} cannot be connected to: {error.Message}", error);
-            }
-            catch (OperationCanceledException) when (!ct.IsCancellationRequested)
-            {
-                socket.Dispose();
-                throw new ConnectorException(ConnectorFault.Busy, $"{endPoint} has not accepted a connection within {timeout.TotalSeconds:0.#} s.");
-            }
-            catch
-            {
-                socket.Dispose();
-                throw;
-            }
-            try
-            {
-                await Task.Delay(s_queueIsFull, limit.Token).ConfigureAwait(false);
-            }
-            catch (OperationCanceledException) when (!ct.IsCancellationRequested)
-            {
-                throw new ConnectorException(ConnectorFault.Busy, $"The queue of {endPoint} has been full for {timeout.TotalSeconds:0.#} s.");
-            }
-        }
-    }
-
-    private static Socket NewSocket(EndPoint endPoint)
-    {
-        try
-        {
-            return endPoint is UnixDomainSocketEndPoint ? UnixSocket.New() : new Socket(endPoint.AddressFamily, SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
-        }
-        catch (SocketException error)
-        {
-            throw new ConnectorException(ConnectorFault.Busy, $"There is no socket for a connection to {endPoint}: {error.Message}. Allow the process more open files (LimitNOFILE= of its unit, ulimit -n).", error) { IsShortage = true };
         }
     }
 
     private void CloseOld()
     {
-        List<PooledConnection> old = [];
+        PooledConnection[] old;
         lock (_lock)
         {
-            int count = 0;      // the oldest come first
-            while (count < _idle.Count && _idle[count].IdleFor > _limits.IdleTimeout)
-            {
-                count++;
-            }
-            old.AddRange(_idle.Take(count));
-            _idle.RemoveRange(0, count);
+            old = PooledConnection.TakeOld(_idle, _limits.IdleTimeout);
         }
-        old.ForEach(static connection => connection.Dispose());
+        Array.ForEach(old, static connection => connection.Dispose());
+        foreach (LoopShelf shelf in Volatile.Read(ref _shelves))
+        {
+            Array.ForEach(shelf.TakeOld(_limits.IdleTimeout), Drop);
+        }
     }
 }
 

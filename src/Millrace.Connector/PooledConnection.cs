@@ -1,6 +1,7 @@
 // One kept connection to a responder, and how its bytes are cut into records.
 
 using System.Net.Sockets;
+using Millrace.Loops;
 using Millrace.Protocols;
 using Millrace.Protocols.FastCgi;
 
@@ -17,6 +18,7 @@ internal sealed class PooledConnection(ITransport transport) : IDisposable
     private int _end;
     private long _idleSince;
     private bool _hasOwn;       // records of the request that it has
+    private ushort _lastId;     // 0: it has had none
 
     /// <summary>Whether a request has been answered over it before.</summary>
     public bool IsUsed { get; private set; }
@@ -24,9 +26,23 @@ internal sealed class PooledConnection(ITransport transport) : IDisposable
     /// <summary>Whether bytes of an answer have come since <see cref="BeginRequest"/>.</summary>
     public bool HasAnswered { get; private set; }
 
-    public bool IsOf(TransportKind kind) => kind.IsOf(transport);
+    /// <summary>Which tells of it; null: the runtime.</summary>
+    public LoopSources? Loop => (transport as LoopTransport)?.Loop;
 
-    public TimeSpan IdleFor => TimeSpan.FromMilliseconds(Environment.TickCount64 - _idleSince);
+    public bool IsIdleSinceLaterThan(PooledConnection other) => _idleSince > other._idleSince;
+
+    /// <summary>Takes those that nobody has used for longer out of a list in which the oldest come first.</summary>
+    public static PooledConnection[] TakeOld(List<PooledConnection> idle, TimeSpan limit)
+    {
+        int count = 0;
+        while (count < idle.Count && Environment.TickCount64 - idle[count]._idleSince > limit.TotalMilliseconds)
+        {
+            count++;
+        }
+        PooledConnection[] old = [.. idle.Take(count)];
+        idle.RemoveRange(0, count);
+        return old;
+    }
 
     /// <summary>A kept connection on which nothing has come: an answer nobody has asked for, or its end, makes it useless.</summary>
     public bool IsUsable
@@ -63,6 +79,14 @@ internal sealed class PooledConnection(ITransport transport) : IDisposable
     {
         RequestId = id;
         HasAnswered = HasSent = _hasOwn = false;
+    }
+
+    /// <summary>One whose id is another than that of the request before it: what comes late of that must not pass for an answer to this. The first one's is what web servers give, who know no other.</summary>
+    /// <returns>The id.</returns>
+    public ushort BeginNextRequest()
+    {
+        BeginRequest(_lastId = (ushort)((_lastId % ushort.MaxValue) + 1));
+        return _lastId;
     }
 
     public void BecomeIdle()

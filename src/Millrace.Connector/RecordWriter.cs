@@ -17,11 +17,7 @@ internal sealed class RecordWriter(ushort requestId = RecordWriter.RequestId) : 
 
     private const int UsualSize = 4 * 1024;
 
-    // What nearly every request has and gives back on the same thread: a common place for spares costs more than what is written.
-    [ThreadStatic]
-    private static byte[]? t_spare;
-
-    private byte[] _bytes = TakeSpare();
+    private byte[] _bytes = BufferPool.Rent(UsualSize);
     private int _end;
     private int _record = -1;       // where the record that is being written begins
 
@@ -38,6 +34,22 @@ internal sealed class RecordWriter(ushort requestId = RecordWriter.RequestId) : 
     public int Length => _end;
 
     public void Clear() => _end = 0;
+
+    /// <summary>Gives what has been written, and what will be, another id.</summary>
+    public void Readdress(ushort id)
+    {
+        if (id == requestId)
+        {
+            return;
+        }
+        requestId = id;
+        for (int at = 0; at < _end;)
+        {
+            var header = RecordHeader.Read(_bytes.AsSpan(at));
+            RecordHeader.Write(_bytes.AsSpan(at), header.Type, id, header.ContentLength, header.PaddingLength);
+            at += RecordHeader.Size + header.ContentLength + header.PaddingLength;
+        }
+    }
 
     public void WriteBegin(bool keepConnection)
     {
@@ -93,6 +105,22 @@ internal sealed class RecordWriter(ushort requestId = RecordWriter.RequestId) : 
     /// <summary>The same for texts that are ASCII and have the short form of a length, as nearly all have. False: they have not, and nothing is written.</summary>
     public bool TryAppendPair(string name, ReadOnlySpan<char> value) => TryAppendPair("", name, value, out _);
 
+    /// <summary>The same for a name that is written already.</summary>
+    public bool TryAppendPair(scoped ReadOnlySpan<byte> name, ReadOnlySpan<char> value)
+    {
+        if (!TryReservePair(name.Length, value.Length, out Span<byte> pair))
+        {
+            return false;
+        }
+        name.CopyTo(pair[2..]);
+        if (Ascii.FromUtf16(value, pair[(2 + name.Length)..], out _) != OperationStatus.Done)
+        {
+            return false;
+        }
+        _end += pair.Length;
+        return true;
+    }
+
     /// <summary>The same for a field of a request: its variable is HTTP_ and its name in capitals, with '_' for '-' (RFC 3875 §4.1.18).</summary>
     public bool TryAppendField(string field, string value)
     {
@@ -109,20 +137,31 @@ internal sealed class RecordWriter(ushort requestId = RecordWriter.RequestId) : 
     {
         name = default;
         int nameLength = prefix.Length + rest.Length;
-        int size = 2 + nameLength + value.Length;
-        if (nameLength > ShortLengthMax || value.Length > ShortLengthMax || size > RecordHeader.ContentLengthMax - (_end - _record - RecordHeader.Size))
+        if (!TryReservePair(nameLength, value.Length, out Span<byte> pair))
         {
             return false;
         }
-        Span<byte> pair = Reserve(size);
-        (pair[0], pair[1]) = ((byte)nameLength, (byte)value.Length);
         name = pair.Slice(2, nameLength);
         if ((prefix.Length > 0 && Ascii.FromUtf16(prefix, name, out _) != OperationStatus.Done) || Ascii.FromUtf16(rest, name[prefix.Length..], out _) != OperationStatus.Done
             || Ascii.FromUtf16(value, pair[(2 + nameLength)..], out _) != OperationStatus.Done)
         {
             return false;
         }
-        _end += size;
+        _end += pair.Length;
+        return true;
+    }
+
+    // Of the short form, its lengths written.
+    private bool TryReservePair(int nameLength, int valueLength, out Span<byte> pair)
+    {
+        pair = default;
+        int size = 2 + nameLength + valueLength;
+        if (nameLength > ShortLengthMax || valueLength > ShortLengthMax || size > RecordHeader.ContentLengthMax - (_end - _record - RecordHeader.Size))
+        {
+            return false;
+        }
+        pair = Reserve(size)[..size];
+        (pair[0], pair[1]) = ((byte)nameLength, (byte)valueLength);
         return true;
     }
 
@@ -166,19 +205,7 @@ internal sealed class RecordWriter(ushort requestId = RecordWriter.RequestId) : 
     {
         byte[] bytes = _bytes;
         _bytes = [];
-        if (bytes.Length == UsualSize && t_spare is null)
-        {
-            t_spare = bytes;
-            return;
-        }
         BufferPool.Return(bytes);
-    }
-
-    private static byte[] TakeSpare()
-    {
-        byte[]? spare = t_spare;
-        t_spare = null;
-        return spare ?? BufferPool.Rent(UsualSize);
     }
 
     private RecordType CloseRecord()

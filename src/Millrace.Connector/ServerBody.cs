@@ -23,7 +23,7 @@ internal static class ServerBody
 
     /// <summary>Whether anything may come of it. Over FastCGI without a length only its end tells that it is empty: what the feature says before that is as applications expect it, and may be wrong.</summary>
     public static bool MayHaveBody(this HttpContext context) =>
-        context.Request.ContentLength != 0 && (context.Features.Get<IHttpRequestBodyDetectionFeature>() is not { CanHaveBody: false } detection || (detection is RequestBound its && IsComing(its)));
+        context.Request.ContentLength != 0 && ((context.AsMade() ?? context.Features.Get<IHttpRequestBodyDetectionFeature>()) is not { CanHaveBody: false } detection || (detection is RequestBound its && IsComing(its)));
 
     private static bool IsComing(RequestBound its)
     {
@@ -43,5 +43,6 @@ internal static class ServerBody
     }
 
     /// <summary>Whether nobody has replaced it, or anything of the response: Kestrel's features are one object, and Millrace's are.</summary>
-    public static bool HasServersResponse(this HttpContext context) => ReferenceEquals(context.Features.Get<IHttpResponseBodyFeature>(), context.Features.Get<IHttpResponseFeature>());
+    public static bool HasServersResponse(this HttpContext context) =>
+        context.AsMade() is not null || ReferenceEquals(context.Features.Get<IHttpResponseBodyFeature>(), context.Features.Get<IHttpResponseFeature>());
 }

@@ -31,10 +31,10 @@ internal interface ITransport : IDisposable
 /// <summary>How the sockets of a request's connections are carried: by the loop that has its own connection, or, on another server, by the runtime.</summary>
 internal readonly struct TransportKind(LoopSources? loop)
 {
-    public static TransportKind For(HttpContext context) => new(context.Features.Get<ILoopFeature>()?.Sources);
+    public static TransportKind For(HttpContext context) => new((context.AsMade() ?? context.Features.Get<ILoopFeature>())?.Sources);
 
-    /// <summary>Whether it is what <see cref="Over"/> would make.</summary>
-    public bool IsOf(ITransport transport) => (transport as LoopTransport)?.Loop == loop;
+    /// <summary>Null: the runtime.</summary>
+    public LoopSources? Loop => loop;
 
     // A TCP socket has been watched by the runtime while it was being connected, and would wake both.
     public ITransport Over(Socket socket) => loop is not null && socket.AddressFamily == AddressFamily.Unix ? new LoopTransport(socket, loop) : new SocketTransport(socket);

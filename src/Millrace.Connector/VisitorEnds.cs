@@ -11,7 +11,7 @@ internal readonly record struct VisitorEnds(IPAddress? Local, int LocalPort, IPA
 {
     public static VisitorEnds Of(HttpContext context)
     {
-        if (context.Features.Get<IHttpConnectionFeature>() is RequestFeatures its && its.TryGetEnds(out IPEndPoint? remote, out IPEndPoint? local))
+        if ((context.AsMade() ?? context.Features.Get<IHttpConnectionFeature>()) is RequestFeatures its && its.TryGetEnds(out IPEndPoint? remote, out IPEndPoint? local))
         {
             return new VisitorEnds(local?.Address, local?.Port ?? 0, remote?.Address, remote?.Port ?? 0);
         }

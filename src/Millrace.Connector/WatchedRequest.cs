@@ -39,7 +39,7 @@ internal abstract class WatchedRequest(HttpContext context) : ICancelListener
 
     protected CancellationTokenRegistration BeginWatch()
     {
-        if (_leaving is null && context.Features.Get<IHttpRequestLifetimeFeature>() is RequestBound its && its.Exchange.TryUse(its.Ticket, out ExchangeUse use))
+        if (_leaving is null && (context.AsMade() ?? context.Features.Get<IHttpRequestLifetimeFeature>()) is RequestBound its && its.Exchange.TryUse(its.Ticket, out ExchangeUse use))
         {
             using (use)
             {

@@ -13,8 +13,6 @@ namespace Millrace.Connector;
 
 internal sealed partial class FastCgiProgram : IDisposable
 {
-    private static int s_lastId;        // of all programs: several may ask the processes of one pool, over the same connections
-
     private readonly FastCgiProgramOptions _options;
     private readonly ConnectionPool? _pool;
     private readonly ProcessPool? _processes;
@@ -100,7 +98,7 @@ internal sealed partial class FastCgiProgram : IDisposable
 
     private Task RunAsync(HttpContext context, string place, in ScriptTarget target, IReadOnlyDictionary<string, string>? given)
     {
-        var request = new ProgramRequest(context, _options, given, NextId()) { Room = _room };
+        var request = new ProgramRequest(context, _options, given) { Room = _room };
         ValueTask preparing;
         try
         {
@@ -186,10 +184,6 @@ internal sealed partial class FastCgiProgram : IDisposable
             ProgramLog.Printed(_logger, context.Request.Method, ProgramLog.Plain(context.Request.Path.Value ?? ""), _address, errors.ToString());
         }
     }
-
-    // What comes late of one request must not pass for the answer to the next on its connection. Where each has a connection of its own it is as web servers have it, who know no other.
-    private ushort NextId() =>
-        _pool is { KeepsConnections: false } ? RecordWriter.RequestId : (ushort)(1 + ((uint)Interlocked.Increment(ref s_lastId) % ushort.MaxValue));
 
     private static int StatusFor(WorkerPoolException error) => error switch
     {

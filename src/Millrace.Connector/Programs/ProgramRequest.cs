@@ -19,8 +19,8 @@ internal sealed partial class ProgramRequest : WatchedRequest, ISilent, IDisposa
 
     private readonly HttpContext _context;
     private readonly FastCgiProgramOptions _options;
-    private readonly ushort _id;
-    private readonly RecordWriter _writer;
+    private ushort _id;         // over the connection that it has
+    private readonly RecordWriter _writer = new();
     private readonly ProgramHead _head;
     private ResponseEnd _end;
     private Task? _upload;
@@ -39,12 +39,9 @@ internal sealed partial class ProgramRequest : WatchedRequest, ISilent, IDisposa
     /// <param name="context">Whose.</param>
     /// <param name="options">The program's.</param>
     /// <param name="given">See <see cref="ProgramVariables.Write"/>.</param>
-    /// <param name="id">Another one than that of the request before it on its connection.</param>
-    public ProgramRequest(HttpContext context, FastCgiProgramOptions options, IReadOnlyDictionary<string, string>? given, ushort id = RecordWriter.RequestId)
+    public ProgramRequest(HttpContext context, FastCgiProgramOptions options, IReadOnlyDictionary<string, string>? given)
         : base(context)
     {
-        _id = id;
-        _writer = new RecordWriter(id);
         _context = context;
         _options = options;
         Given = given;
@@ -203,7 +200,7 @@ internal sealed partial class ProgramRequest : WatchedRequest, ISilent, IDisposa
 
     private CancellationTokenRegistration Begin(PooledConnection connection, bool settles)
     {
-        connection.BeginRequest(_id);
+        _writer.Readdress(_id = connection.BeginNextRequest());
         _stopping = settles ? CancellationTokenSource.CreateLinkedTokenSource(Leaving) : null;
         BeginSilence(connection);
         return settles ? default : BeginWatch();

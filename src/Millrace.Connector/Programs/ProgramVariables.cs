@@ -38,6 +38,30 @@ internal static class ProgramVariables
 
     private static readonly Dictionary<string, string> s_none = [];
 
+    private static readonly OwnName s_gatewayInterface = new("GATEWAY_INTERFACE");
+    private static readonly OwnName s_serverSoftware = new("SERVER_SOFTWARE");
+    private static readonly OwnName s_serverProtocol = new("SERVER_PROTOCOL");
+    private static readonly OwnName s_requestMethod = new("REQUEST_METHOD");
+    private static readonly OwnName s_requestScheme = new("REQUEST_SCHEME");
+    private static readonly OwnName s_https = new("HTTPS");
+    private static readonly OwnName s_requestUri = new("REQUEST_URI");
+    private static readonly OwnName s_queryString = new("QUERY_STRING");
+    private static readonly OwnName s_contentType = new("CONTENT_TYPE");
+    private static readonly OwnName s_contentLength = new("CONTENT_LENGTH");
+    private static readonly OwnName s_scriptName = new("SCRIPT_NAME");
+    private static readonly OwnName s_documentUri = new("DOCUMENT_URI");
+    private static readonly OwnName s_pathInfo = new("PATH_INFO");
+    private static readonly OwnName s_documentRoot = new("DOCUMENT_ROOT");
+    private static readonly OwnName s_scriptFilename = new("SCRIPT_FILENAME");
+    private static readonly OwnName s_redirectStatus = new("REDIRECT_STATUS");
+    private static readonly OwnName s_pathTranslated = new("PATH_TRANSLATED");
+    private static readonly OwnName s_serverName = new("SERVER_NAME");
+    private static readonly OwnName s_serverPort = new("SERVER_PORT");
+    private static readonly OwnName s_serverAddr = new("SERVER_ADDR");
+    private static readonly OwnName s_remoteAddr = new("REMOTE_ADDR");
+    private static readonly OwnName s_remotePort = new("REMOTE_PORT");
+    private static readonly OwnName s_remoteUser = new("REMOTE_USER");
+
     /// <summary>Writes PARAMS and their end.</summary>
     /// <param name="writer">Where to.</param>
     /// <param name="context">The request.</param>
@@ -57,11 +81,11 @@ internal static class ProgramVariables
         }
         else
         {
-            pairs.Add("CONTENT_LENGTH", length);
-            pairs.Add("REDIRECT_STATUS", "200");
+            pairs.Add(s_contentLength, length);
+            pairs.Add(s_redirectStatus, "200");
             if (target.File.Length > 0)
             {
-                pairs.Add("SCRIPT_FILENAME", target.File);
+                pairs.Add(s_scriptFilename, target.File);
             }
         }
         foreach (var (name, value) in given ?? s_none)
@@ -91,43 +115,43 @@ internal static class ProgramVariables
         HttpRequest request = context.Request;
         var ends = VisitorEnds.Of(context);
         string script = prefix + target.Script;
-        pairs.Add("GATEWAY_INTERFACE", "CGI/1.1");
-        pairs.Add("SERVER_SOFTWARE", "millrace");
-        pairs.Add("SERVER_PROTOCOL", request.Protocol);
-        pairs.Add("REQUEST_METHOD", request.Method);
-        pairs.Add("REQUEST_SCHEME", request.Scheme);
+        pairs.Add(s_gatewayInterface, "CGI/1.1");
+        pairs.Add(s_serverSoftware, "millrace");
+        pairs.Add(s_serverProtocol, request.Protocol);
+        pairs.Add(s_requestScheme, request.Scheme);
+        pairs.Add(s_requestMethod, request.Method);
         if (request.IsHttps)
         {
-            pairs.Add("HTTPS", "on");
+            pairs.Add(s_https, "on");
         }
-        pairs.Add("REQUEST_URI", UriOf(context));
-        pairs.Add("QUERY_STRING", request.QueryString.HasValue ? request.QueryString.Value![1..] : "");
-        pairs.Add("CONTENT_TYPE", request.ContentType ?? "");
-        pairs.Add("CONTENT_LENGTH", length);
-        pairs.Add("SCRIPT_NAME", script);
-        pairs.Add("DOCUMENT_URI", script, target.PathInfo);
-        pairs.Add("PATH_INFO", target.PathInfo);
+        pairs.Add(s_requestUri, UriOf(context));
+        pairs.Add(s_queryString, request.QueryString.HasValue ? request.QueryString.Value![1..] : "");
+        pairs.Add(s_contentType, request.ContentType ?? "");
+        pairs.Add(s_contentLength, length);
+        pairs.Add(s_scriptName, script);
+        pairs.Add(s_documentUri, script, target.PathInfo);
+        pairs.Add(s_pathInfo, target.PathInfo);
         if (options.Root is { } root)
         {
             string seen = Path.TrimEndingDirectorySeparator(options.ScriptRoot ?? root);
-            pairs.Add("DOCUMENT_ROOT", seen);
-            pairs.Add("SCRIPT_FILENAME", seen + target.Script);
-            pairs.Add("REDIRECT_STATUS", "200");        // php-cgi asks for it (cgi.force_redirect)
+            pairs.Add(s_documentRoot, seen);
+            pairs.Add(s_scriptFilename, seen + target.Script);
+            pairs.Add(s_redirectStatus, "200");        // php-cgi asks for it (cgi.force_redirect)
             if (target.PathInfo.Length > 0)
             {
-                pairs.Add("PATH_TRANSLATED", seen + target.PathInfo);
+                pairs.Add(s_pathTranslated, seen + target.PathInfo);
             }
         }
         string host = request.Headers.Host.ToString();      // as it was sent: HttpRequest.Host writes xn-- names in another way, or throws
-        pairs.Add("SERVER_NAME", options.ServerName ?? RelayRoute.NameOf(host));
+        pairs.Add(s_serverName, options.ServerName ?? RelayRoute.NameOf(host));
         int port = ends.LocalPort > 0 ? ends.LocalPort : RelayRoute.PortOf(host) ?? (request.IsHttps ? 443 : 80);
-        pairs.Add("SERVER_PORT", port);
-        pairs.Add("SERVER_ADDR", Text(ends.Local));
-        pairs.Add("REMOTE_ADDR", Text(ends.Remote));
-        pairs.Add("REMOTE_PORT", ends.RemotePort > 0 ? ends.RemotePort : null);
-        if (context.Features.Get<IHttpAuthenticationFeature>()?.User?.Identity is { IsAuthenticated: true, Name: { Length: > 0 } user })      // HttpContext.User would make one for each visitor
+        pairs.Add(s_serverPort, port);
+        pairs.Add(s_serverAddr, Text(ends.Local));
+        pairs.Add(s_remoteAddr, Text(ends.Remote));
+        pairs.Add(s_remotePort, ends.RemotePort > 0 ? ends.RemotePort : null);
+        if (context.AsMade() is null && context.Features.Get<IHttpAuthenticationFeature>()?.User?.Identity is { IsAuthenticated: true, Name: { Length: > 0 } user })      // HttpContext.User would make one for each visitor
         {
-            pairs.Add("REMOTE_USER", user);
+            pairs.Add(s_remoteUser, user);
         }
     }
 
@@ -159,7 +183,7 @@ internal static class ProgramVariables
     // What the visitor has asked for, escapes and all; an absolute target without its scheme and host (RFC 9112 §3.2.2).
     private static string UriOf(HttpContext context)
     {
-        string target = context.Features.Get<IHttpRequestFeature>()?.RawTarget ?? "";
+        string target = context.RawTarget() ?? "";
         int authority = target.StartsWith('/') ? -1 : target.IndexOf("://", StringComparison.Ordinal);
         if (authority >= 0)
         {
@@ -193,21 +217,31 @@ internal static class ProgramVariables
         writer.AppendPair(encoding.GetBytes(name), encoding.GetBytes(value.ToString()));
     }
 
+    // A name that is the same for each request.
+    private sealed class OwnName(string text)
+    {
+        public string Text => text;
+
+        public byte[] Bytes { get; } = Encoding.ASCII.GetBytes(text);
+    }
+
     // What is written here gives way to the application's own variables, and to a front server's where they are not of the program's place.
     private readonly struct OwnPairs(RecordWriter writer, FastCgiProgramOptions options, IReadOnlyDictionary<string, string>? given)
     {
         private readonly bool _areAll = given is null && options.Variables.Count == 0;
 
-        public void Add(string name, ReadOnlySpan<char> value)
+        public void Add(OwnName name, ReadOnlySpan<char> value)
         {
-            if (_areAll || (!options.Variables.ContainsKey(name) && (given is null || s_places.Contains(name) || !given.ContainsKey(name))))
+            if ((_areAll || GivesItsOwn(name.Text)) && !writer.TryAppendPair(name.Bytes, value))
             {
-                Pair(writer, name, value);
+                EncodedPair(writer, name.Text, value, Encoding.UTF8);
             }
         }
 
+        private bool GivesItsOwn(string name) => !options.Variables.ContainsKey(name) && (given is null || s_places.Contains(name) || !given.ContainsKey(name));
+
         /// <summary>Null: an empty one.</summary>
-        public void Add(string name, long? number)
+        public void Add(OwnName name, long? number)
         {
             Span<char> digits = stackalloc char[DigitsMax];
             int count = 0;
@@ -216,7 +250,7 @@ internal static class ProgramVariables
         }
 
         /// <summary>A value in two parts.</summary>
-        public void Add(string name, string first, string second)
+        public void Add(OwnName name, string first, string second)
         {
             Span<char> value = stackalloc char[PlaceMax];
             if (first.TryCopyTo(value) && second.TryCopyTo(value[first.Length..]))

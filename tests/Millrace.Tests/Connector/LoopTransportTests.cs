@@ -11,7 +11,7 @@ namespace Millrace.Tests.Connector;
 public sealed class LoopTransportTests : IDisposable
 {
     private readonly SocketFolder _folder = new();
-    private readonly Loop _loop = new();
+    private readonly HandLoop _loop = new();
     private readonly Socket _program;
     private readonly LoopTransport _transport;
     private readonly byte[] _buffer = new byte[4];
@@ -334,76 +334,5 @@ public sealed class LoopTransportTests : IDisposable
         await program;
         Volatile.Write(ref isOver, true);
         await loop;
-    }
-
-    private sealed class Loop : LoopSources
-    {
-        private readonly Queue<LoopSource> _posted = new();
-
-        public bool HasRoom { get; set; } = true;
-
-        public bool IsTakenOver { get; set; }
-
-        public bool IsWatched { get; private set; }
-
-        public volatile bool HasEnded;
-
-        public int Runs { get; private set; }
-
-        /// <summary>Does what has been posted.</summary>
-        public int Work()
-        {
-            int count = 0;
-            while (TryTake() is { } source)
-            {
-                count++;
-                _ = source.OnPosted(null!);
-            }
-            return count;
-        }
-
-        private LoopSource? TryTake()
-        {
-            lock (_posted)
-            {
-                return _posted.TryDequeue(out LoopSource? source) ? source : null;
-            }
-        }
-
-        public override void Post(LoopSource source)
-        {
-            if (HasEnded)
-            {
-                source.OnLoopEnded();
-                return;
-            }
-            lock (_posted)
-            {
-                _posted.Enqueue(source);
-            }
-        }
-
-        public override bool TryWatch(LoopSource source, int descriptor)
-        {
-            if (HasRoom)
-            {
-                source.Open(descriptor, 1);
-                IsWatched = true;
-            }
-            return HasRoom;
-        }
-
-        public override void Forget(LoopSource source)
-        {
-            source.Forget();
-            IsWatched = false;
-        }
-
-        public override bool RunCode(LoopDriver driver, Action<object?> action, object? state)
-        {
-            Runs++;
-            action(state);
-            return !IsTakenOver;
-        }
     }
 }

@@ -38,6 +38,29 @@ public sealed class RecordWriterTests
     }
 
     [Theory]
+    [InlineData(0)]
+    [InlineData(1)]
+    [InlineData(65_535)]
+    [InlineData(200_000)]
+    public void What_has_been_written_is_given_another_id_in_each_record_3_3(int length)
+    {
+        using var writer = new RecordWriter();
+        using var other = new RecordWriter(65_535);
+        foreach (RecordWriter its in (RecordWriter[])[writer, other])
+        {
+            its.WriteBegin(keepConnection: true);
+            its.BeginStream(RecordType.Params);
+            its.AppendPair("A"u8, new byte[length]);
+            its.EndStream(RecordType.Params);
+        }
+        writer.Readdress(65_535);
+        Assert.True(writer.Written.Span.SequenceEqual(other.Written.Span));
+        writer.EndEmptyStream(RecordType.Stdin);
+        other.EndEmptyStream(RecordType.Stdin);
+        Assert.True(writer.Written.Span.SequenceEqual(other.Written.Span));
+    }
+
+    [Theory]
     [InlineData(1, 1)]
     [InlineData(127, 128)]
     [InlineData(128, 127)]
