@@ -79,8 +79,8 @@ internal abstract partial class ClosingConnection<TKernel> : LentConnection<TKer
         {
             Exchange exchange = Exchange!;
             exchange.MarkBroken();
-            exchange.Body.Break(new IOException("The server failed while the request was in progress."));
             exchange.LosePeer();
+            exchange.Body.Break(new IOException("The server failed while the request was in progress."));
             bool caught = exchange.Body.Readers.TryTake(out Action<object?> action, out object? state);     // where the fault came between a piece of body and the call of its reader
             _owner.Unpin();
             if (caught)

@@ -277,8 +277,8 @@ internal sealed partial class FastCgiConnection<TKernel> : FastCgiSendingConnect
 
     private void GiveUpDispatched(string message)
     {
-        Exchange!.Body.Break(new IOException(message));
-        Exchange.Life.GiveUp();     // a write that waits for the socket goes on waiting: the record that has begun is sent to its end
+        Exchange!.Life.GiveUp();     // before whoever reads hears of it. A write that waits for the socket goes on waiting: the record that has begun is sent to its end
+        Exchange.Body.Break(new IOException(message));
     }
 
     private void AnswerValues(LoopDriver driver, ReadOnlySpan<byte> content, bool isWhole)

@@ -262,10 +262,11 @@ internal abstract class LentConnection<TKernel> : SendingConnection<TKernel>
         }
         else
         {
-            exchange.Body.Break(exchange.IsBroken
+            Exception error = exchange.IsBroken
                 ? new ConnectionAbortedException("The connection was aborted by the application.")
-                : new ConnectionResetException("The peer reset the connection before the end of the request body."));
-            exchange.LosePeer(byItself: true);
+                : new ConnectionResetException("The peer reset the connection before the end of the request body.");
+            exchange.LosePeer(byItself: true);      // before whoever reads hears of it: it is no failure of his
+            exchange.Body.Break(error);
         }
     }
 
