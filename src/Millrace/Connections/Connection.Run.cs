@@ -46,7 +46,7 @@ internal abstract partial class Connection<TKernel>
         bool isHeldInPlace = _held.IsInPlace;      // the driver that takes the loop over copies it, if there is one
         driver.ForgetInterruption();
         long mark = Loop.Enter(this);
-        Task? task = RunHandler(exchange);
+        Task? task = RunHandler(driver, exchange);
         bool isOver = task is null || task.IsCompleted;
         if (SaysSlow)
         {
@@ -124,7 +124,7 @@ internal abstract partial class Connection<TKernel>
     }
 
     // Run does not throw, whatever an application's handler does; should it do so all the same, the loop must still be left.
-    private Task? RunHandler(Exchange exchange)
+    private Task? RunHandler(LoopDriver driver, Exchange exchange)
     {
         exchange.EnterHandler();
         try
@@ -139,7 +139,7 @@ internal abstract partial class Connection<TKernel>
         finally
         {
             exchange.LeaveHandler();
-            exchange.Sender.EndShowing();
+            driver.EndShowing(exchange);
         }
     }
 
@@ -183,7 +183,7 @@ internal abstract partial class Connection<TKernel>
         Exchange exchange = Exchange!;
         exchange.RunsSinceMs = Loop.Kernel.NowMs;
         driver.ForgetInterruption();
-        Task? task = RunHandler(exchange);
+        Task? task = RunHandler(driver, exchange);
         driver.RestoreContext();
         if (task is null || task.IsCompleted)
         {

@@ -16,9 +16,10 @@ internal sealed partial class Answer
 
     private EarlyBody _early;
     private byte[]? _lent;           // memory that the application was given: it may write there for ever, and is never used for another request
+    private byte[]? _given;          // what it was given last: that, or a driver's scratch
     private int _reserved;           // bytes that may still be advanced over
     private int _reservedAt;         // where in _early they begin; -1 when they are in the output
-    private int _lentAt = -1;        // where in _lent they begin; -1 when they are in one of the two
+    private int _givenAt = -1;       // where in _given they begin; -1 when they are in one of the two
 
     /// <summary>Bytes that have been written and not sent, of the body alone where its head has not been written.</summary>
     public int BytesWaiting => HasStarted ? exchange.Output.Length : _early.Length;
@@ -27,7 +28,10 @@ internal sealed partial class Answer
     public int BytesHeld => _early.BytesHeld + (_lent?.Length ?? 0);
 
     /// <summary>Somebody has been given a part of the output, and may say later that there are bytes in it.</summary>
-    public bool IsReservedInPlace => _reserved > 0 && _reservedAt < 0 && _lentAt < 0;
+    public bool IsReservedInPlace => _reserved > 0 && _reservedAt < 0 && _givenAt < 0;
+
+    /// <summary>The application may still say that there are bytes in <paramref name="scratch"/>. Any thread, about itself.</summary>
+    public bool IsReservedIn(byte[] scratch) => Volatile.Read(ref _reserved) > 0 && _given == scratch;
 
     /// <summary>What the record or chunk of a file has announced does not come: whatever else were written would be taken for it.</summary>
     public bool HasFileFailed { get; private set; }
@@ -48,7 +52,7 @@ internal sealed partial class Answer
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     public void DropReservedInPlace()
     {
-        if (_lentAt < 0)
+        if (_givenAt < 0)
         {
             _reserved = 0;
         }
@@ -66,8 +70,7 @@ internal sealed partial class Answer
             _lent = new byte[size];
         }
 
-        _lentAt = 0;
-        _reserved = _lent.Length;
+        Give(_lent, _lent.Length);
         return _lent;
     }
 
@@ -79,20 +82,27 @@ internal sealed partial class Answer
         return exchange.Order.IsBusy ? LendBody(sizeHint).Span : ReserveNow(sizeHint);
     }
 
-    /// <summary>The same for the application, which may make the mistake to use the room for longer, if no longer than its handler's synchronous part, to read what is there, or to say that there are
-    /// bytes where it has written none. There are zeros: what was there may have been somebody else's answer.</summary>
+    /// <summary>The same for the application within its handler's synchronous part, which it may make the mistake to fill when it has written something else, to read, or to say that there are bytes where
+    /// it has written none. Nothing of the server's lies there, and nothing of another request: there are zeros.</summary>
     public Span<byte> ShowBody(int sizeHint)
     {
-        Span<byte> room = ReserveBody(sizeHint);
-        if (_lentAt < 0)
+        CheckNotEnded();
+        CheckReserve(sizeHint);
+        int size = sizeHint == 0 ? ShownSize : Math.Max(sizeHint, ShownSizeMin);
+        if (DriverBuffers.ShowHere(exchange, size) is not { } scratch)
         {
-            room = room[..Math.Min(room.Length, sizeHint == 0 ? ShownSize : Math.Max(sizeHint, ShownSizeMin))];
-            room.Clear();
-            _reserved = room.Length;
+            return LendBody(sizeHint).Span;
         }
 
-        exchange.Output.IsShown = true;
-        return room;
+        Give(scratch, size);
+        return scratch.AsSpan(0, size);
+    }
+
+    private void Give(byte[] memory, int size)
+    {
+        _given = memory;
+        _givenAt = 0;
+        _reserved = size;
     }
 
     // Nothing else is on its way.
@@ -100,7 +110,7 @@ internal sealed partial class Answer
     private Span<byte> ReserveNow(int sizeHint)
     {
         CheckReserve(sizeHint);
-        _lentAt = -1;
+        _givenAt = -1;
         sizeHint = Math.Max(sizeHint, 256);
         Span<byte> room;
         if (!HasStarted || SuppressesBody)
@@ -143,23 +153,24 @@ internal sealed partial class Answer
                 nameof(count), count, $"{_reserved} bytes can be advanced over: those that GetMemory gave, unless something has been written or flushed since.");
         }
 
-        if (_lentAt >= 0)
+        if (_givenAt >= 0)
         {
-            AppendLent(_lent.AsSpan(_lentAt, count), isAdvanced: true);
-            _lentAt += count;
+            AppendGiven(_given.AsSpan(_givenAt, count), isAdvanced: true);
+            _givenAt += count;
         }
         else
         {
             AdvanceInPlace(count);
         }
 
-        _reserved -= count;
+        Volatile.Write(ref _reserved, _reserved - count);       // behind the copy: a driver that sees it uses its scratch again
     }
 
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     private void AdvanceInPlace(int count)
     {
         Debug.Assert(!exchange.Order.IsBusy, "Whatever is on its way for longer than a call has dropped what was reserved before it.");
+        NoteWrite(count);
         Count(count, isAdvanced: true);
         if (!HasStarted)
         {
@@ -195,12 +206,13 @@ internal sealed partial class Answer
     public void Append(ReadOnlySpan<byte> bytes)
     {
         _reserved = 0;
-        AppendLent(bytes);
+        AppendGiven(bytes);
     }
 
-    private void AppendLent(ReadOnlySpan<byte> bytes, bool isAdvanced = false)
+    private void AppendGiven(ReadOnlySpan<byte> bytes, bool isAdvanced = false)
     {
         CheckNotEnded();
+        NoteWrite(bytes.Length);
         if (exchange.Order.IsBusy)
         {
             exchange.Writes.AppendBehind(bytes);
@@ -274,7 +286,8 @@ internal sealed partial class Answer
     {
         _early.Reset();
         _lent = null;
-        _lentAt = -1;
+        _given = null;
+        _givenAt = -1;
         _reserved = 0;
         HasFileFailed = false;
     }

@@ -65,8 +65,10 @@ internal sealed partial class Answer
 
         CheckCount(count, isAdvanced);
         _written += count;
-        _hasLateBytes |= exchange.Life.HasTimedOut;
     }
+
+    /// <summary>The application writes so many bytes: behind its time limit it goes on. What it has begun before, and what is written only now, says nothing.</summary>
+    public void NoteWrite(long count) => _hasLateBytes |= count > 0 && exchange.Life.HasTimedOut;
 
     public void CheckCount(long count, bool isAdvanced = false)
     {

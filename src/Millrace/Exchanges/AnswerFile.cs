@@ -39,6 +39,7 @@ internal sealed class AnswerFile(Exchange exchange, SendLock sending)
         bool isUnsaid = extent == FileExtent.ToTheEnd && count == 0;
         count = isUnsaid ? UnsaidEnd - offset : count;
         exchange.Gate.Enter(ticket);
+        exchange.Answer.NoteWrite(count);
         bool entered = true;
         bool held = false;
         bool begun = false;

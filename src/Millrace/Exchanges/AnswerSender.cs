@@ -290,24 +290,6 @@ internal sealed class AnswerSender(Exchange exchange, SendLock sending)
         }
     }
 
-    /// <summary>The handler's synchronous part is over, and with it every span of the output: what was kept for them is kept no longer.</summary>
-    public void EndShowing()
-    {
-        if (exchange.OutputIfAny is not { IsShown: true } output)
-        {
-            return;
-        }
-
-        output.IsShown = false;
-        if (output.HasIdleMemory && sending.TryHold(out SteadyLock.Holder held))
-        {
-            using (held)
-            {
-                exchange.ReleaseOutputUnlessWritten();
-            }
-        }
-    }
-
     /// <summary>Loop: the socket takes bytes again. True when the handler that waited can go on: call <see cref="ResumeFlush"/> then.</summary>
     public bool ContinueSending()
     {

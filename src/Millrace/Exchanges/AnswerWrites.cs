@@ -19,6 +19,7 @@ internal sealed class AnswerWrites(Exchange exchange)
     public ValueTask Write(ReadOnlySpan<byte> span, out int taken)
     {
         exchange.Answer.CheckNotEnded();
+        exchange.Answer.NoteWrite(span.Length);
         exchange.Answer.DropReserved();
         if (IsBusy)
         {

@@ -346,6 +346,12 @@ internal sealed partial class BodyReader(RequestBody body, Exchange exchange) : 
 
     private void Begin()
     {
+        if (!_isCancelledFirst)
+        {
+            HasStarted = true;
+            Interlocked.MemoryBarrier();    // what comes from here on is judged as it comes, what has come by now is judged here
+        }
+
         if (body.SizeMax is long max && Math.Max(Math.Max(body.Expected, body.Received), body.Announced) > max)
         {
             HasStarted = true;
@@ -354,7 +360,6 @@ internal sealed partial class BodyReader(RequestBody body, Exchange exchange) : 
         }
         else if (!_isCancelledFirst)
         {
-            HasStarted = true;
             exchange.OnBodyWanted();
         }
 

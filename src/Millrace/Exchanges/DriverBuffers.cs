@@ -1,6 +1,7 @@
 // The buffers a driver lends to one request after the other, as exchanges see them, and its spare exchanges. What outlives its turn takes what it needs of them, and comes back to the thread that it
 // has ended on: what is warm there is used there, and no two threads touch it in turn.
 
+using System.Numerics;
 using Millrace.Platform;
 
 namespace Millrace.Exchanges;
@@ -8,11 +9,16 @@ namespace Millrace.Exchanges;
 internal abstract class DriverBuffers(ExchangeServices services)
 {
     private const int SpareMax = 32;
+    private const int ScratchMax = 64 * 1024;
 
     [ThreadStatic]
     private static DriverBuffers? t_ofThread;
 
     private readonly Stack<Exchange> _spare = new();
+    private byte[]? _scratch;
+    private int _shown;         // bytes of it that may hold something
+    private Exchange? _shownTo;
+    private long _shownTicket;
     private byte[]? _input = BufferPool.Rent(BufferPool.InputSize);
     private OutputBuffer? _output = FullOutput(new OutputBuffer());
 
@@ -53,6 +59,39 @@ internal abstract class DriverBuffers(ExchangeServices services)
 
     /// <summary>Nothing of what has been built is sent.</summary>
     public void ClearOutput() => _output?.Clear();
+
+    // ---- what an application is given to fill ----
+
+    /// <summary>So many bytes of memory that an application may use on this thread within its handler's synchronous part: zeros, or what it has written there itself. Null: there are none.</summary>
+    public static byte[]? ShowHere(Exchange exchange, int size) => size <= ScratchMax && t_ofThread is { } its && its.IsOf(exchange.Services) ? its.Show(exchange, size) : null;
+
+    private byte[] Show(Exchange exchange, int size)
+    {
+        if (_shownTo != exchange || _shownTicket != exchange.Ticket)
+        {
+            _scratch.AsSpan(0, _shown).Clear();
+            (_shownTo, _shownTicket, _shown) = (exchange, exchange.Ticket, 0);
+        }
+
+        if (_scratch is null || _scratch.Length < size)
+        {
+            _scratch = new byte[BitOperations.RoundUpToPowerOf2((uint)size)];       // the application may have the one before yet
+            _shown = 0;
+        }
+
+        _shown = Math.Max(_shown, size);
+        return _scratch;
+    }
+
+    /// <summary>The handler's synchronous part is over, and with it every span of the scratch. What it has written there, and will say so later, stays with it.</summary>
+    public void EndShowing(Exchange exchange)
+    {
+        if (_scratch is { } scratch && exchange.Answer.IsReservedIn(scratch))
+        {
+            _scratch = null;
+            _shown = 0;
+        }
+    }
 
     // Who takes another finds out that there is no memory for it: the next request, and not the one that these go with.
 

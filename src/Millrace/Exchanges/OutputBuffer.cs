@@ -28,9 +28,6 @@ internal sealed class OutputBuffer
 
     public byte[] Bytes { get; private set; } = [];
 
-    /// <summary>The handler may have a span of its memory, which is used for nothing else as long as this is so.</summary>
-    public bool IsShown { get; set; }
-
     public int Start { get; set; }
 
     /// <summary>Who looks on without the gate (an abort, a loop that sends) finds all that lies before what he reads here, and memory that holds as much: read it ahead of <see cref="Bytes"/>.</summary>
@@ -111,10 +108,10 @@ internal sealed class OutputBuffer
         other.Clear();
     }
 
-    /// <summary>Keeps no memory where all of it has been sent and none of it is shown. Nobody is looking at it: its owner alone, or within the gate and the send lock.</summary>
+    /// <summary>Keeps no memory where all of it has been sent. Nobody is looking at it: its owner alone, or within the gate and the send lock.</summary>
     public void Release()
     {
-        if (!HasIdleMemory || IsShown)
+        if (!HasIdleMemory)
         {
             return;
         }
@@ -174,10 +171,7 @@ internal sealed class OutputBuffer
         if (Bytes.Length > 0)
         {
             Buffer.BlockCopy(Bytes, 0, larger, 0, End);
-            if (!IsShown)
-            {
-                (_outgrown ??= []).Add(Bytes);
-            }
+            (_outgrown ??= []).Add(Bytes);
         }
 
         Bytes = larger;

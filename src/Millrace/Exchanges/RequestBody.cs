@@ -219,6 +219,11 @@ internal sealed class RequestBody
             return false;
         }
 
+        if (Expected < 0)
+        {
+            Interlocked.MemoryBarrier();    // whoever begins to read just now sees what has been received, or is seen
+        }
+
         if (IsOverLimit(Received))
         {
             return false;

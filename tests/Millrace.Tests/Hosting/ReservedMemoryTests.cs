@@ -7,6 +7,7 @@ using System.IO.Pipelines;
 using System.Text;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http;
+using Microsoft.Extensions.DependencyInjection;
 
 namespace Millrace.Tests.Hosting;
 
@@ -129,5 +130,103 @@ public sealed class ReservedMemoryTests
         UnixAnswer answer = await app.GetLate("/", TimeSpan.FromMilliseconds(200));
         File.Delete(path);
         Assert.Equal(new string('f', FileSize) + "|one|two", answer.Text);
+    }
+
+    public static MatrixTheoryData<ApplicationProtocol, bool> Protocols => new(Enum.GetValues<ApplicationProtocol>(), [false, true]);
+
+    // Whoever fills it when it is nobody's any more fills nothing that is sent, whatever he writes there: not what frames the response, and not what another thread has written.
+    [Theory]
+    [MemberData(nameof(Protocols))]
+    public async Task What_is_filled_too_late_is_in_no_response(ApplicationProtocol protocol, bool isAdvanced)
+    {
+        await using UnixApp app = await UnixApp.StartAsync(protocol, web => web.MapGet("/", (HttpContext context) =>
+        {
+            context.Response.StartAsync(Ended).GetAwaiter().GetResult();
+            PipeWriter writer = context.Response.BodyWriter;
+            Span<byte> given = writer.GetSpan(400);
+            if (isAdvanced)
+            {
+                given[..10].Fill((byte)'a');
+                writer.Advance(10);
+                writer.FlushAsync(Ended).AsTask().GetAwaiter().GetResult();
+            }
+            else
+            {
+                context.Response.Body.WriteAsync("aaaaaaaaaa"u8.ToArray(), Ended).AsTask().GetAwaiter().GetResult();
+            }
+
+            given.Fill((byte)'z');
+            context.Response.Body.WriteAsync(new byte[10], Ended).AsTask().GetAwaiter().GetResult();
+            given.Fill((byte)'z');
+            return Task.CompletedTask;
+        }));
+        for (int i = 0; i < 3; i++)
+        {
+            UnixAnswer answer = await app.Get("/");
+            Assert.Equal("aaaaaaaaaa" + new string('\0', 10), answer.Text);
+        }
+    }
+
+    [Theory]
+    [MemberData(nameof(Protocols))]
+    public async Task What_is_given_holds_nothing_of_another_request(ApplicationProtocol protocol, bool isLarge)
+    {
+        int size = isLarge ? 200_000 : 5_000;
+        await using UnixApp app = await UnixApp.StartAsync(protocol, web => web.MapGet("/", (HttpContext context) =>
+        {
+            Span<byte> given = context.Response.BodyWriter.GetSpan(size);
+            bool isClean = !given.ContainsAnyExcept((byte)0);
+            given.Fill((byte)'s');
+            return isClean ? "clean" : "not clean";
+        }), static builder => builder.Services.Configure<MillraceOptions>(static options => options.Loops = 1));
+        for (int i = 0; i < 4; i++)
+        {
+            Assert.Equal("clean", (await app.Get("/")).Text);
+        }
+    }
+
+    // What is encoded before something is awaited, and advanced over behind it, is its own, whoever has written on that thread meanwhile.
+    [Theory]
+    [MemberData(nameof(Protocols))]
+    public async Task What_is_advanced_over_behind_the_synchronous_part_is_what_was_written_in_it(ApplicationProtocol protocol, bool isTwice)
+    {
+        var entered = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        var others = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        await using UnixApp app = await UnixApp.StartAsync(
+            protocol,
+            web =>
+            {
+                web.MapGet("/mine", async context =>
+                {
+                    PipeWriter writer = context.Response.BodyWriter;
+                    "minemine"u8.CopyTo(writer.GetSpan(100));
+                    if (isTwice)
+                    {
+                        writer.Advance(4);
+                    }
+
+                    entered.SetResult();
+                    await others.Task;
+                    writer.Advance(isTwice ? 4 : 8);
+                    await writer.FlushAsync(Ended);
+                });
+                web.MapGet("/others", (HttpContext context) =>
+                {
+                    PipeWriter writer = context.Response.BodyWriter;
+                    "theirs, of another visitor"u8.CopyTo(writer.GetSpan(100));
+                    writer.Advance("theirs".Length);
+                    return Task.CompletedTask;
+                });
+            },
+            static builder => builder.Services.Configure<MillraceOptions>(static options => options.Loops = 1));
+        Task<UnixAnswer> mine = Task.Run(() => app.Get("/mine"));
+        await entered.Task;
+        for (int i = 0; i < 5; i++)
+        {
+            Assert.Equal("theirs", (await app.Get("/others")).Text);
+        }
+
+        others.SetResult();
+        Assert.Equal("minemine", (await mine).Text);
     }
 }

@@ -83,6 +83,32 @@ public abstract class RequestTimeoutTests(Way way) : SharedTests(way)
         },
         caller => (begins ? (Action<Caller>)IsBrokenOff : Is504)(caller));
 
+    // Its writer has not been told by then, and writes nothing once it has been: what goes on is the server.
+    [Fact]
+    public void What_a_slow_reader_takes_when_the_time_is_over_was_written_before_RequestTimeout() => Run(
+        static async call =>
+        {
+            CancellationToken told = call.Aborted;
+            while (!told.IsCancellationRequested)
+            {
+                await call.Body.WriteAsync(new byte[200_000]);
+            }
+        },
+        static bench =>
+        {
+            bench.Simulation.World.SendCapacityMax = 64 * 1024;
+            bench.Reads = false;
+            Caller caller = bench.Connect();
+            bench.Send(caller, caller.Request("/"));
+            bench.Pass(TimeSpan.FromSeconds(6));
+            bench.Reads = true;
+            bench.Settle();
+            bench.Pass(TimeSpan.FromSeconds(1));
+            IsBrokenOff(caller);
+            Assert.Equal(1, bench.Refused("request-timeout"));
+        },
+        static options => options.RequestTimeout = TimeSpan.FromSeconds(5));
+
     [Theory]
     [InlineData(503, "late")]
     [InlineData(504, "")]
