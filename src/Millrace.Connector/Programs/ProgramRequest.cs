@@ -240,11 +240,25 @@ internal sealed partial class ProgramRequest : WatchedRequest, ISilent, IDisposa
     private CancellationToken StopToken => _stopping?.Token ?? CancellationToken.None;
 
     // A program that takes no more may have answered all the same.
-    private async ValueTask<bool> TrySendAsync(PooledConnection connection)
+    private ValueTask<bool> TrySendAsync(PooledConnection connection)
+    {
+        ValueTask sending;
+        try
+        {
+            sending = connection.SendAsync(_writer.Written, StopToken);
+        }
+        catch (SocketException)
+        {
+            return new ValueTask<bool>(false);
+        }
+        return sending.IsCompletedSuccessfully ? new ValueTask<bool>(true) : AwaitSentAsync(sending);
+    }
+
+    private static async ValueTask<bool> AwaitSentAsync(ValueTask sending)
     {
         try
         {
-            await connection.SendAsync(_writer.Written, StopToken).ConfigureAwait(false);
+            await sending.ConfigureAwait(false);
             return true;
         }
         catch (SocketException)
@@ -263,14 +277,20 @@ internal sealed partial class ProgramRequest : WatchedRequest, ISilent, IDisposa
         connection.Dispose();
     }
 
-    private async ValueTask EndAsync(IProgramConnections connections, PooledConnection connection, bool isDone, bool goesOn)
+    private ValueTask EndAsync(IProgramConnections connections, PooledConnection connection, bool isDone, bool goesOn)
+    {
+        if (!isDone)
+        {
+            return StopAsync(connections, connection, goesOn);
+        }
+        connections.Return(connection);
+        _stopping?.Dispose();
+        return default;
+    }
+
+    private async ValueTask StopAsync(IProgramConnections connections, PooledConnection connection, bool goesOn)
     {
         using CancellationTokenSource? stopping = _stopping;
-        if (isDone)
-        {
-            connections.Return(connection);
-            return;
-        }
         if (!connections.Settles)
         {
             connections.Drop(connection);     // ends an upload that the program does not take
