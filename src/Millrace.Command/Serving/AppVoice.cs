@@ -11,6 +11,9 @@ namespace Millrace.Command.Serving;
 /// <param name="WhyItEnds">What is the matter when nothing more is done for it.</param>
 internal sealed record AppVoice(AppOutput Output, Action<string> Say, Action<string> Complain, string WhereComplaintsAre, string WhyItEnds)
 {
+    /// <summary>Nobody comes behind the process that runs it, and could go on with it.</summary>
+    public bool IsAlone { get; private init; }
+
     /// <summary>Of one of several.</summary>
     public static AppVoice Among(string name, SteadyOutput to)
     {
@@ -22,5 +25,5 @@ internal sealed record AppVoice(AppOutput Output, Action<string> Say, Action<str
 
     /// <summary>Of one that is alone.</summary>
     public static AppVoice Alone(SteadyOutput to) =>
-        new(new AppOutput(to.PrintAsync), to.Say, line => to.PrintError(CommandConsole.Readable(line)), "the errors are above", "it was told to end");
+        new(new AppOutput(to.PrintAsync), to.Say, line => to.PrintError(CommandConsole.Readable(line)), "the errors are above", "it was told to end") { IsAlone = true };
 }

@@ -28,6 +28,13 @@ internal static class BoundPlace
         ? other.Path is { } its && PathOf(address, path) == PathOf(other, its)
         : other.Path is null && address.Port == other.Port && address.Port != 0 && AllOf(address).Any(mine => AllOf(other).Any(its => Meet(mine, its) || Meet(its, mine)));
 
+    /// <summary>The same, where links may lead from one folder to the other. Asks the file system that they lie on.</summary>
+    public static bool IsOne(ListenAddress address, ListenAddress other) => IsTaken(address, other) || (
+        address is { Path: { } path, IsAbstract: false } && other is { Path: { } its, IsAbstract: false } && Path.GetFileName(path) == Path.GetFileName(its)
+        && FileFacts.Behind(FolderOf(path), out _) is { } folder && FileFacts.Behind(FolderOf(its), out _) is { } itsFolder && folder.IsSame(itsFolder));
+
+    private static string FolderOf(string path) => Path.GetDirectoryName(Path.GetFullPath(path)) ?? "/";
+
     private static string PathOf(ListenAddress address, string path) => address.IsAbstract ? "@" + path : Path.GetFullPath(path);
 
     // As TcpListeners binds them.

@@ -35,6 +35,7 @@ internal sealed partial class ControlServer : IAsyncDisposable
     private readonly Action _stop;
     private readonly Upgrading _upgrading;
     private ListenSocket _socket;
+    private readonly CancellationTokenSource _ending = new();
     private readonly SemaphoreSlim _one = new(1);      // somebody may ask for a new socket at any time
     private MillraceServer? _server;
     private bool _isPaused;
@@ -119,12 +120,17 @@ internal sealed partial class ControlServer : IAsyncDisposable
         AnswerAsync,
         new MillraceOptions { Loops = 1, Dispatch = DispatchMode.Workers, MaxRequestBodySize = PageMax, IgnoreSignals = false, DrainTimeout = TimeSpan.FromSeconds(1) });
 
-    public ValueTask DisposeAsync() => new(InTurnAsync(async () =>
+    public async ValueTask DisposeAsync()
     {
-        _isOver = true;
-        await _server!.DisposeAsync();
-        _socket.Dispose();
-    }));
+        await _ending.CancelAsync();        // who follows what is printed would be waited for
+        await InTurnAsync(async () =>
+        {
+            _isOver = true;
+            await _server!.DisposeAsync();
+            _socket.Dispose();
+            _ending.Dispose();
+        });
+    }
 
     private async ValueTask AnswerAsync(Request request, Response response)
     {
@@ -200,9 +206,14 @@ internal sealed partial class ControlServer : IAsyncDisposable
         string? error;
         switch (action)
         {
-            case "start" when app.State is AppState.Serving or AppState.Deploying:
-                return new ControlAnswer(true, $"{app.Settings.Name} serves already");
-            case "start" or "reload" or "release":
+            case "start":
+                (bool servesAlready, error) = await app.StartAsync();
+                if (servesAlready)
+                {
+                    return new ControlAnswer(true, $"{app.Settings.Name} serves already");
+                }
+                break;
+            case "reload" or "release":
                 error = await app.DeployAsync();
                 break;
             case "restart":
@@ -260,6 +271,7 @@ internal sealed partial class ControlServer : IAsyncDisposable
         long? after = long.TryParse(query["after"].FirstOrDefault(), NumberStyles.None, CultureInfo.InvariantCulture, out long known) ? known : null;
         using var following = app.Output.Follow(lines, after, line => waiting.Writer.TryWrite(line), out long before);
         response.AddHeader(LineField, before.ToString(CultureInfo.InvariantCulture));
+        using var ending = _ending.Token.UnsafeRegister(static its => ((ChannelWriter<string>)its!).TryComplete(), waiting.Writer);     // with what has been printed by then
         using var ends = CancellationTokenSource.CreateLinkedTokenSource(request.Aborted, _upgrading.Paused);
         var aborted = ends.Token;
         try

@@ -196,11 +196,12 @@ internal sealed partial class Daemon : IAsyncDisposable
         var before = _apps;
         var gone = before.Where(app => file.Apps.All(settings => settings.Name != app.Settings.Name)).ToArray();
         var moved = before.Where(app => file.Apps.Any(settings => settings.Name == app.Settings.Name && Moves(app.Settings, settings))).ToArray();
-        ListenAddress[] freed = [.. gone.Concat(moved).SelectMany(static app => app.Settings.Urls).Select(ListenAddress.Parse)];
-        (string Whose, ListenAddress Address)[] all = moved.Length == 0 ? [] : [.. file.Apps.SelectMany(static settings => settings.Urls.Select(url => (settings.Name, ListenAddress.Parse(url))))];
-        foreach (var app in moved)
+        ListenAddress[] freed = [.. gone.Concat(moved).Concat(_leaving.Keys).SelectMany(static app => app.Settings.Urls).Select(ListenAddress.Parse)];
+        AppSettings[] elsewhere = [.. file.Apps.Where(settings => before.All(app => app.Settings.Name != settings.Name) || moved.Any(app => app.Settings.Name == settings.Name))];
+        (string Whose, ListenAddress Address)[] all = elsewhere.Length == 0 ? [] : [.. file.Apps.SelectMany(static settings => settings.Urls.Select(url => (settings.Name, ListenAddress.Parse(url))))];
+        foreach (var settings in elsewhere)
         {
-            if (await WhyNotListenAsync(app, file.Apps.First(settings => settings.Name == app.Settings.Name), all, freed) is { } mistake)
+            if (await WhyNotListenAsync(moved.FirstOrDefault(app => app.Settings.Name == settings.Name)?.Addresses ?? new PatientLook(), settings, all, freed) is { } mistake)
             {
                 return new ControlAnswer(false, mistake);
             }
@@ -255,10 +256,10 @@ internal sealed partial class Daemon : IAsyncDisposable
     }
 
     // Another user's processes get no socket, and no connection, that those of the one before may still have.
-    private static bool Moves(AppSettings from, AppSettings to) => !to.Urls.SequenceEqual(from.Urls) || to.User != from.User;
+    internal static bool Moves(AppSettings from, AppSettings to) => !to.Urls.SequenceEqual(from.Urls) || to.User != from.User;
 
     // What cannot be listened on is known before anything has ended for it. What an application has that ends for it can, whatever is spoken there and however it is written.
-    private async Task<string?> WhyNotListenAsync(HostedApp app, AppSettings settings, (string Whose, ListenAddress Address)[] all, ListenAddress[] freed)
+    private async Task<string?> WhyNotListenAsync(PatientLook look, AppSettings settings, (string Whose, ListenAddress Address)[] all, ListenAddress[] freed)
     {
         foreach (var (_, address) in all.Where(one => one.Whose == settings.Name))
         {
@@ -269,8 +270,8 @@ internal sealed partial class Daemon : IAsyncDisposable
         }
         try
         {
-            var opened = await AppListeners.OpenAsync(settings, _folders, app.Addresses, url => !Array.Exists(freed, before => BoundPlace.IsTaken(ListenAddress.Parse(url), before)), _ending.Token);
-            await opened.CloseAsync(app.Addresses);
+            var opened = await AppListeners.OpenAsync(settings, _folders, look, url => !Array.Exists(freed, before => BoundPlace.IsOne(ListenAddress.Parse(url), before)), _ending.Token);
+            await opened.CloseAsync(look);
             return null;
         }
         catch (Exception error) when (error is MillraceStartException or CommandFailure or StandstillException or OperationCanceledException)

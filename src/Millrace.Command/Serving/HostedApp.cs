@@ -4,8 +4,8 @@
 //   Starting --> Serving <--> Deploying (the old generation serves until the new one does)
 //      |            |
 //      v            v
-//   Waiting       Held       Stopped      Idle
-//   (tries again) (until it is started    (until somebody comes)
+//   Waiting       Held       Stopping --> Stopped      Idle
+//   (tries again) (until it is started                 (until somebody comes)
 //                  or reloaded)
 
 using System.Globalization;
@@ -31,8 +31,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
     private Generation? _coming;
     private Task? _watching;
     private AppListeners? _listeners;
-    private HeldResponder? _held;
-    private Task _heldBefore = Task.CompletedTask;      // one that does not end is followed by none
+    private readonly StandIns _standIns;
     private Generation? _current;
     private int _generations;
     private int _attempts;
@@ -51,6 +50,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
         Settings = settings;
         _folders = folders;
         _voice = voice;
+        _standIns = new StandIns(Ring);
         _code = new AppCode(folders, voice, Happened);
         Traffic = new TrafficWatch(() => _current?.Instances ?? []);
     }
@@ -75,23 +75,26 @@ internal sealed partial class HostedApp : IAsyncDisposable
     public void Keep(AppSettings settings) => Settings = settings;
 
     /// <summary>Starts it, or its next generation where one serves. The answer is why that has not come about, or null.</summary>
-    public Task<string?> DeployAsync() => DoAsync(async () =>
+    public Task<string?> DeployAsync() => _turns.DoSoonAsync(DeployNowAsync);
+
+    /// <summary>Starts it where no generation serves. What a stop or a hold waits for is not waited for: it goes on.</summary>
+    /// <returns>Whether one serves already, and why none has come about, or null.</returns>
+    public async Task<(bool ServesAlready, string? Error)> StartAsync()
     {
-        _attempts = 0;
-        _watching ??= Task.Run(DeployChangesAsync);
-        return await DeployOnceAsync();
-    });
+        bool serves = State == AppState.Deploying && !_turns.IsUnwanted;       // the next one may take minutes, and is somebody else's
+        string? error = serves ? null : await _turns.DoSoonAsync(async () => (serves = State is AppState.Serving or AppState.Deploying) ? null : await DeployNowAsync());
+        return (serves, error);
+    }
 
     /// <summary>Ends its processes, and closes its addresses.</summary>
     public Task<string?> StopAsync() => DoInsteadAsync(StopNowAsync);
 
     /// <summary>Ends its processes, and starts new ones when they have ended. Who comes meanwhile waits.</summary>
-    public Task<string?> RestartAsync() => DoInsteadAsync(async () =>
+    public Task<string?> RestartAsync() => DoInsteadAsync(() =>
     {
         Happened("its processes are ended, and started again");
-        await LeaveAsync(wait: true);
         _attempts = 0;
-        return await DeployOnceAsync();
+        return DeployOnceAsync(behind: Leave());
     });
 
     /// <summary>Ends its processes at once, also those that are being drained.</summary>
@@ -121,24 +124,37 @@ internal sealed partial class HostedApp : IAsyncDisposable
 
     private async Task<string?> StopNowAsync()
     {
-        var left = LeaveAsync(wait: true, hasSuccessor: _isForNext);
+        var left = Leave(hasSuccessor: _isForNext);
+        if (State != AppState.Stopped)
+        {
+            Become(AppState.Stopping, reason: null, what: null);
+            _changed();
+        }
         await (_isForNext ? left : Task.WhenAny(left, Task.Delay(s_queuePatience)));      // who waits in a queue is accepted first; nobody is to wait there for the end of what is in progress
         await CloseListenersAsync();
         _ = _turns.IsEnding && _addressesClosed.TrySetResult();
-        await left;
+        string? givenUp = await WaitAsync(left, _turns.IsEnding ? new CancellationTokenSource() : _turns.WhilePatient());
         _listeners = null;      // what is written down says until then where the processes are
-        Become(AppState.Stopped, reason: null, "stopped");
-        return null;
+        Become(AppState.Stopped, reason: null, givenUp is null ? "stopped" : "stopped; what is in progress goes on");
+        return givenUp;
     }
 
     // ---- one after the other ----
 
-    private async Task<string?> DeployOnceAsync()
+    private Task<string?> DeployNowAsync()
+    {
+        _attempts = 0;
+        _watching ??= Task.Run(DeployChangesAsync);
+        return DeployOnceAsync();
+    }
+
+    // Behind the end of what is in progress, where that is to have ended before.
+    private async Task<string?> DeployOnceAsync(Task? behind = null)
     {
         int number = ++_deployments;
         (_isHeldOnRequest, _page, _queueUntil) = (false, null, null);
         Become(_current is null ? AppState.Starting : AppState.Deploying, _attempts > 0 ? Reason : null, what: null);
-        string? error = await TryOpenAsync() ?? await TryStartAsync();
+        string? error = await WaitAsync(behind ?? Task.CompletedTask, _turns.WhileWanted()) ?? await TryOpenAsync(LostAddress.Fails) ?? await TryStartAsync();
         if (error is null)
         {
             _attempts = 0;
@@ -161,8 +177,8 @@ internal sealed partial class HostedApp : IAsyncDisposable
             return error;
         }
         Become(AppState.Waiting, error, $"it did not start: {error}");      // before anybody is answered 503: who is, and looks, finds why
-        await HoldOnAsync();
-        await LeaveDoorAsync();
+        await _standIns.AnswerAsync(_listeners);
+        await _standIns.LeaveDoorAsync();
         TryAgainLater(number);
         return error;
     }
@@ -179,11 +195,11 @@ internal sealed partial class HostedApp : IAsyncDisposable
             _coming = next = new Generation(SettingOf(_generations, settings, app, code), _scaled ?? settings.Instances) { Way = Way };
             await next.StartAsync(settles: _current is not null, wanted.Token);
             SayLimits(next);
-            await LetGoAsync();
+            await _standIns.LetGoAsync(_listeners);
             next.MayServe = true;
             _changed();
             await next.ListenAsync(wanted.Token);
-            await LeaveDoorAsync();
+            await _standIns.LeaveDoorAsync();
         }
         catch (Exception error)     // whatever it is: the application is as it was, and can be asked again
         {
@@ -213,7 +229,7 @@ internal sealed partial class HostedApp : IAsyncDisposable
         settings,
         app,
         code,
-        id => new InstanceStart(id, settings, app, _listeners!, _folders.Sockets, Output) { Shared = settings.IsRouter ? _folders.Shared : null, Groups = _folders.Groups },
+        id => new InstanceStart(id, settings, app, _listeners!, _folders.Sockets, Output) { Shared = settings.IsRouter ? _folders.Shared : null, Groups = _folders.Groups, EndsWithParent = _voice.IsAlone },
         OpenAgainAsync,
         Happened,
         _changed,
@@ -261,8 +277,8 @@ internal sealed partial class HostedApp : IAsyncDisposable
         {
             if (_current == generation)
             {
-                await HoldOnAsync();
-                await LeaveAsync(wait: true);
+                await _standIns.AnswerAsync(_listeners);
+                _ = await WaitAsync(Leave(), _turns.WhilePatient());
                 Become(isOfApp ? AppState.Held : AppState.Waiting, reason, isOfApp ? $"held: {reason}" : $"it does not run: {reason}");
                 if (!isOfApp)
                 {
@@ -297,22 +313,20 @@ internal sealed partial class HostedApp : IAsyncDisposable
         return !_turns.IsEnding;
     }
 
-    private async Task LeaveAsync(bool wait, bool hasSuccessor = false)
+    // Ends when what is in progress has.
+    private Task Leave(bool hasSuccessor = false)
     {
         var before = _current;
         _current = null;
         _ = before is null ? null : _leaving.Add(before, hasSuccessor);
-        await (wait ? _leaving.Ended : Task.CompletedTask);
+        return _leaving.Ended;
     }
 
-    private async Task HoldOnAsync() => _held ??= _listeners is not null && _heldBefore.IsCompleted ? await HeldResponder.StartAsync(_listeners) : null;
-
-    private async Task LetGoAsync()
+    // The answer is why it is waited for no longer, or null.
+    private async Task<string?> WaitAsync(Task left, CancellationTokenSource patience)
     {
-        if (_held is { } held)
-        {
-            _held = null;
-            _heldBefore = await held.EndAsync(_listeners);
-        }
+        using var its = patience;
+        await Task.WhenAny(left, Task.Delay(Timeout.InfiniteTimeSpan, its.Token));
+        return left.IsCompleted ? null : _turns.WhyGivenUp;
     }
 }

@@ -15,6 +15,9 @@ internal sealed record InstanceStart(string Id, AppSettings Settings, RunnableAp
     /// <summary>The folder that leads a router to applications; null for any other.</summary>
     public OwnFolder? Shared { get; init; }
 
+    /// <summary>Whether it ends when this process does, however that is: no other takes it over.</summary>
+    public bool EndsWithParent { get; init; }
+
     /// <summary>Where it is put under its limits.</summary>
     public required ControlGroups Groups { get; init; }
 

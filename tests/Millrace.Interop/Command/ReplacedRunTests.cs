@@ -289,6 +289,19 @@ public sealed class ReplacedRunTests : IDisposable
         await ComesTrueAsync(() => Task.FromResult(!File.Exists(Socket) && !Directory.Exists("/proc/" + process)));
     }
 
+    // Nobody comes behind it who could go on with the application.
+    [Fact]
+    public async Task The_application_ends_with_a_command_that_is_killed()
+    {
+        await using var app = CommandProcess.Millrace("run", HostKinds, "--reload", "--urls", Urls, "--", "Served");
+        await app.WaitForOutputAsync("listens on ");
+        string process = await _client.GetStringAsync(_http + "/process");
+
+        app.Signal(SigKill);
+
+        await ComesTrueAsync(() => Task.FromResult(!Directory.Exists("/proc/" + process)));
+    }
+
     private static IPEndPoint WayOf(string address) => IPEndPoint.Parse(address["http://".Length..]);
 
     private async Task<string> VersionAsync() => await _client.GetStringAsync(_http + "/version");

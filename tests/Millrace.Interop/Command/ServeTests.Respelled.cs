@@ -41,6 +41,22 @@ public sealed partial class ServeTests
         static string Title(string title) => $"\"environment\": {{ \"TITLE\": \"{title}\" }}";
     }
 
+    // As /var/run leads to /run.
+    [Fact]
+    public async Task A_Unix_socket_may_be_named_by_another_way_to_its_folder()
+    {
+        string folder = Directory.CreateDirectory(Path.Combine(_directory.Path, "sockets")).FullName;
+        string link = Path.Combine(_directory.Path, "link");
+        Directory.CreateSymbolicLink(link, folder);
+        Write(App("shop", $"http://unix:{folder}/s"));
+        await StartAsync();
+
+        Write(App("shop", $"http://unix:{link}/s"));
+        Assert.Equal((0, $"{File}: 1 of 1 applications deployed, 0 taken away\n", ""), await DoAsync("reload"));
+
+        Assert.False(await IsRefusedAsync(folder + "/s"));
+    }
+
     // The router leads to the one before until it has heard of the other.
     [Fact]
     public async Task An_application_at_a_shared_address_that_gets_another_name_is_there_all_the_time()

@@ -29,4 +29,26 @@ public sealed class BoundPlaceTests
         Assert.Equal(isTaken, BoundPlace.IsTaken(ListenAddress.Parse(one), ListenAddress.Parse(other)));
         Assert.Equal(isTaken, BoundPlace.IsTaken(ListenAddress.Parse(other), ListenAddress.Parse(one)));
     }
+
+    // As /var/run leads to /run.
+    [Theory]
+    [InlineData("run/a.sock", "link/a.sock", true)]
+    [InlineData("run/a.sock", "link/b.sock", false)]
+    [InlineData("run/a.sock", "other/a.sock", false)]
+    [InlineData("run/a.sock", "none/a.sock", false)]
+    public void A_folder_that_a_link_leads_to_is_one_place(string one, string other, bool isOne)
+    {
+        string folder = Directory.CreateTempSubdirectory("millrace-place-").FullName;
+        try
+        {
+            _ = Directory.CreateDirectory(Path.Combine(folder, "run"));
+            _ = Directory.CreateDirectory(Path.Combine(folder, "other"));
+            _ = Directory.CreateSymbolicLink(Path.Combine(folder, "link"), "run");
+            Assert.Equal(isOne, BoundPlace.IsOne(ListenAddress.Parse($"http://unix:{folder}/{one}"), ListenAddress.Parse($"fastcgi://unix:{folder}/{other}")));
+        }
+        finally
+        {
+            Directory.Delete(folder, recursive: true);
+        }
+    }
 }
