@@ -18,6 +18,7 @@ internal sealed partial class FastCgiProgram : IDisposable
     private readonly ProcessPool? _processes;
     private readonly ScriptMap? _map;
     private readonly AnswerRoom? _room;
+    private readonly AnswerFiles? _files;
     private readonly SentFiles _sent;
     private readonly FileExtensionContentTypeProvider _types = new();
     private readonly string _address;
@@ -46,6 +47,7 @@ internal sealed partial class FastCgiProgram : IDisposable
         _rest = rest;
         _logger = logger;
         _room = options.AnswerBufferMax > 0 ? new AnswerRoom(options.AnswerBuffersMax) : null;
+        _files = options is { AnswerBufferMax: > 0, AnswerFilesMax: > 0 } ? new AnswerFiles(options.AnswerFilesMax, options.Clock, why => ProgramLog.CannotKeep(_logger, _address, ProgramLog.Plain(why))) : null;
         _map = options.Root is null ? null : new ScriptMap(options);
         _sent = new SentFiles(options);
         foreach (var (suffix, type) in options.FileTypes)
@@ -98,7 +100,7 @@ internal sealed partial class FastCgiProgram : IDisposable
 
     private Task RunAsync(HttpContext context, string place, in ScriptTarget target, IReadOnlyDictionary<string, string>? given)
     {
-        var request = new ProgramRequest(context, _options, given) { Room = _room };
+        var request = new ProgramRequest(context, _options, given) { Room = _room, Files = _files };
         ValueTask preparing;
         try
         {

@@ -81,12 +81,16 @@ public sealed class FastCgiProgramOptions
     /// <summary>Bytes of a body whose length the visitor does not say, or that middleware has made longer than he says: it has to be known before the program begins. A longer one is answered 413. Range 0 to 1 TiB. Default 32 MiB.</summary>
     public long UnknownLengthMax { get; set; } = 32 * 1024 * 1024;
 
-    /// <summary>Bytes of an answer that are kept for a visitor who reads slowly, so that a process of a pool is free before he has read them; 0: none, and it is his as long as he reads. Means nothing for an
-    /// address. Range 0 to 1 GiB. Default 1 MiB.</summary>
+    /// <summary>Bytes of an answer that are kept in memory for a visitor who reads slowly, so that a process of a pool is free before he has read them; 0: none, nor in files, and it is his as long as he
+    /// reads. Means nothing for an address. Range 0 to 1 GiB. Default 1 MiB.</summary>
     public int AnswerBufferMax { get; set; } = 1024 * 1024;
 
     /// <summary>Bytes that may be kept for all such visitors together, each counted with <see cref="AnswerBufferMax"/>. Who comes then holds his process as long as he reads. Range 0 to 1 TiB. Default 64 MiB.</summary>
     public long AnswerBuffersMax { get; set; } = 64 * 1024 * 1024;
+
+    /// <summary>Bytes that may be kept for all such visitors together of what is beyond <see cref="AnswerBufferMax"/>, in temporary files (in the folder ASPNETCORE_TEMP, or the system's), so that a process is free
+    /// as soon as it has answered; 0: none. Where there is no room he holds his process as long as he reads. Range 0 to 1 TiB. Default 1 GiB.</summary>
+    public long AnswerFilesMax { get; set; } = 1024 * 1024 * 1024;
 
     /// <summary>Measures <see cref="ReadTimeout"/>.</summary>
     internal TimeProvider Clock { get; init; } = TimeProvider.System;
@@ -129,6 +133,7 @@ public sealed class FastCgiProgramOptions
         Number(nameof(UnknownLengthMax), UnknownLengthMax, 0, 1L << 40);
         Number(nameof(AnswerBufferMax), AnswerBufferMax, 0, 1 << 30);
         Number(nameof(AnswerBuffersMax), AnswerBuffersMax, 0, 1L << 40);
+        Number(nameof(AnswerFilesMax), AnswerFilesMax, 0, 1L << 40);
         Time(nameof(IdleTimeout), IdleTimeout, TimeSpan.FromSeconds(1), TimeSpan.FromDays(1));
         Time(nameof(ConnectTimeout), ConnectTimeout, TimeSpan.FromMilliseconds(1), TimeSpan.FromHours(1));
         Time(nameof(ReadTimeout), ReadTimeout, TimeSpan.FromMilliseconds(1), TimeSpan.FromDays(1));

@@ -24,6 +24,9 @@ internal static partial class ProgramLog
     [LoggerMessage(6, LogLevel.Error, "{Method} {Path}: {File} cannot be read, and the visitor has {Status}. {Why}")]
     public static partial void CannotSend(ILogger logger, string method, string path, string file, int status, string why);
 
+    [LoggerMessage(7, LogLevel.Warning, "{Address}: what a slow visitor has not taken cannot be kept in a temporary file, and the process is his as long as he reads. {Why}")]
+    public static partial void CannotKeep(ILogger logger, string address, string why);
+
     /// <summary>Without control characters: a path cannot make another line of the log.</summary>
     public static string Plain(string text) => string.Concat(text.Select(static c => char.IsControl(c) ? '?' : c));
 }

@@ -13,6 +13,9 @@ internal sealed partial class ProgramRequest
     /// <summary>Where what a slow visitor has not taken yet is kept; null: nowhere.</summary>
     public AnswerRoom? Room { get; init; }
 
+    /// <summary>Where what does not fit there is kept; null: nowhere.</summary>
+    public AnswerFiles? Files { get; init; }
+
     /// <summary>Ends when the visitor has what the program has answered. The program is free before.</summary>
     public Task SentAsync() => _ahead?.Sent ?? Task.CompletedTask;
 
@@ -38,7 +41,7 @@ internal sealed partial class ProgramRequest
             if (!flush.IsCompleted && Room.TryTake(_options.AnswerBufferMax))
             {
                 _roomTaken = _options.AnswerBufferMax;
-                _ahead = new AnswerAhead(_context, _options.AnswerBufferMax, flush.AsTask(), _sendStop);
+                _ahead = new AnswerAhead(_context, _options.AnswerBufferMax, Files, flush.AsTask(), _sendStop);
                 return;
             }
             using CancellationTokenRegistration leaving = Leaving.UnsafeRegister(static stop => ((CancellationTokenSource)stop!).Cancel(), _sendStop);
@@ -55,6 +58,7 @@ internal sealed partial class ProgramRequest
 
     private void DisposeOfAhead()
     {
+        _ahead?.Dispose();
         _sendStop?.Dispose();
         Room?.Return(_roomTaken);
     }

@@ -48,7 +48,7 @@ internal sealed partial class ProgramRequest
         }
         else
         {
-            var taken = new FileBufferingReadStream(request.Body, TakenInMemoryMax, bufferLimit: null, TemporaryFolder, s_takenPool);      // what is too long is noticed below
+            var taken = new FileBufferingReadStream(request.Body, TakenInMemoryMax, bufferLimit: null, TemporaryFile.Folder, s_takenPool);      // what is too long is noticed below
             request.Body = taken;
             _context.Response.RegisterForDispose(taken);
         }
@@ -67,8 +67,6 @@ internal sealed partial class ProgramRequest
         _taken = PipeReader.Create(request.Body, new StreamPipeReaderOptions(new FreshMemory(), PieceMax, leaveOpen: true));
         return length;
     }
-
-    private static string TemporaryFolder() => Environment.GetEnvironmentVariable("ASPNETCORE_TEMP") ?? Path.GetTempPath();
 
     // A body that is there already goes with the head. Null: there is nothing left to send.
     private PipeReader? TakeSmallBody()

@@ -311,6 +311,7 @@ public sealed class HostileProgramTests
         Refused(static o => o.UnknownLengthMax = 0, static o => o.UnknownLengthMax = -1, nameof(FastCgiProgramOptions.UnknownLengthMax));
         Refused(static o => o.AnswerBufferMax = 1 << 30, static o => o.AnswerBufferMax = -1, nameof(FastCgiProgramOptions.AnswerBufferMax));
         Refused(static o => o.AnswerBuffersMax = 0, static o => o.AnswerBuffersMax = (1L << 40) + 1, nameof(FastCgiProgramOptions.AnswerBuffersMax));
+        Refused(static o => o.AnswerFilesMax = 0, static o => o.AnswerFilesMax = (1L << 40) + 1, nameof(FastCgiProgramOptions.AnswerFilesMax));
         Refused(static o => o.IdleTimeout = TimeSpan.FromSeconds(1), static o => o.IdleTimeout = TimeSpan.Zero, nameof(FastCgiProgramOptions.IdleTimeout));
         Refused(static o => o.ConnectTimeout = TimeSpan.FromHours(1), static o => o.ConnectTimeout = TimeSpan.FromHours(2), nameof(FastCgiProgramOptions.ConnectTimeout));
         Refused(static o => o.ReadTimeout = TimeSpan.FromDays(1), static o => o.ReadTimeout = TimeSpan.FromDays(2), nameof(FastCgiProgramOptions.ReadTimeout));
