@@ -53,15 +53,12 @@ internal sealed partial class ConnectionPool
         return FindShelf(loop);
     }
 
-    // Somebody needs a place: what is kept gives its own back. False: there was nothing.
-    private bool ClearShelves()
+    // Somebody needs a place: what is kept gives its own back.
+    private void ClearShelves()
     {
-        bool had = false;
         foreach (PooledConnection connection in Volatile.Read(ref _shelves).SelectMany(static shelf => shelf.TakeAll()))
         {
-            had = true;
             PutBack(connection);
         }
-        return had;
     }
 }

@@ -184,7 +184,7 @@ internal sealed partial class ConnectionPool : IProgramConnections, IDisposable
     /// <summary>A place for a connection that is not of this pool, which <see cref="ReleasePlace"/> gives back. Does not wait.</summary>
     public bool TryTakePlace()
     {
-        if (!_places.Wait(0, CancellationToken.None) && (!ClearShelves() || !_places.Wait(0, CancellationToken.None)))
+        if (!_places.Wait(0, CancellationToken.None))
         {
             return false;
         }
@@ -218,7 +218,7 @@ internal sealed partial class ConnectionPool : IProgramConnections, IDisposable
             Interlocked.MemoryBarrier();        // whoever begins to wait sees it there, or is seen here
             if (Volatile.Read(ref _waiting) > 0)
             {
-                _ = ClearShelves();
+                ClearShelves();
             }
             return;
         }

@@ -58,7 +58,7 @@ internal sealed partial class Engine
     {
         while (await Task.WhenAny(over, Task.Delay(20)).ConfigureAwait(false) != over)
         {
-            Broadcast(static loop => loop.DrainConnections());
+            Broadcast(static loop => loop.LookAfterMove());
         }
     }
 

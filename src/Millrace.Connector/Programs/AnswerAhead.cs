@@ -87,6 +87,7 @@ internal sealed class AnswerAhead : IDisposable
                 _ = await Task.WhenAny(_file.WhenEmpty(), Sent).WaitAsync(ct).ConfigureAwait(false);
             }
             _room = null;
+            await _file!.ClearAsync().ConfigureAwait(false);
             _kept.Writer.Write(_piece.WrittenSpan);
             _piece.ResetWrittenCount();
         }

@@ -75,6 +75,27 @@ internal sealed class KeptFile(AnswerFiles files) : IDisposable
 
     // ---- who writes ----
 
+    /// <summary>What it has taken of the disk and of the room is given back. All that has been written has been read.</summary>
+    public async ValueTask ClearAsync()
+    {
+        if (_length == 0 || _file is not { } file)
+        {
+            return;
+        }
+        try
+        {
+            await Task.Run(() => RandomAccess.SetLength(file, 0)).ConfigureAwait(false);
+        }
+        catch (Exception error) when (error is IOException or UnauthorizedAccessException)
+        {
+            IsBroken = true;
+            files.Say(error.Message);
+            return;
+        }
+        files.Room.Return(_length);
+        _length = 0;
+    }
+
     /// <summary>False: nothing of it is kept.</summary>
     public async ValueTask<bool> TryWriteAsync(ReadOnlyMemory<byte> content)
     {
@@ -95,7 +116,7 @@ internal sealed class KeptFile(AnswerFiles files) : IDisposable
             _file ??= await Task.Run(files.Make).ConfigureAwait(false);
             await RandomAccess.WriteAsync(_file, content, at, CancellationToken.None).ConfigureAwait(false);
         }
-        catch (Exception error) when (error is IOException or UnauthorizedAccessException)
+        catch (Exception error) when (error is IOException or UnauthorizedAccessException or ArgumentOutOfRangeException)     // the last of a file that would be too large for the process
         {
             IsBroken = true;
             files.Say(error.Message);
@@ -123,6 +144,7 @@ internal sealed class KeptFile(AnswerFiles files) : IDisposable
     // ---- who reads ----
 
     /// <summary>Some of what there is, which is his until he asks again. Not of one that is empty.</summary>
+    /// <exception cref="ConnectorException">It cannot be read.</exception>
     public async ValueTask<ReadOnlyMemory<byte>> ReadAsync(CancellationToken ct)
     {
         long at;
@@ -132,8 +154,15 @@ internal sealed class KeptFile(AnswerFiles files) : IDisposable
             (at, count) = (_read, (int)Math.Min(_written - _read, BlockMax));
         }
         _block ??= new byte[BlockMax];
-        int got = await RandomAccess.ReadAsync(_file!, _block.AsMemory(0, count), at, ct).ConfigureAwait(false);
-        return got > 0 ? _block.AsMemory(0, got) : throw new EndOfStreamException("The file of an answer is shorter than what has been written into it.");
+        try
+        {
+            int got = await RandomAccess.ReadAsync(_file!, _block.AsMemory(0, count), at, ct).ConfigureAwait(false);
+            return got > 0 ? _block.AsMemory(0, got) : throw new EndOfStreamException("it is shorter than what has been written into it.");
+        }
+        catch (IOException error)
+        {
+            throw new ConnectorException(ConnectorFault.BrokenResponse, $"What was kept of its response in a temporary file cannot be read: {error.Message}", error);
+        }
     }
 
     /// <summary>So much of it is not needed any more.</summary>

@@ -118,7 +118,7 @@ internal sealed partial class ProgramRequest
 
     private async Task UploadAsync(PooledConnection connection, PipeReader body)
     {
-        using var writer = new RecordWriter(_id);
+        using var writer = new RecordWriter(connection.RequestId);
         CancellationToken stop = StopToken;
         long sent = 0;
         try

@@ -19,7 +19,6 @@ internal sealed partial class ProgramRequest : WatchedRequest, ISilent, IDisposa
 
     private readonly HttpContext _context;
     private readonly FastCgiProgramOptions _options;
-    private ushort _id;         // over the connection that it has
     private readonly RecordWriter _writer = new();
     private readonly ProgramHead _head;
     private ResponseEnd _end;
@@ -200,7 +199,7 @@ internal sealed partial class ProgramRequest : WatchedRequest, ISilent, IDisposa
 
     private CancellationTokenRegistration Begin(PooledConnection connection, bool settles)
     {
-        _writer.Readdress(_id = connection.BeginNextRequest());
+        _writer.Readdress(connection.BeginNextRequest());
         _stopping = settles ? CancellationTokenSource.CreateLinkedTokenSource(Leaving) : null;
         BeginSilence(connection);
         return settles ? default : BeginWatch();
@@ -227,7 +226,7 @@ internal sealed partial class ProgramRequest : WatchedRequest, ISilent, IDisposa
             using var limit = new CancellationTokenSource(s_abortLimit, _options.Clock);
             try
             {
-                await connection.SendAsync(RecordWriter.Abort(_id), limit.Token).ConfigureAwait(false);
+                await connection.SendAsync(RecordWriter.Abort(connection.RequestId), limit.Token).ConfigureAwait(false);
             }
             catch (Exception error) when (error is SocketException or ObjectDisposedException or OperationCanceledException)
             {

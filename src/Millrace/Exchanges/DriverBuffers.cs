@@ -15,6 +15,7 @@ internal abstract class DriverBuffers(ExchangeServices services)
     private static DriverBuffers? t_ofThread;
 
     private readonly Stack<Exchange> _spare = new();
+    private bool _isDriving;
     private byte[]? _scratch;
     private int _shown;         // bytes of it that may hold something
     private Exchange? _shownTo;
@@ -32,17 +33,35 @@ internal abstract class DriverBuffers(ExchangeServices services)
         }
     }
 
-    /// <summary>Keeps what has ended on the thread of a driver of its server. False: it has not, or there are enough.</summary>
+    /// <summary>Keeps what has ended on a thread that drives a loop of its server. False: it has not, or there are enough.</summary>
     public static bool TryKeepHere(Exchange exchange) => t_ofThread is { } its && its.IsOf(exchange.Services) && its.TryKeep(exchange);
 
     /// <summary>The calling thread is the one it goes with.</summary>
-    protected void KeepSpares() => t_ofThread = this;
+    protected void BeginBuffers() => t_ofThread = this;
+
+    /// <summary>It drives a loop: requests begin here, and spares are used here again.</summary>
+    public void BeginDriving()
+    {
+        _isDriving = true;
+        BufferPool.BeginThread();
+    }
+
+    /// <summary>It drives none any more, and may stand by, or run single handlers, for long: what it has kept is everybody's.</summary>
+    public void EndDriving()
+    {
+        _isDriving = false;
+        BufferPool.EndThread();
+        while (_spare.TryPop(out Exchange? exchange))
+        {
+            services.Return(exchange);
+        }
+    }
 
     private bool IsOf(ExchangeServices its) => services == its;
 
     private bool TryKeep(Exchange exchange)
     {
-        if (_spare.Count == SpareMax)
+        if (!_isDriving || _spare.Count == SpareMax)
         {
             return false;
         }

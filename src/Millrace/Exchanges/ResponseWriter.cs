@@ -1,7 +1,7 @@
 // A response body as a PipeWriter. One per request that asks for it: its ticket opens the gate of no other (ResponseGate.cs).
 //
 // Memory that it gives is the application's for ever, and copied into what will be sent. A span cannot outlive the handler's
-// synchronous part: given there it is room in what will be sent.
+// synchronous part: given there it is of its thread's scratch, and copied as well.
 
 using System.IO.Pipelines;
 using Microsoft.AspNetCore.Http.Features;

@@ -47,8 +47,7 @@ internal sealed class LoopDriver(LoopServices services) : DriverBuffers(services
     {
         _traits.TakeCurrent();
         Context = ExecutionContext.Capture()!;
-        BufferPool.BeginThread();
-        KeepSpares();
+        BeginBuffers();
     }
 
     /// <summary>Before user code: an interruption that came too late for what ran before is nobody's.</summary>

@@ -113,7 +113,9 @@ internal sealed class LoopServices : ExchangeServices, IDisposable
 
     public void Drive(EventLoop loop, LoopDriver driver)
     {
+        driver.BeginDriving();
         bool hasEnded = loop.Resume(driver) && DriveOn(loop, driver);
+        driver.EndDriving();
         BatchScheduling.Leave();
         if (hasEnded)
         {

@@ -27,6 +27,14 @@ internal static class BufferPool
     /// <summary>The calling thread keeps some of what it gives back.</summary>
     public static void BeginThread() => t_local ??= new LocalSpares();
 
+    /// <summary>It keeps nothing any more.</summary>
+    public static void EndThread()
+    {
+        LocalSpares? its = t_local;
+        t_local = null;
+        its?.Leave();
+    }
+
     /// <summary>A buffer of at least <paramref name="size"/> bytes, not cleared.</summary>
     public static byte[] Rent(int size) =>
         SparesFor(size) is { } spares ? spares.Rent() : GC.AllocateUninitializedArray<byte>(size);
@@ -71,6 +79,18 @@ internal static class BufferPool
             byte[]? buffer = place;
             place = null;
             return buffer;
+        }
+
+        /// <summary>All of them are everybody's.</summary>
+        public void Leave()
+        {
+            foreach (byte[]? buffer in _buffers)
+            {
+                if (buffer is not null)
+                {
+                    BufferPool.Return(buffer);
+                }
+            }
         }
 
         public bool TryKeep(byte[] buffer)

@@ -114,6 +114,28 @@ public sealed class AnswerAheadTests : IDisposable
         Assert.Empty(_said);
     }
 
+    [Fact]
+    public async Task Who_has_caught_up_keeps_no_room_from_others_AnswerFilesMax()
+    {
+        AnswerFiles files = Files(60 * Piece);
+        using var answer = new Answer(InMemory, files);
+        for (int j = 0; j < 14; j++)
+        {
+            await answer.WriteAsync().WaitAsync(s_patience);
+        }
+        Assert.False(files.Room.TryTake(60 * Piece));
+        answer.Visitor.GoOn();
+        for (var patience = DateTime.UtcNow + s_patience; !files.Room.TryTake(60 * Piece); await Task.Delay(1))
+        {
+            Assert.True(DateTime.UtcNow < patience);
+            await answer.HasAllAsync();
+            await answer.WriteAsync().WaitAsync(s_patience);
+        }
+        files.Room.Return(60 * Piece);
+        await answer.EndAsync();
+        Assert.True(files.Room.TryTake(60 * Piece));
+    }
+
     // A program that says something now and then, to a visitor who waits for it.
     [Fact]
     public async Task What_has_come_is_sent_before_there_is_more()

@@ -127,23 +127,6 @@ public sealed class ConnectionPoolTests : IDisposable
     }
 
     [Fact]
-    public async Task A_relay_gets_the_place_of_what_a_loop_keeps()
-    {
-        using ConnectionPool pool = Pool(connectionsMax: 2);
-        PooledConnection[] its = await RentAsync(pool, _loop, 2);
-        Assert.False(pool.TryTakePlace());
-        Array.ForEach(its, pool.Return);
-        Assert.True(pool.TryTakePlace());
-        Assert.True(its[0].IsClosed);
-        Assert.True(pool.TryTakePlace());
-        Assert.True(its[1].IsClosed);
-        Assert.False(pool.TryTakePlace());
-        pool.ReleasePlace();
-        pool.ReleasePlace();
-        _ = await RentAsync(pool, _loop, 2);
-    }
-
-    [Fact]
     public async Task What_has_ended_is_left_out_and_its_place_is_free()
     {
         using ConnectionPool pool = Pool(connectionsMax: 1);
