@@ -36,7 +36,6 @@ internal static partial class RunRequest
 
     private const int SetDescriptorFlags = 2;    // F_SETFD
     private const int CloseOnExec = 1;           // FD_CLOEXEC
-    private const int CloseOnExecute = 0x80000;  // O_CLOEXEC
     private const int DuplicateDescriptor = 1030;   // F_DUPFD_CLOEXEC
     private const int OpenFiles = 7;             // RLIMIT_NOFILE
 
@@ -180,19 +179,6 @@ internal static partial class RunRequest
         }
     }
 
-    /// <summary>Has one of <see cref="LaterAddresses"/> lead to another socket, which the daemon has opened in the place of what was lost.</summary>
-    /// <param name="index">Which.</param>
-    /// <param name="socket">Is closed.</param>
-    /// <returns>The address.</returns>
-    /// <exception cref="FormatException">There is none of that number.</exception>
-    public static string Renew(string index, int socket)
-    {
-        bool isKnown = int.TryParse(index, NumberStyles.None, CultureInfo.InvariantCulture, out int number) && number < LaterAddresses.Count;
-        bool isRenewed = isKnown && ReplaceDescriptor(socket, DescriptorOf(LaterAddresses[number]), CloseOnExecute) >= 0;
-        _ = CloseDescriptor(socket);
-        return isRenewed ? LaterAddresses[number] : throw new FormatException($"what it listens on as its address {index} cannot be replaced");
-    }
-
     /// <summary>Addresses that name copies of the descriptors, for a server that closes them when it stops.</summary>
     public static IReadOnlyList<string> Copied(IReadOnlyList<string> addresses) => [.. addresses.Select(static address => Copied(address, DescriptorOf(address)))];
 
@@ -276,12 +262,6 @@ internal static partial class RunRequest
 
     [LibraryImport("libc", EntryPoint = "setsid")]
     private static partial int SetSession();
-
-    [LibraryImport("libc", EntryPoint = "dup3")]
-    private static partial int ReplaceDescriptor(int from, int to, int flags);
-
-    [LibraryImport("libc", EntryPoint = "close")]
-    private static partial int CloseDescriptor(int descriptor);
 
     // Variadic in C; on x64 and arm64 Linux an integer argument travels like any other.
     [LibraryImport("libc", EntryPoint = "fcntl")]

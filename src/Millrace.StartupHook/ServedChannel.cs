@@ -2,14 +2,13 @@
 // request and one for its answer. A daemon that has gone leaves the application as it is; its successor connects here.
 //
 //   listen      accept on the addresses of the application, and serve the connections of the generation before     ok | ! and why not
-//   anew N      (with a socket) listen there in the place of the address N, counted from 0, which was lost          ok | ! and why not
 //   move        accept no more, and give connections to the next generation, each when it is idle                   ok | ! and why not
 //   count       how many requests have begun, and how many of them are not yet answered                             ok 1200 3
 //   measure     the same, and how long requests have taken since somebody has begun to ask, as INDEX:COUNT       ok 1200 3 70:11 71:4
 //   keep        (with the pipes that its output goes through) hold them; the end of this connection is that of the daemon     ok
 //   give        the same from the daemon that comes next                                                              ok, with all that this has of the daemon's
 //
-// The last two, and anew, concern nobody but the user of the daemon, as the kernel says who that is.
+// The last two concern nobody but the user of the daemon, as the kernel says who that is.
 
 using System.Net.Sockets;
 using System.Text;
@@ -26,13 +25,12 @@ internal static class ServedChannel
     /// <param name="descriptor">The listening socket; this takes it over.</param>
     /// <param name="listen">Has the server accept; once is enough.</param>
     /// <param name="move">Has the server give its connections away; once is enough.</param>
-    /// <param name="takeAnew">Has the server listen at a socket in the place of one of its addresses.</param>
-    public static void Start(int descriptor, Func<Task> listen, Func<Task> move, Func<string, int, Task> takeAnew)
+    public static void Start(int descriptor, Func<Task> listen, Func<Task> move)
     {
         var listener = new Socket(new SafeSocketHandle(descriptor, ownsHandle: true));
         uint owner = DescriptorPassing.Peer(descriptor).User;
         listener.Listen(Backlog);       // again: from now on the kernel says that it is this process that answers here
-        _ = RunAsync(listener, owner, new Commands(listen, move, takeAnew));
+        _ = RunAsync(listener, owner, new Commands(listen, move));
     }
 
     private static async Task RunAsync(Socket listener, uint owner, Commands commands)
@@ -90,17 +88,13 @@ internal static class ServedChannel
                 {
                     return DaemonLife.TryBegin(socket, (int)listener.Handle, line == "give" ? null : [.. descriptors]);
                 }
-                int? anew = descriptors is [var passed] && line.StartsWith(Commands.Anew, StringComparison.Ordinal) && DescriptorPassing.Peer((int)socket.Handle).User == owner ? passed : null;
-                _ = anew is null ? 0 : descriptors.RemoveAll(static _ => true);
-                await socket.SendAsync(Encoding.ASCII.GetBytes(await commands.DoAsync(line, anew).ConfigureAwait(false) + "\n"), SocketFlags.None).ConfigureAwait(false);
+                await socket.SendAsync(Encoding.ASCII.GetBytes(await commands.DoAsync(line).ConfigureAwait(false) + "\n"), SocketFlags.None).ConfigureAwait(false);
             }
         }
     }
 
-    private sealed class Commands(Func<Task> listen, Func<Task> move, Func<string, int, Task> takeAnew)
+    private sealed class Commands(Func<Task> listen, Func<Task> move)
     {
-        public const string Anew = "anew ";
-
         // The collector looks for its limit when the process starts, which may be a moment before the process is put under one.
         private static void LookAtMemory()
         {
@@ -118,17 +112,12 @@ internal static class ServedChannel
         }
 
         /// <summary>What is answered to a line.</summary>
-        /// <param name="line">The line.</param>
-        /// <param name="anew">A socket that has come with it from the user of the daemon; this takes it over.</param>
-        public async Task<string> DoAsync(string line, int? anew)
+        public async Task<string> DoAsync(string line)
         {
             try
             {
                 switch (line)
                 {
-                    case var _ when anew is { } socket:
-                        await takeAnew(line[Anew.Length..], socket).ConfigureAwait(false);
-                        return "ok";
                     case "listen":
                         LookAtMemory();
                         await listen().ConfigureAwait(false);

@@ -23,7 +23,7 @@ internal static class ServedHosts
             if (!s_isBegun)
             {
                 s_isBegun = true;
-                ServedChannel.Start(RunRequest.ChannelDescriptor, ListenAsync, MoveAsync, TakeAnewAsync);
+                ServedChannel.Start(RunRequest.ChannelDescriptor, ListenAsync, MoveAsync);
             }
             if (s_listens)
             {
@@ -54,26 +54,6 @@ internal static class ServedHosts
                 await ListenAsync(server);
             }
             s_listens = true;
-        }
-        finally
-        {
-            s_one.Release();
-        }
-    }
-
-    /// <summary>What the daemon listens on for it has been opened anew.</summary>
-    /// <param name="index">Which of its addresses.</param>
-    /// <param name="socket">What is listened on there from now on; this takes it over.</param>
-    public static async Task TakeAnewAsync(string index, int socket)
-    {
-        await s_one.WaitAsync();
-        try
-        {
-            string address = RunRequest.Renew(index, socket);
-            if (s_listens && !s_moves && s_current is { } server)
-            {
-                await server.ListenAsync(RunRequest.Copied([address]));
-            }
         }
         finally
         {

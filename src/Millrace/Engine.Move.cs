@@ -58,7 +58,13 @@ internal sealed partial class Engine
     {
         while (await Task.WhenAny(over, Task.Delay(20)).ConfigureAwait(false) != over)
         {
-            Broadcast(static loop => loop.LookAfterMove());
+            Broadcast(static loop =>
+            {
+                if (loop.MovesConnections)      // or nobody takes connections any more: they stay as they are
+                {
+                    loop.DrainConnections();
+                }
+            });
         }
     }
 

@@ -17,10 +17,6 @@ internal static class Served
         string beside = Path.Combine(AppContext.BaseDirectory, "version.deps.json");
         string version = File.Exists(beside) ? await File.ReadAllTextAsync(beside) : "";
         fault = version is "crashes" or "throws" or "ends" or "ill" ? version : fault;
-        if (Environment.GetEnvironmentVariable("REMOVES") is { } socket)
-        {
-            File.Delete(socket);        // as applications do that have Kestrel listen there
-        }
         if (fault == "ends" || File.Exists(Environment.GetEnvironmentVariable("ENDS_WHILE")))
         {
             return 3;

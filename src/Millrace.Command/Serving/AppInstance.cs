@@ -36,7 +36,6 @@ internal sealed partial class AppInstance : IDisposable
     private readonly OutputPump? _error;
     private readonly CancellationTokenSource _ended = new();
     private Socket? _lifeline;      // null: it does not know one
-    private Dictionary<int, int> _anew = [];        // how often each of what it accepts on had been opened anew
     private bool _isDeferred;       // what is wrong with its program shows when it has been started
     private int _disposed;
     private int _asking;
@@ -70,8 +69,8 @@ internal sealed partial class AppInstance : IDisposable
 
     public string Id => _start.Id;
 
-    /// <summary>What it accepts on, with others. Null: it was closed before another program has taken this over.</summary>
-    public AppListeners? Listeners => _start.Listeners;
+    /// <summary>What it accepts on, with others.</summary>
+    public AppListeners Listeners => _start.Listeners;
 
     public int ProcessId => _process.Id;
 
@@ -191,20 +190,8 @@ internal sealed partial class AppInstance : IDisposable
     public async Task ListenAsync(CancellationToken ct)
     {
         await (_start.EndsWithParent ? Task.CompletedTask : KeepAsync(ct));
-        await TakeAnewAsync(ct);
         _ = await TellAsync("listen", _start.Settings.StartTimeout, ct);
         ServesSince = Stopwatch.GetTimestamp();
-    }
-
-    /// <summary>Gives it what has been opened anew since it was started, in the place of what it has. Where it accepts already it does so there as well.</summary>
-    /// <exception cref="InstanceException">It does not take that.</exception>
-    public async Task TakeAnewAsync(CancellationToken ct)
-    {
-        using var anew = _start.Listeners.CopyAnew(_anew);
-        foreach (var (index, descriptor) in anew.All)
-        {
-            _ = await TellAsync(string.Create(CultureInfo.InvariantCulture, $"anew {index}"), s_movePatience, ct, descriptor);
-        }
     }
 
     /// <summary>Has it give its connections to the next generation, each when it is idle.</summary>
@@ -242,22 +229,14 @@ internal sealed partial class AppInstance : IDisposable
     }
 
     // What is answered behind "ok".
-    private async Task<string> TellAsync(string what, TimeSpan patience, CancellationToken ct, int? descriptor = null)
+    private async Task<string> TellAsync(string what, TimeSpan patience, CancellationToken ct)
     {
         using var limit = CancellationTokenSource.CreateLinkedTokenSource(ct, _ended.Token);
         limit.CancelAfter(patience);
         try
         {
             using var stream = await PrivateSocket.ConnectAsync(_channel.Address.Path!, limit.Token, EndForDescriptors);
-            byte[] line = Encoding.ASCII.GetBytes(what + "\n");
-            if (descriptor is not { } its)
-            {
-                await stream.WriteAsync(line, limit.Token);
-            }
-            else if (!DescriptorPassing.TrySend((int)((NetworkStream)stream).Socket.Handle, line, [its]))
-            {
-                throw new IOException("it takes no descriptor");
-            }
+            await stream.WriteAsync(Encoding.ASCII.GetBytes(what + "\n"), limit.Token);
             using var reader = new StreamReader(stream);
             string? answer = await new LineReader(reader, LineMax).ReadAsync(limit.Token);
             return answer is ['o', 'k', .. var rest] ? rest.Trim() : throw new InstanceException(answer?.TrimStart('!', ' ') ?? "The process has not answered.");
@@ -279,7 +258,6 @@ internal sealed partial class AppInstance : IDisposable
     private (Process Process, AnonymousPipeServerStream Report) Launch() => ProcessStart.With(() =>
     {
         using var sockets = _start.Listeners.CopyForProcess();
-        _anew = sockets.Anew;
         var report = new AnonymousPipeServerStream(PipeDirection.In, HandleInheritability.Inheritable);
         int[] inherited = [.. sockets.Descriptors, _private.Descriptor, _channel.Descriptor, .. _start.Shared is { } shared ? [shared.Descriptor] : Array.Empty<int>()];
         try

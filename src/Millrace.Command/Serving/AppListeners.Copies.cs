@@ -23,7 +23,7 @@ internal sealed partial class AppListeners
             string urls = string.Join(';', _sockets.Select((socket, i) => Inherited(socket.Address, copies[i])));
             copies.Add(Copy(_gives));
             copies.Add(Copy(_takes));
-            return new InheritedSockets(copies, urls, string.Create(CultureInfo.InvariantCulture, $"{copies[^2]},{copies[^1]}"), new Dictionary<int, int>(_anew));
+            return new InheritedSockets(copies, urls, string.Create(CultureInfo.InvariantCulture, $"{copies[^2]},{copies[^1]}"));
         }
         catch
         {
@@ -31,26 +31,6 @@ internal sealed partial class AppListeners
             throw;
         }
     });
-
-    /// <summary>Copies of what has been opened anew since somebody was given what he has.</summary>
-    /// <param name="had">How often each of it had been by then; he has it as it is now from here on.</param>
-    /// <exception cref="MillraceStartException">There is no room.</exception>
-    public AnewSockets CopyAnew(Dictionary<int, int> had)
-    {
-        var copies = new AnewSockets();
-        lock (_lock)
-        {
-            foreach (var (index, count) in _isClosed ? [] : _anew.ToArray())
-            {
-                if (had.GetValueOrDefault(index) != count)
-                {
-                    copies.Add(index, Copy(_sockets[index].Descriptor));
-                    had[index] = count;
-                }
-            }
-        }
-        return copies;
-    }
 
     /// <summary>Addresses of copies of the descriptors, for a server in this process, which closes them.</summary>
     /// <exception cref="MillraceStartException">They have been closed, or there is no room.</exception>
@@ -94,8 +74,7 @@ internal sealed partial class AppListeners
 /// <param name="descriptors">All of them, not inherited yet.</param>
 /// <param name="urls">Addresses of those that are listened on, separated by ';'.</param>
 /// <param name="move">The ends of the channel through which connections move from one generation to the next: where they are given, and where they are taken.</param>
-/// <param name="anew">How often each of those that are listened on had been opened anew, where it had.</param>
-internal sealed class InheritedSockets(IReadOnlyList<int> descriptors, string urls, string move, Dictionary<int, int> anew) : IDisposable
+internal sealed class InheritedSockets(IReadOnlyList<int> descriptors, string urls, string move) : IDisposable
 {
     private bool _isDisposed;
 
@@ -105,8 +84,6 @@ internal sealed class InheritedSockets(IReadOnlyList<int> descriptors, string ur
 
     public string Move => move;
 
-    public Dictionary<int, int> Anew => anew;
-
     public void Dispose()
     {
         foreach (int descriptor in _isDisposed ? [] : descriptors)
@@ -114,22 +91,5 @@ internal sealed class InheritedSockets(IReadOnlyList<int> descriptors, string ur
             _ = SystemCalls.Close(descriptor);
         }
         _isDisposed = true;
-    }
-}
-
-/// <summary>What somebody is given of an application's sockets that have been opened anew; closed here behind that.</summary>
-internal sealed class AnewSockets : IDisposable
-{
-    private readonly List<(int Index, int Descriptor)> _all = [];
-
-    /// <summary>Which of them, and a copy of it.</summary>
-    public IReadOnlyList<(int Index, int Descriptor)> All => _all;
-
-    public void Add(int index, int descriptor) => _all.Add((index, descriptor));
-
-    public void Dispose()
-    {
-        _all.ForEach(static its => _ = SystemCalls.Close(its.Descriptor));
-        _all.Clear();
     }
 }

@@ -24,7 +24,4 @@ internal enum AppState
 
     /// <summary>Its addresses are closed.</summary>
     Stopped,
-
-    /// <summary>They are closed, or about to be, and its processes end what they have begun.</summary>
-    Stopping,
 }

@@ -16,9 +16,7 @@ internal sealed class AppTurns(string whyItEnds, Action done)
     private readonly CancellationTokenSource _ending = new();
     private readonly Lock _lock = new();
     private CancellationTokenSource _wanted = new();     // whatever is on its way; fresh when nobody waits any more to end it
-    private CancellationTokenSource _patient = new();     // whoever waits for no more than the end of what is in progress; fresh when nobody waits any more who would not
     private int _ends;
-    private int _soon;
     private int _givenUp;       // the deployment that whoever is next has ended; 0: none
 
     /// <summary>Nothing more is done for it, but to end it.</summary>
@@ -37,15 +35,6 @@ internal sealed class AppTurns(string whyItEnds, Action done)
         lock (_lock)
         {
             return CancellationTokenSource.CreateLinkedTokenSource(_ending.Token, _wanted.Token);
-        }
-    }
-
-    /// <summary>What ends the wait for the end of what is in progress: the same but for the end of the application, and whoever would have it serve.</summary>
-    public CancellationTokenSource WhilePatient()
-    {
-        lock (_lock)
-        {
-            return CancellationTokenSource.CreateLinkedTokenSource(_patient.Token, _wanted.Token);
         }
     }
 
@@ -98,29 +87,6 @@ internal sealed class AppTurns(string whyItEnds, Action done)
             int givenUp = _givenUp;
             _givenUp = 0;
             return await action(givenUp);
-        });
-    }
-
-    /// <summary>Whoever is before it, and waits for the end of what is in progress, waits no longer.</summary>
-    public async Task<string?> DoSoonAsync(Func<Task<string?>> action)
-    {
-        CancellationTokenSource patient;
-        lock (_lock)
-        {
-            _soon++;
-            patient = _patient;
-        }
-        await patient.CancelAsync().ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
-        return await DoAsync(() =>
-        {
-            lock (_lock)
-            {
-                if (--_soon == 0)
-                {
-                    _patient = new CancellationTokenSource();
-                }
-            }
-            return action();
         });
     }
 

@@ -119,7 +119,17 @@ internal sealed class ControlClient : IDisposable
         long printed = await CopyOnceAsync(which, to, ct);
         while (follow && await IsThereAsync(ct))
         {
-            printed = await CopyOnceAsync(which + string.Create(CultureInfo.InvariantCulture, $"&after={printed}"), to, ct);       // it has become another program
+            try
+            {
+                printed = await CopyOnceAsync(which + string.Create(CultureInfo.InvariantCulture, $"&after={printed}"), to, ct);       // it has become another program
+            }
+            catch (CommandFailure)
+            {
+                if (await IsThereAsync(ct))
+                {
+                    throw;
+                }
+            }
         }
     }
 

@@ -207,7 +207,8 @@ internal sealed partial class ControlServer : IAsyncDisposable
         switch (action)
         {
             case "start":
-                (bool servesAlready, error) = await app.StartAsync();
+                bool servesAlready = app.IsDeploying;        // the next generation may take minutes, and is somebody else's
+                error = servesAlready ? null : await app.DeployAsync(unless: () => servesAlready = app.State is AppState.Serving or AppState.Deploying);
                 if (servesAlready)
                 {
                     return new ControlAnswer(true, $"{app.Settings.Name} serves already");

@@ -15,12 +15,12 @@ namespace Millrace.Command.Serving;
 /// <param name="App">What it runs.</param>
 /// <param name="Code">What its processes run from; goes with it. Null: the files themselves.</param>
 /// <param name="Describe">What to start for a process, by its id.</param>
-/// <param name="OpenAgain">Is called before a process is started, before it is told to accept, and when one has ended that others come behind: has its addresses be found open.</param>
+/// <param name="OpenAgain">Is called before a process is started: has it find its addresses open.</param>
 /// <param name="Happened">Is told what happens, a sentence each.</param>
 /// <param name="Changed">Is called before another process is told to accept, and when it does and before anything ends for that.</param>
 /// <param name="Gate">Closed while the daemon is about to become another program.</param>
 internal sealed record GenerationSetting(
-    int Number, AppSettings Settings, RunnableApp App, CodeSnapshot? Code, Func<string, InstanceStart> Describe, Func<LostAddress, CancellationToken, Task> OpenAgain, Action<string> Happened, Action Changed, UpgradeGate Gate);
+    int Number, AppSettings Settings, RunnableApp App, CodeSnapshot? Code, Func<string, InstanceStart> Describe, Func<CancellationToken, Task> OpenAgain, Action<string> Happened, Action Changed, UpgradeGate Gate);
 
 internal sealed partial class Generation : IDisposable
 {
@@ -216,24 +216,19 @@ internal sealed partial class Generation : IDisposable
 
     private Slot NewSlot() => new(SettingOfSlots);
 
-    private SlotSetting SettingOfSlots => new(_settings, StartOneAsync, OpenAgainAsync, _its.Happened, IsGivenUp, _its.Changed, _its.Gate);
+    private SlotSetting SettingOfSlots => new(_settings, StartOneAsync, _its.Happened, IsGivenUp, _its.Changed, _its.Gate);
 
     private async Task<AppInstance> StartOneAsync(CancellationToken ct)
     {
-        await OpenAgainAsync(LostAddress.GoesOn, ct);
-        return StartOne();
-    }
-
-    private async Task OpenAgainAsync(LostAddress lost, CancellationToken ct)
-    {
         try
         {
-            await _its.OpenAgain(lost, ct);
+            await _its.OpenAgain(ct);
         }
         catch (MillraceStartException error)
         {
             throw new InstanceException(error.Message);
         }
+        return StartOne();
     }
 
     private AppInstance StartOne() => AppInstance.Start(_its.Describe(string.Create(CultureInfo.InvariantCulture, $"{_settings.Name}-{Number}-{Interlocked.Increment(ref _started)}")));

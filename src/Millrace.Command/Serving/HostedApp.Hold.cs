@@ -19,31 +19,33 @@ internal sealed partial class HostedApp
     /// <param name="queue">For how long visitors wait before that, for the release; null: not at all.</param>
     public Task<string?> HoldAsync(string reason, byte[]? page, TimeSpan? queue) => DoInsteadAsync(async () =>
     {
-        if ((await TryOpenAsync(LostAddress.GoesOn) ?? (queue is null ? await AnswerHeldAsync(page) : await _standIns.TryWaitAsync(_listeners!))) is { } error)
+        string? error = await TryOpenAsync() ?? (queue is null ? await AnswerHeldAsync(page) : await TryWaitAtDoorAsync());
+        if (error is null)
         {
-            return error;
+            DateTimeOffset? queueUntil = DateTimeOffset.UtcNow + queue;
+            var left = LeaveAsync(wait: true, hasSuccessor: queue is not null);
+            if (queue is { } most && await Task.WhenAny(left, Task.Delay(most)) != left)
+            {
+                queueUntil = null;      // they have waited for the end of what is in progress for as long as they were to wait
+                _ = await AnswerHeldAsync(page);
+            }
+            await left;
+            _isHeldOnRequest = true;
+            string until = queueUntil is not null ? $"; who comes waits for up to {Duration.Text(queue!.Value)}" : "";
+            Become(AppState.Held, reason + until, $"held: {reason}{until}");
+            (_page, _queueReason, _queueUntil) = (page, reason, queueUntil);
+            _ = queueUntil is { } end ? EndQueueAsync(++_holds, end) : null;
         }
-        var left = Leave(hasSuccessor: queue is not null);
-        string until = queue is { } time ? $"; who comes waits for up to {Duration.Text(time)}" : "";
-        (_isHeldOnRequest, _page, _queueReason, _queueUntil) = (true, page, reason, DateTimeOffset.UtcNow + queue);
-        Become(AppState.Held, reason + until, $"held: {reason}{until}");
-        _changed();
-        string? givenUp = await WaitAsync(queue is { } most ? Task.WhenAny(left, Task.Delay(most)) : left, _turns.WhilePatient());
-        if (givenUp is null && !left.IsCompleted)
-        {
-            await EndQueueAsync();      // they have waited for the end of what is in progress for as long as they were to wait
-            givenUp = await WaitAsync(left, _turns.WhilePatient());
-        }
-        _ = _queueUntil is { } end ? EndQueueAsync(++_holds, end) : null;
-        return givenUp;
+        return error;
     });
 
     // From now on who comes is answered, and so is who has waited.
     private async Task<string?> AnswerHeldAsync(byte[]? page)
     {
         _holds++;
-        await _standIns.AnswerAsync(_listeners, page);
-        await _standIns.LeaveDoorAsync();
+        await HoldOnAsync();
+        await LeaveDoorAsync();
+        _ = _held is { } held ? held.Page = page : null;
         return null;
     }
 
@@ -58,16 +60,11 @@ internal sealed partial class HostedApp
         {
             if (State == AppState.Held && _isHeldOnRequest && _holds == hold)
             {
-                await EndQueueAsync();
+                _queueUntil = null;
+                await AnswerHeldAsync(_page);
+                Become(AppState.Held, _queueReason, "held for as long as visitors were to wait: who waits, and who comes, is answered 503");
             }
             return null;
         });
-    }
-
-    private async Task EndQueueAsync()
-    {
-        _queueUntil = null;
-        await AnswerHeldAsync(_page);
-        Become(AppState.Held, _queueReason, "held for as long as visitors were to wait: who waits, and who comes, is answered 503");
     }
 }

@@ -27,7 +27,7 @@ internal sealed partial class HostedApp
     private int Way => Settings.IsRouter ? _folders.SharedWay : _listeners?.Way ?? 0;
 
     /// <summary>Where it is lost: has its next generation, or what stands in for it, be found. The answer is why that has not come about, or null.</summary>
-    public Task<string?> RenewAsync() => DoAsync(async () => !IsLost ? null : State == AppState.Held ? await TryOpenAsync(LostAddress.GoesOn) : await BeginOnceAsync());
+    public Task<string?> RenewAsync() => DoAsync(async () => !IsLost ? null : State == AppState.Held ? await TryOpenAsync() : await BeginOnceAsync());
 
     /// <summary>Has whoever keeps them for the next daemon keep its addresses.</summary>
     public void KeepAddresses()
@@ -38,13 +38,13 @@ internal sealed partial class HostedApp
         }
     }
 
-    private async Task<string?> TryOpenAsync(LostAddress lost)
+    private async Task<string?> TryOpenAsync()
     {
         using var wanted = _turns.WhileWanted();
-        return await TryOpenAsync(lost, wanted.Token);
+        return await TryOpenAsync(wanted.Token);
     }
 
-    private async Task<string?> TryOpenAsync(LostAddress lost, CancellationToken ct)
+    private async Task<string?> TryOpenAsync(CancellationToken ct)
     {
         try
         {
@@ -53,9 +53,9 @@ internal sealed partial class HostedApp
                 _listeners = await AppListeners.OpenAsync(Settings, _folders, Addresses, which: null, ct);
                 KeepAddresses();
             }
-            else if (await OpenAgainAsync(lost, ct))
+            else if (await OpenAgainAsync(ct))
             {
-                return await _standIns.BeginAgainAsync(_listeners, _page);      // it has copies of what was shut down, or lost
+                return await StandInAgainAsync();
             }
             return null;
         }
@@ -65,43 +65,37 @@ internal sealed partial class HostedApp
         }
     }
 
-    // Processes that accept are given what has been opened anew: their visitors find them there at once.
-    private async Task<bool> OpenAgainAsync(LostAddress lost, CancellationToken ct)
+    // Who stands in for processes has copies of what was shut down, or lost.
+    private async Task<string?> StandInAgainAsync()
     {
-        if (_listeners is not { } listeners || !await listeners.OpenAgainAsync(_folders, Addresses, lost, Happened, ct))
+        if (_held is not null)
         {
-            return false;
+            await LetGoAsync();
+            await HoldOnWithPageAsync();
         }
-        await Task.WhenAll((_current?.Instances ?? []).Where(static instance => instance.ServesSince > 0).Select(instance => GiveAnewAsync(instance, ct)));
-        return true;
+        if (_doorman is null)
+        {
+            return null;
+        }
+        await LeaveDoorAsync();
+        return await TryWaitAtDoorAsync();
     }
 
-    private async Task GiveAnewAsync(AppInstance instance, CancellationToken ct)
-    {
-        try
-        {
-            await instance.TakeAnewAsync(ct);
-        }
-        catch (InstanceException error) when (!instance.Exited.IsCompleted)
-        {
-            Happened($"process {instance.ProcessId} does not listen at what has been opened anew, and the next one will: {error.Message}");
-        }
-        catch (InstanceException)
-        {
-            // Whatever comes in its place has it.
-        }
-    }
+    private Task<bool> OpenAgainAsync(CancellationToken ct) => _listeners!.OpenAgainAsync(_folders, Addresses, Happened, ct);
 
     private async Task CloseListenersAsync()
     {
         if (_isForNext)
         {
-            await _standIns.LetGoAsync(_listeners);
-            await _standIns.LeaveDoorAsync();
+            await LetGoAsync();
+            await LeaveDoorAsync();
             _listeners?.Leave();
             return;
         }
-        await _standIns.EndAsync();
+        _doorman?.Dispose();
+        _doorman = null;
+        _heldBefore = _held is { } held ? await held.EndAsync(successor: null) : _heldBefore;
+        _held = null;
         if (_listeners is { } listeners)
         {
             _folders.Stored.Forget(listeners.StoredAs, listeners.State);

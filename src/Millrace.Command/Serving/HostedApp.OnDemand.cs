@@ -4,16 +4,14 @@ namespace Millrace.Command.Serving;
 
 internal sealed partial class HostedApp
 {
+    private Doorman? _doorman;
+
     /// <summary>As <see cref="DeployAsync"/>; one that is started on demand waits for its first visitor.</summary>
     public Task<string?> BeginAsync(AppSettings? settings = null) => settings is null || settings.IsSame(Settings) ? DoAsync(() => BeginWithAsync(settings)) : DoInsteadAsync(() => BeginWithAsync(settings));
 
     private async Task<string?> BeginWithAsync(AppSettings? settings)
     {
         _scaled = settings is null || settings.Instances == Settings.Instances ? _scaled : null;
-        if (settings is not null && _listeners is not null && Daemon.Moves(Settings, settings))
-        {
-            _ = await StopNowAsync();       // somebody has had it started meanwhile, where it was
-        }
         Settings = settings ?? Settings;
         _attempts = 0;
         _watching ??= Task.Run(DeployChangesAsync);
@@ -28,7 +26,7 @@ internal sealed partial class HostedApp
         }
         int number = ++_deployments;
         _isHeldOnRequest = false;
-        string? error = await TryOpenAsync(LostAddress.Fails) ?? await _standIns.TryWaitAsync(_listeners!);
+        string? error = await TryOpenAsync() ?? await TryWaitAtDoorAsync();
         if (error is null)
         {
             Become(AppState.Idle, reason: null, "waits for its first visitor");
@@ -37,6 +35,20 @@ internal sealed partial class HostedApp
         Become(AppState.Waiting, error, $"it did not start: {error}");
         TryAgainLater(number);
         return error;
+    }
+
+    private async Task<string?> TryWaitAtDoorAsync()
+    {
+        try
+        {
+            _doorman ??= new Doorman(_listeners!, Ring);
+        }
+        catch (MillraceStartException error)
+        {
+            return error.Message;
+        }
+        await LetGoAsync();
+        return null;
     }
 
     private void Ring() => _ = Task.Run(() => DoAsync(async () =>
@@ -49,6 +61,14 @@ internal sealed partial class HostedApp
         _attempts = 0;
         return await DeployOnceAsync();
     }));
+
+    // Who takes what the doorman has kept is there by now.
+    private async Task LeaveDoorAsync()
+    {
+        var doorman = _doorman;
+        _doorman = null;
+        await (doorman?.LeaveAsync() ?? Task.CompletedTask);
+    }
 
     private Task StopWhenIdleAsync(Generation generation, TimeSpan idle) =>
         IdleWatch.RunAsync(generation, idle, () => _current == generation, requests => DoAsync(() => StopIdleAsync(generation, requests, idle)), _turns.Ending);
@@ -65,7 +85,7 @@ internal sealed partial class HostedApp
         {
             return "it is not idle";
         }
-        if ((await TryOpenAsync(LostAddress.GoesOn) ?? await _standIns.TryWaitAsync(_listeners!)) is { } error)
+        if ((await TryOpenAsync() ?? await TryWaitAtDoorAsync()) is { } error)
         {
             Happened($"nobody comes, and it goes on: {error}");
             return error;

@@ -52,10 +52,7 @@ internal sealed partial class HostedApp
         _listeners = saved.Listeners is { } listeners ? AppListeners.Resume(listeners, StoredSockets.KeyOf(saved.Settings)) : null;
         var current = saved.Current is { } its ? Resume(its) : null;
         Generation[] leaving = [.. saved.Leaving.Select(Resume)];
-        if (saved.Kept is { } kept)
-        {
-            _standIns.Resume(_listeners!, kept);
-        }
+        _doorman = saved.Kept is { } kept ? Doorman.Resume(_listeners!, Ring, kept) : null;
         if (current is not null)
         {
             current.Way = saved.IsOnOtherWay ? -1 : Settings.IsRouter ? DaemonFolders.WayBefore : Way;      // what is resumed may have made the folder anew by now
@@ -71,7 +68,7 @@ internal sealed partial class HostedApp
         (_listeners, _abandoned) = (null, saved.Listeners);
         _leaving.Resume([], (saved.Restarts, saved.Recycles));
         Happened($"its processes could not be taken over, and are ended: {why}");
-        State = State is AppState.Stopped or AppState.Held ? State : State == AppState.Stopping ? AppState.Stopped : AppState.Waiting;
+        State = State is AppState.Stopped or AppState.Held ? State : AppState.Waiting;
     }
 
     /// <summary>Goes on where it was; once, of one that is resumed. What is asked of it before waits for that.</summary>
@@ -101,17 +98,13 @@ internal sealed partial class HostedApp
             _ = current.Settings is { OnDemand: true, Idle: { } idle } ? StopWhenIdleAsync(current, idle) : null;
             bool wasDeploying = State == AppState.Deploying;
             State = AppState.Serving;
-            _ = wasDeploying ? DeployLaterAsync(() => DeployOnceAsync()) : null;        // its next generation was on its way, and has ended
+            _ = wasDeploying ? DeployLaterAsync(DeployOnceAsync) : null;        // its next generation was on its way, and has ended
         }
         else if (State is AppState.Serving or AppState.Deploying or AppState.Starting)
         {
             _ = DeployLaterAsync(BeginOnceAsync);       // all its processes have ended meanwhile
         }
-        else if (State == AppState.Stopping)
-        {
-            _ = DoAsync(async () => State == AppState.Stopping ? await StopNowAsync() : null);
-        }
-        else if (!_standIns.IsAtDoor && State != AppState.Stopped)
+        else if (_doorman is null && State != AppState.Stopped)
         {
             await StandInAsync();
         }
@@ -135,12 +128,12 @@ internal sealed partial class HostedApp
     // Its addresses may be open, or have been open in a process that has gone.
     private async Task<string?> StandInAsync()
     {
-        string? error = await TryOpenAsync(LostAddress.GoesOn, _turns.Ending);
+        string? error = await TryOpenAsync(_turns.Ending);
         bool waits = State == AppState.Idle || _queueUntil is not null;
-        error ??= waits ? await _standIns.TryWaitAsync(_listeners!) : null;
+        error ??= waits ? await TryWaitAtDoorAsync() : null;
         if (error is not null || !waits)
         {
-            await _standIns.AnswerAsync(_listeners, _page);
+            await HoldOnWithPageAsync();
         }
         if (error is null)
         {
@@ -159,6 +152,13 @@ internal sealed partial class HostedApp
     private async Task StandInLaterAsync() => _ =
         await PassesAsync(s_standInAgain) ? await DoAsync(() => State == AppState.Held && _listeners is null ? StandInAsync() : Task.FromResult<string?>(null)) : null;
 
+    // Answers 503 as it did before.
+    private async Task HoldOnWithPageAsync()
+    {
+        await HoldOnAsync();
+        _ = _held is { } held ? held.Page = _page : null;
+    }
+
     /// <summary>Where nothing is under way: has what comes wait.</summary>
     public bool TryBeQuiet() => _turns.TryBeQuiet();
 
@@ -175,9 +175,9 @@ internal sealed partial class HostedApp
         _gate.Close();
         await (_current?.PauseAsync() ?? Task.CompletedTask);
         await (_listeners?.PauseAsync() ?? Task.CompletedTask);
-        _wasAnswering = _standIns.IsAnswering;
-        await _standIns.LetGoAsync(_listeners);     // whom it has answered goes into the channel, and is taken out of it there
-        var kept = _standIns.PauseDoor();
+        _wasAnswering = _held is not null;
+        await LetGoAsync();     // whom it has answered goes into the channel, and is taken out of it there
+        var kept = _doorman?.Pause();
         var pipes = await Output.PauseAsync();
         return Saved with { Kept = kept, Pipes = pipes };
     }
@@ -186,9 +186,12 @@ internal sealed partial class HostedApp
     public async Task GoOnAsync()
     {
         Output.GoOn();
-        _standIns.GoOnAtDoor();
+        _doorman?.GoOn();
         _listeners?.GoOn();
-        await (_wasAnswering ? _standIns.AnswerAsync(_listeners, _page) : Task.CompletedTask);
+        if (_wasAnswering)
+        {
+            await HoldOnWithPageAsync();
+        }
         _current?.GoOn();
         _gate.Open();
     }

@@ -4,8 +4,8 @@
 //   Starting --> Serving <--> Deploying (the old generation serves until the new one does)
 //      |            |
 //      v            v
-//   Waiting       Held       Stopping --> Stopped      Idle
-//   (tries again) (until it is started                 (until somebody comes)
+//   Waiting       Held       Stopped      Idle
+//   (tries again) (until it is started    (until somebody comes)
 //                  or reloaded)
 
 using System.Globalization;
@@ -31,7 +31,8 @@ internal sealed partial class HostedApp : IAsyncDisposable
     private Generation? _coming;
     private Task? _watching;
     private AppListeners? _listeners;
-    private readonly StandIns _standIns;
+    private HeldResponder? _held;
+    private Task _heldBefore = Task.CompletedTask;      // one that does not end is followed by none
     private Generation? _current;
     private int _generations;
     private int _attempts;
@@ -50,7 +51,6 @@ internal sealed partial class HostedApp : IAsyncDisposable
         Settings = settings;
         _folders = folders;
         _voice = voice;
-        _standIns = new StandIns(Ring);
         _code = new AppCode(folders, voice, Happened);
         Traffic = new TrafficWatch(() => _current?.Instances ?? []);
     }
@@ -58,6 +58,8 @@ internal sealed partial class HostedApp : IAsyncDisposable
     public AppSettings Settings { get; private set; }
 
     public AppState State { get; private set; } = AppState.Stopped;
+
+    public bool IsDeploying => State == AppState.Deploying && !_turns.IsUnwanted;       // and nobody has said otherwise by now
 
     /// <summary>Why it does not serve, or why the last deployment did not come about.</summary>
     public string? Reason { get; private set; }
@@ -74,27 +76,23 @@ internal sealed partial class HostedApp : IAsyncDisposable
     /// <summary>The file has been read again, and it is to be what it is.</summary>
     public void Keep(AppSettings settings) => Settings = settings;
 
-    /// <summary>Starts it, or its next generation where one serves. The answer is why that has not come about, or null.</summary>
-    public Task<string?> DeployAsync() => _turns.DoSoonAsync(DeployNowAsync);
-
-    /// <summary>Starts it where no generation serves. What a stop or a hold waits for is not waited for: it goes on.</summary>
-    /// <returns>Whether one serves already, and why none has come about, or null.</returns>
-    public async Task<(bool ServesAlready, string? Error)> StartAsync()
+    /// <summary>Starts it, or its next generation where one serves. The answer is why that has not come about, or null. When what is under way has ended, <paramref name="unless"/> may say that nothing is to be done.</summary>
+    public Task<string?> DeployAsync(Func<bool>? unless = null) => DoAsync(async () =>
     {
-        bool serves = State == AppState.Deploying && !_turns.IsUnwanted;       // the next one may take minutes, and is somebody else's
-        string? error = serves ? null : await _turns.DoSoonAsync(async () => (serves = State is AppState.Serving or AppState.Deploying) ? null : await DeployNowAsync());
-        return (serves, error);
-    }
+        (_attempts, _watching) = (0, _watching ?? Task.Run(DeployChangesAsync));
+        return unless?.Invoke() == true ? null : await DeployOnceAsync();
+    });
 
     /// <summary>Ends its processes, and closes its addresses.</summary>
     public Task<string?> StopAsync() => DoInsteadAsync(StopNowAsync);
 
     /// <summary>Ends its processes, and starts new ones when they have ended. Who comes meanwhile waits.</summary>
-    public Task<string?> RestartAsync() => DoInsteadAsync(() =>
+    public Task<string?> RestartAsync() => DoInsteadAsync(async () =>
     {
         Happened("its processes are ended, and started again");
+        await LeaveAsync(wait: true);
         _attempts = 0;
-        return DeployOnceAsync(behind: Leave());
+        return await DeployOnceAsync();
     });
 
     /// <summary>Ends its processes at once, also those that are being drained.</summary>
@@ -124,37 +122,24 @@ internal sealed partial class HostedApp : IAsyncDisposable
 
     private async Task<string?> StopNowAsync()
     {
-        var left = Leave(hasSuccessor: _isForNext);
-        if (State != AppState.Stopped)
-        {
-            Become(AppState.Stopping, reason: null, what: null);
-            _changed();
-        }
+        var left = LeaveAsync(wait: true, hasSuccessor: _isForNext);
         await (_isForNext ? left : Task.WhenAny(left, Task.Delay(s_queuePatience)));      // who waits in a queue is accepted first; nobody is to wait there for the end of what is in progress
         await CloseListenersAsync();
         _ = _turns.IsEnding && _addressesClosed.TrySetResult();
-        string? givenUp = await WaitAsync(left, _turns.IsEnding ? new CancellationTokenSource() : _turns.WhilePatient());
+        await left;
         _listeners = null;      // what is written down says until then where the processes are
-        Become(AppState.Stopped, reason: null, givenUp is null ? "stopped" : "stopped; what is in progress goes on");
-        return givenUp;
+        Become(AppState.Stopped, reason: null, "stopped");
+        return null;
     }
 
     // ---- one after the other ----
 
-    private Task<string?> DeployNowAsync()
-    {
-        _attempts = 0;
-        _watching ??= Task.Run(DeployChangesAsync);
-        return DeployOnceAsync();
-    }
-
-    // Behind the end of what is in progress, where that is to have ended before.
-    private async Task<string?> DeployOnceAsync(Task? behind = null)
+    private async Task<string?> DeployOnceAsync()
     {
         int number = ++_deployments;
         (_isHeldOnRequest, _page, _queueUntil) = (false, null, null);
         Become(_current is null ? AppState.Starting : AppState.Deploying, _attempts > 0 ? Reason : null, what: null);
-        string? error = await WaitAsync(behind ?? Task.CompletedTask, _turns.WhileWanted()) ?? await TryOpenAsync(LostAddress.Fails) ?? await TryStartAsync();
+        string? error = await TryOpenAsync() ?? await TryStartAsync();
         if (error is null)
         {
             _attempts = 0;
@@ -177,8 +162,8 @@ internal sealed partial class HostedApp : IAsyncDisposable
             return error;
         }
         Become(AppState.Waiting, error, $"it did not start: {error}");      // before anybody is answered 503: who is, and looks, finds why
-        await _standIns.AnswerAsync(_listeners);
-        await _standIns.LeaveDoorAsync();
+        await HoldOnAsync();
+        await LeaveDoorAsync();
         TryAgainLater(number);
         return error;
     }
@@ -195,11 +180,11 @@ internal sealed partial class HostedApp : IAsyncDisposable
             _coming = next = new Generation(SettingOf(_generations, settings, app, code), _scaled ?? settings.Instances) { Way = Way };
             await next.StartAsync(settles: _current is not null, wanted.Token);
             SayLimits(next);
-            await _standIns.LetGoAsync(_listeners);
+            await LetGoAsync();
             next.MayServe = true;
             _changed();
             await next.ListenAsync(wanted.Token);
-            await _standIns.LeaveDoorAsync();
+            await LeaveDoorAsync();
         }
         catch (Exception error)     // whatever it is: the application is as it was, and can be asked again
         {
@@ -277,8 +262,8 @@ internal sealed partial class HostedApp : IAsyncDisposable
         {
             if (_current == generation)
             {
-                await _standIns.AnswerAsync(_listeners);
-                _ = await WaitAsync(Leave(), _turns.WhilePatient());
+                await HoldOnAsync();
+                await LeaveAsync(wait: true);
                 Become(isOfApp ? AppState.Held : AppState.Waiting, reason, isOfApp ? $"held: {reason}" : $"it does not run: {reason}");
                 if (!isOfApp)
                 {
@@ -313,20 +298,22 @@ internal sealed partial class HostedApp : IAsyncDisposable
         return !_turns.IsEnding;
     }
 
-    // Ends when what is in progress has.
-    private Task Leave(bool hasSuccessor = false)
+    private async Task LeaveAsync(bool wait, bool hasSuccessor = false)
     {
         var before = _current;
         _current = null;
         _ = before is null ? null : _leaving.Add(before, hasSuccessor);
-        return _leaving.Ended;
+        await (wait ? _leaving.Ended : Task.CompletedTask);
     }
 
-    // The answer is why it is waited for no longer, or null.
-    private async Task<string?> WaitAsync(Task left, CancellationTokenSource patience)
+    private async Task HoldOnAsync() => _held ??= _listeners is not null && _heldBefore.IsCompleted ? await HeldResponder.StartAsync(_listeners) : null;
+
+    private async Task LetGoAsync()
     {
-        using var its = patience;
-        await Task.WhenAny(left, Task.Delay(Timeout.InfiniteTimeSpan, its.Token));
-        return left.IsCompleted ? null : _turns.WhyGivenUp;
+        if (_held is { } held)
+        {
+            _held = null;
+            _heldBefore = await held.EndAsync(_listeners);
+        }
     }
 }

@@ -7,13 +7,11 @@ namespace Millrace.Command.Serving;
 
 /// <param name="Settings">Those of the application.</param>
 /// <param name="Start">Starts a process.</param>
-/// <param name="OpenAgain">Has its addresses be found open, where that has come to an end.</param>
 /// <param name="Happened">Is told what happens, a sentence each.</param>
 /// <param name="IsGivenUp">Is told how a process has ended, and how far it had come; true: no other is to be put in its place.</param>
 /// <param name="Changed">Is called before another process is told to accept, and when it does and before anything ends for that.</param>
 /// <param name="Gate">Closed while the daemon is about to become another program.</param>
-internal sealed record SlotSetting(
-    AppSettings Settings, Func<CancellationToken, Task<AppInstance>> Start, Func<LostAddress, CancellationToken, Task> OpenAgain, Action<string> Happened, Func<string, ComeTo, bool> IsGivenUp, Action Changed, UpgradeGate Gate);
+internal sealed record SlotSetting(AppSettings Settings, Func<CancellationToken, Task<AppInstance>> Start, Action<string> Happened, Func<string, ComeTo, bool> IsGivenUp, Action Changed, UpgradeGate Gate);
 
 /// <summary>How far a process had come.</summary>
 internal enum ComeTo
@@ -94,11 +92,7 @@ internal sealed partial class Slot : IDisposable
 
     /// <summary>Has it accept.</summary>
     /// <exception cref="InstanceException">It cannot, or has ended meanwhile.</exception>
-    public async Task ListenAsync(CancellationToken ct)
-    {
-        await _its.OpenAgain(LostAddress.Fails, ct);        // an application that listens by itself elsewhere removes the file of its socket first, and so that of the daemon's
-        await Current!.ListenAsync(ct);
-    }
+    public Task ListenAsync(CancellationToken ct) => Current!.ListenAsync(ct);
 
     /// <summary>From now on a process that ends is replaced.</summary>
     public void Watch() => _watching = Task.Run(WatchAllAsync);
@@ -194,7 +188,6 @@ internal sealed partial class Slot : IDisposable
     // One that has been told may have begun to accept before it answers, so that whoever pauses, or has others in the place of all of them, waits for the answer; not for that of one that gives none.
     private async Task ListenAsync(AppInstance next, CancellationToken ct)
     {
-        await _its.OpenAgain(LostAddress.GoesOn, ct);
         using var over = new CancellationTokenSource();
         await using var waiting = ct.UnsafeRegister(static its => ((CancellationTokenSource)its!).CancelAfter(s_answerPatience), over);
         await next.ListenAsync(over.Token);
@@ -263,27 +256,13 @@ internal sealed partial class Slot : IDisposable
         }
         if (hasSuccessor)
         {
-            await (instance.Listeners?.PassOnAsync() ?? Task.CompletedTask);      // it may have crashed over what it alone had been told of
-            await FindOpenAsync();
+            await instance.Listeners.PassOnAsync();      // it may have crashed over what it alone had been told of
         }
         while (!TryLetGo(instance))
         {
             await _its.Gate.WhenOpen;
         }
         instance.Dispose();
-    }
-
-    // An application may remove the file of its socket at its end as well.
-    private async Task FindOpenAsync()
-    {
-        try
-        {
-            await _its.OpenAgain(LostAddress.GoesOn, CancellationToken.None);
-        }
-        catch (InstanceException)
-        {
-            // The next process says so.
-        }
     }
 
     // One that waits for a file system, or a device, ends when that has answered: nobody waits for it so long.

@@ -27,7 +27,8 @@ internal sealed partial class EventLoop<TKernel>
     /// <summary>While draining: closes what has become idle meanwhile. While connections move, in a drain or before it: gives away what has become idle.</summary>
     public void DrainConnections()
     {
-        PostParked();
+        _parked.ForEach(Post);
+        _parked.Clear();
         foreach (Connection connection in _connections.All())
         {
             try
@@ -39,12 +40,6 @@ internal sealed partial class EventLoop<TKernel>
                 Contain(error, connection);
             }
         }
-    }
-
-    private void PostParked()
-    {
-        _parked.ForEach(Post);
-        _parked.Clear();
     }
 
     /// <summary>The drain time is over: cuts every connection, and, called again, those that could not be cut before. Those whose handler still runs close when it ends.</summary>

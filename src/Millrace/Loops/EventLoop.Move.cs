@@ -22,18 +22,6 @@ internal sealed partial class EventLoop<TKernel>
         DrainConnections();
     }
 
-    /// <summary>Looks again for what has become idle, and for who could not be accepted.</summary>
-    public void LookAfterMove()
-    {
-        if (MovesConnections)
-        {
-            DrainConnections();
-            return;
-        }
-
-        PostParked();       // nobody takes connections any more: they stay as they are
-    }
-
     /// <summary>
     /// Stops listening on a socket that others go on with, and that no loop of this server watches any more. Who waits in its queue is accepted first: the kernel
     /// may have told this server of him, and nobody else (EPOLLEXCLUSIVE). <paramref name="stopped"/> is called when that is done.

@@ -48,7 +48,6 @@ public sealed class ResumedAppTests : IDisposable
     [InlineData("Idle", "Waiting")]
     [InlineData("Held", "Held")]
     [InlineData("Stopped", "Stopped")]
-    [InlineData("Stopping", "Stopped")]
     public async Task One_whose_addresses_cannot_be_taken_over_begins_anew_and_its_processes_are_ended(string before, string after)
     {
         AppSettings settings = Settings;
@@ -137,17 +136,6 @@ public sealed class ResumedAppTests : IDisposable
 
         Assert.Contains(app.Status.Events, static its => its.What.Contains("are not looked for until its next generation", StringComparison.Ordinal) && its.What.Contains("no-such-user", StringComparison.Ordinal));
         await app.GoOnServingAsync();
-        Assert.Equal(AppState.Stopped, app.State);
-    }
-
-    // Its daemon was killed while it waited for the end of what was in progress.
-    [Fact]
-    public async Task One_that_was_being_stopped_is_stopped()
-    {
-        AppSettings settings = Settings;
-        await using HostedApp app = Resume(new AppSaved { Settings = settings, State = AppState.Stopping });
-        await app.GoOnServingAsync();
-        await app.WaitForTurnAsync();
         Assert.Equal(AppState.Stopped, app.State);
     }
 
