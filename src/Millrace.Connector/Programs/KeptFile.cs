@@ -119,6 +119,11 @@ internal sealed class KeptFile(AnswerFiles files) : IDisposable
         catch (Exception error) when (error is IOException or UnauthorizedAccessException or ArgumentOutOfRangeException)     // the last of a file that would be too large for the process
         {
             IsBroken = true;
+            if (_file is null)
+            {
+                files.Room.Return(_length);
+                _length = 0;
+            }
             files.Say(error.Message);
             return false;
         }

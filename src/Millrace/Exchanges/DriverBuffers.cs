@@ -14,7 +14,8 @@ internal abstract class DriverBuffers(ExchangeServices services)
     [ThreadStatic]
     private static DriverBuffers? t_ofThread;
 
-    private readonly Stack<Exchange> _spare = new();
+    private readonly Stack<Exchange> _spare = new(SpareMax);
+    private readonly LocalSpares _buffers = new();      // made with it: where it is needed nobody could be told that there is no memory
     private bool _isDriving;
     private byte[]? _scratch;
     private int _shown;         // bytes of it that may hold something
@@ -43,7 +44,7 @@ internal abstract class DriverBuffers(ExchangeServices services)
     public void BeginDriving()
     {
         _isDriving = true;
-        BufferPool.BeginThread();
+        BufferPool.BeginThread(_buffers);
     }
 
     /// <summary>It drives none any more, and may stand by, or run single handlers, for long: what it has kept is everybody's.</summary>

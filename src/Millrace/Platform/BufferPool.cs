@@ -25,7 +25,7 @@ internal static class BufferPool
     private static readonly Spares s_outputs = new(OutputSize);
 
     /// <summary>The calling thread keeps some of what it gives back.</summary>
-    public static void BeginThread() => t_local ??= new LocalSpares();
+    public static void BeginThread(LocalSpares spares) => t_local = spares;
 
     /// <summary>It keeps nothing any more.</summary>
     public static void EndThread()
@@ -56,54 +56,6 @@ internal static class BufferPool
 
         int bits = Math.Max(BitsMin, BitOperations.Log2((uint)Math.Max(size, 2) - 1) + 1);
         return bits <= BitsMax ? s_powers[bits - BitsMin] : null;
-    }
-
-    /// <summary>Spare buffers of one thread: of the sizes that requests which outlive their turn take, a few each.</summary>
-    private sealed class LocalSpares
-    {
-        private const int SizeMax = 4 * 1024;
-        private const int SpareMax = 8;
-
-        private readonly byte[]?[] _buffers = new byte[]?[(BitOperations.Log2(SizeMax) + 1) * SpareMax];
-        private readonly int[] _counts = new int[BitOperations.Log2(SizeMax) + 1];
-
-        public byte[]? TryTake(int size)
-        {
-            int bits = BitOperations.Log2((uint)size);
-            if (size > SizeMax || _counts[bits] == 0)
-            {
-                return null;
-            }
-
-            ref byte[]? place = ref _buffers[(bits * SpareMax) + --_counts[bits]];
-            byte[]? buffer = place;
-            place = null;
-            return buffer;
-        }
-
-        /// <summary>All of them are everybody's.</summary>
-        public void Leave()
-        {
-            foreach (byte[]? buffer in _buffers)
-            {
-                if (buffer is not null)
-                {
-                    BufferPool.Return(buffer);
-                }
-            }
-        }
-
-        public bool TryKeep(byte[] buffer)
-        {
-            int bits = BitOperations.Log2((uint)buffer.Length);
-            if (buffer.Length > SizeMax || _counts[bits] == SpareMax)
-            {
-                return false;
-            }
-
-            _buffers[(bits * SpareMax) + _counts[bits]++] = buffer;
-            return true;
-        }
     }
 
     /// <summary>Spare buffers of one size.</summary>

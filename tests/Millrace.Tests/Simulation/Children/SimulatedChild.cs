@@ -42,6 +42,7 @@ internal sealed class SimulatedChild(ChildrenWorld world, int number) : IProgram
     private readonly TaskCompletionSource _exited = new();
     private bool _isWorking;
     private string? _request;
+    private ushort _recordId;       // of that, in its records
     private Deed _deed;
     private long _pausedUntilMs;
     private Action? _last;      // when all has been said
@@ -256,6 +257,7 @@ internal sealed class SimulatedChild(ChildrenWorld world, int number) : IProgram
 
             var type = (RecordType)_input[1];
             string content = Encoding.Latin1.GetString([.. _input.GetRange(RecordHeader.Size, length)]);
+            _recordId = BinaryPrimitives.ReadUInt16BigEndian([_input[2], _input[3]]);
             _input.RemoveRange(0, size);
             switch (type)
             {
@@ -296,14 +298,15 @@ internal sealed class SimulatedChild(ChildrenWorld world, int number) : IProgram
             _output.Clear();
             _pausedUntilMs = 0;
             string request = _request!;
-            _last = () => EndRequest(request, [.. ScriptedResponder.End()]);
+            byte[] end = Its(ScriptedResponder.End());
+            _last = () => EndRequest(request, end);
         }
     }
 
     private void Act()
     {
         string id = _request!;
-        byte[] answer = [.. Stdout(world.HeadOf(id) + world.BodyOf(id)), .. ScriptedResponder.Record(RecordType.Stdout, ""), .. ScriptedResponder.End()];
+        byte[] answer = Its([.. Stdout(world.HeadOf(id) + world.BodyOf(id)), .. ScriptedResponder.Record(RecordType.Stdout, ""), .. ScriptedResponder.End()]);
         int cut = world.Random.Between(1, answer.Length - 1);
         switch (_deed)
         {
@@ -319,7 +322,7 @@ internal sealed class SimulatedChild(ChildrenWorld world, int number) : IProgram
                 break;
             case Deed.AnswersTwice:
                 // What comes behind the end of an answer is nobody's: with it, or when nobody has asked again. What is still on its way when the next request is sent nobody could tell from its answer.
-                byte[] again = [.. Stdout("X: 1\r\n\r\nnobody's"), .. ScriptedResponder.End()];
+                byte[] again = Its([.. Stdout("X: 1\r\n\r\nnobody's"), .. ScriptedResponder.End()]);
                 if (world.Random.Chance(50))
                 {
                     Say(answer[..cut], () => EndRequest(id, []));
@@ -348,16 +351,16 @@ internal sealed class SimulatedChild(ChildrenWorld world, int number) : IProgram
                 Say([.. Encoding.ASCII.GetBytes("HTTP/1.1 200 OK\r\n\r\nhello, hello")], static () => { });
                 break;
             case Deed.EndsWithoutAnswer:
-                Say(ScriptedResponder.End(), () => EndRequest(id, []));
+                Say(Its(ScriptedResponder.End()), () => EndRequest(id, []));
                 break;
             case Deed.SaysTooMuch:
-                Say([.. Stdout($"X-Id: {id}\r\nContent-Length: 3\r\n\r\n{world.BodyOf(id)}"), .. ScriptedResponder.End()], () => EndRequest(id, []));
+                Say(Its([.. Stdout($"X-Id: {id}\r\nContent-Length: 3\r\n\r\n{world.BodyOf(id)}"), .. ScriptedResponder.End()]), () => EndRequest(id, []));
                 break;
             case Deed.SaysTooLittle:
-                Say([.. Stdout($"X-Id: {id}\r\nContent-Length: 999999\r\n\r\n{world.BodyOf(id)}"), .. ScriptedResponder.End()], () => EndRequest(id, []));
+                Say(Its([.. Stdout($"X-Id: {id}\r\nContent-Length: 999999\r\n\r\n{world.BodyOf(id)}"), .. ScriptedResponder.End()]), () => EndRequest(id, []));
                 break;
             case Deed.IsOverloaded:
-                Say(ScriptedResponder.End(0, ProtocolStatus.Overloaded), () => EndRequest(id, []));
+                Say(Its(ScriptedResponder.End(0, ProtocolStatus.Overloaded)), () => EndRequest(id, []));
                 break;
         }
     }
@@ -382,6 +385,17 @@ internal sealed class SimulatedChild(ChildrenWorld world, int number) : IProgram
         }
 
         _last = last;
+    }
+
+    // Whole records, as they are of the request that it has.
+    private byte[] Its(byte[] records)
+    {
+        for (int at = 0; at < records.Length; at += RecordHeader.Size + BinaryPrimitives.ReadUInt16BigEndian(records.AsSpan(at + 4)) + records[at + 6])
+        {
+            BinaryPrimitives.WriteUInt16BigEndian(records.AsSpan(at + 2), _recordId);
+        }
+
+        return records;
     }
 
     private static IEnumerable<byte> Stdout(string text) => Encoding.Latin1.GetBytes(text).Chunk(60_000).SelectMany(static piece => ScriptedResponder.Record(RecordType.Stdout, piece, padding: 5));
