@@ -72,24 +72,37 @@ public sealed class LateBodyTests : IAsyncLifetime
     }
 
     // Somebody before the endpoint has read of it, and has not put it back.
+    private Task<HostedApp> StartReadingAsync(int taken) => HostedApp.StartAsync(its =>
+    {
+        its.Use(async (context, next) =>
+        {
+            await context.Request.Body.ReadExactlyAsync(new byte[taken]);
+            await next(context);
+        });
+        its.UseRouting();
+        its.MapFastCgi("/{**path}", "unix:" + _folder.PathOf("app.sock"));
+    });
+
     [Theory]
     [InlineData(50, 5, "<45 of 45>")]
     [InlineData(50, 50, "<0 of ")]
-    [InlineData(200_000, 5, "500")]
     public async Task What_is_left_of_a_body_is_what_a_program_is_told_of(int length, int taken, string expected)
     {
-        await using HostedApp front = await HostedApp.StartAsync(its =>
-        {
-            its.Use(async (context, next) =>
-            {
-                await context.Request.Body.ReadExactlyAsync(new byte[taken]);
-                await next(context);
-            });
-            its.UseRouting();
-            its.MapFastCgi("/{**path}", "unix:" + _folder.PathOf("app.sock"));
-        });
+        await using HostedApp front = await StartReadingAsync(taken);
         using FastCgiPeer peer = front.Connect();
         FastCgiResponse response = peer.Exchange(new FastCgiRequest("/x", "POST") { Body = new byte[length] });
         Assert.StartsWith(expected, response.Status == 200 ? response.Text : $"{response.Status}", StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task What_is_left_of_a_body_that_is_coming_yet_is_not_passed_on()
+    {
+        await using HostedApp front = await StartReadingAsync(taken: 5);
+        using FastCgiPeer peer = front.Connect();
+        peer.Send([.. Wire.BeginRequest(), .. Wire.Stream(Wire.Params, 1, Wire.Pairs(Wire.Get("/x", "POST", ("CONTENT_LENGTH", "200000")))), .. Wire.Record(Wire.Stdin, 1, new byte[50_000])]);
+        Task<FastCgiResponse> receiving = Task.Run(() => peer.Receive());
+        _ = await Task.WhenAny(receiving, Task.Delay(100));
+        peer.Send([.. Wire.Record(Wire.Stdin, 1, new byte[50_000]), .. Wire.Record(Wire.Stdin, 1, new byte[50_000]), .. Wire.Record(Wire.Stdin, 1, new byte[50_000]), .. Wire.Record(Wire.Stdin, 1, [])]);
+        Assert.Equal(500, (await receiving).Status);
     }
 }
