@@ -256,7 +256,7 @@ internal sealed partial class Daemon : IAsyncDisposable
     }
 
     // Another user's processes get no socket, and no connection, that those of the one before may still have.
-    internal static bool Moves(AppSettings from, AppSettings to) => !to.Urls.SequenceEqual(from.Urls) || to.User != from.User;
+    private static bool Moves(AppSettings from, AppSettings to) => !to.Urls.SequenceEqual(from.Urls) || to.User != from.User;
 
     // What cannot be listened on is known before anything has ended for it. What an application has that ends for it can, whatever is spoken there and however it is written.
     private async Task<string?> WhyNotListenAsync(PatientLook look, AppSettings settings, (string Whose, ListenAddress Address)[] all, ListenAddress[] freed)
